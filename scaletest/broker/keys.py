@@ -1,0 +1,105 @@
+"""Names of all keys. One place, so that nothing is left behind unknown and the documentation can be checked.
+
+    scaletest:queues             hash    queue -> JSON {maximum, note}
+    scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
+    scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram.py)
+    scaletest:queue:<q>:run      hash    bucket -> count
+    scaletest:queue:<q>:paused   string  present while the queue is paused
+    scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
+    scaletest:workers:<q>        zset    worker -> deadline in microseconds
+    scaletest:clients            zset    client -> deadline in microseconds
+    scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
+    scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
+    scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
+    scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
+"""
+
+from __future__ import annotations
+
+QUEUES = "scaletest:queues"
+CLIENTS = "scaletest:clients"
+PULSE = "scaletest:pulse"
+
+RQ_QUEUES = "rq:queues"
+RQ_SUSPENDED = "rq:suspended"
+RQ_WORKERS = "rq:workers"
+
+
+def counters(queue: str) -> str:
+    """Hash of counters."""
+    return f"scaletest:queue:{queue}:counters"
+
+
+def wait(queue: str) -> str:
+    """Histogram of wait times."""
+    return f"scaletest:queue:{queue}:wait"
+
+
+def run(queue: str) -> str:
+    """Histogram of run times."""
+    return f"scaletest:queue:{queue}:run"
+
+
+def paused(queue: str) -> str:
+    """Present while the queue is paused."""
+    return f"scaletest:queue:{queue}:paused"
+
+
+def leases(queue: str) -> str:
+    """Leases of running requests."""
+    return f"scaletest:leases:{queue}"
+
+
+def workers(queue: str) -> str:
+    """Deadlines of the queue's workers."""
+    return f"scaletest:workers:{queue}"
+
+
+def client(name: str) -> str:
+    """A client's last call."""
+    return f"scaletest:client:{name}"
+
+
+def replies(name: str) -> str:
+    """A client's stream of replies."""
+    return f"scaletest:replies:{name}"
+
+
+def taking(worker: str) -> str:
+    """Target of a worker's blocking move."""
+    return f"scaletest:taking:{worker}"
+
+
+def rq_queue(queue: str) -> str:
+    """RQ's list of waiting job ids."""
+    return f"rq:queue:{queue}"
+
+
+def rq_job(request: str) -> str:
+    """RQ's hash of a job."""
+    return f"rq:job:{request}"
+
+
+def rq_started(queue: str) -> str:
+    """RQ's registry of started jobs."""
+    return f"rq:wip:{queue}"
+
+
+def rq_failed(queue: str) -> str:
+    """RQ's registry of failed jobs."""
+    return f"rq:failed:{queue}"
+
+
+def rq_worker(worker: str) -> str:
+    """RQ's hash of a worker."""
+    return f"rq:worker:{worker}"
+
+
+def rq_queue_workers(queue: str) -> str:
+    """RQ's set of worker keys of a queue."""
+    return f"rq:workers:{queue}"
+
+
+def of_queue(queue: str) -> list[str]:
+    """Our own keys of a queue, to delete when the queue is removed."""
+    return [counters(queue), wait(queue), run(queue), paused(queue), leases(queue), workers(queue)]

@@ -1,0 +1,181 @@
+"""The fast lane: a worker's whole conversation with Redis is one call, finish the last request and take the next.
+
+It works on a bare connection of redis-py, without the layers of a client, because those cost more than Redis does.
+On an empty queue it sends a blocking move and the same call in one packet, so that an idle worker holds its request,
+accounted for, the instant it arrives. Every call carries a number; when the connection breaks the same number is sent
+again, and Redis answers what it answered before.
+
+This room does not run anything and does not know what a workload is.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import redis.exceptions
+
+from scaletest.broker import keys
+from scaletest.broker.connection import Redis, transient, twin
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+
+# An idle worker asks anew this often, so that a dead connection is noticed.
+LONGEST_BLOCK_S = 20.0
+# How much longer than its block a socket waits for an answer.
+SOCKET_SLACK_S = 10.0
+
+
+class Taken(NamedTuple):
+    """A request as it was taken. Times are microseconds on the Redis clock.
+
+    client is empty for a job that RQ's own code must run; then enqueued_us may be 0 and data is empty.
+    """
+
+    id: str
+    attempt: int
+    started_us: int
+    enqueued_us: int
+    client: str
+    data: bytes
+
+
+class Done(NamedTuple):
+    """What the next call says about the request that was taken before."""
+
+    taken: Taken
+    outcome: str
+    wait_bucket: int
+    run_bucket: int
+    reply: str
+    registered: bool
+
+
+class Paused:
+    """The queue is paused, or RQ is suspended: nothing was taken."""
+
+
+PAUSED = Paused()
+
+
+class FastLane:
+    """One worker's lane to one queue. Not thread-safe: only the worker's main thread uses it."""
+
+    def __init__(self, client: Redis, worker: str, queue: str, lease_s: float, retrying: Retrying) -> None:
+        self._script = script("cycle")
+        self._retrying = retrying
+        self._queue = queue
+        self._worker = worker
+        self._lease_us = str(int(lease_s * 1e6))
+        self._call = 0
+        self._source_key = keys.rq_queue(queue)
+        self._taking = keys.taking(worker)
+        self._started_key = keys.rq_started(queue)
+        self._head = (
+            "EVALSHA",
+            self._script.digest,
+            9,
+            keys.rq_worker(worker),
+            keys.leases(queue),
+            self._source_key,
+            keys.counters(queue),
+            keys.wait(queue),
+            keys.run(queue),
+            keys.paused(queue),
+            keys.RQ_SUSPENDED,
+            self._taking,
+        )
+        # Its socket waits longer than any blocking move.
+        pool: Any = twin(client, LONGEST_BLOCK_S + SOCKET_SLACK_S).connection_pool
+        self._connection = pool.make_connection()
+        self.client_id = 0
+
+    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | None:
+        """Finish `done`, take the next request; None when there is none (after waiting up to `block_s`)."""
+        answer = self._call_script(done, "1" if take else "0")
+        if answer is None and take and block_s > 0:
+            answer = self._blocking_take(min(block_s, LONGEST_BLOCK_S))
+        return answer
+
+    def close(self) -> None:
+        """Close the connection. What was taken and not finished stays leased."""
+        self._connection.disconnect()
+
+    def _call_script(self, done: Done | None, source: str) -> Taken | Paused | None:
+        self._call += 1
+        command = self._command(done, source)
+        try:
+            self._send(command)
+            return _parse(self._connection.read_response())
+        except Exception as error:
+            return self._repeat(command, error)
+
+    def _blocking_take(self, block_s: float) -> Taken | Paused | None:
+        """One packet: wait for a request to arrive, then take it."""
+        self._call += 1
+        command = self._command(None, "2")
+        move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
+        try:
+            self._send(move, command)
+            self._connection.read_response()
+            return _parse(self._connection.read_response())
+        except Exception as error:
+            return self._repeat(command, error)
+
+    def _repeat(self, command: tuple[Any, ...], error: Exception) -> Taken | Paused | None:
+        """Send the same call again, without the blocking move, until Redis answers.
+
+        The answer to the first half of a packet may still be on its way, so the connection is opened anew.
+        """
+        missing = isinstance(error, redis.exceptions.NoScriptError)
+        if not missing and not transient(error):
+            raise error
+
+        def again() -> Taken | Paused | None:
+            self._connection.disconnect()
+            self._send(("SCRIPT", "LOAD", self._script.text), command)
+            self._connection.read_response()
+            return _parse(self._connection.read_response())
+
+        if missing:
+            return self._retrying.run(again)
+        return self._retrying.after(error, again)
+
+    def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
+        if done is None:
+            return (*self._head, self._call, source, self._lease_us, self._worker)
+        taken = done.taken
+        return (
+            *self._head,
+            self._call,
+            source,
+            self._lease_us,
+            self._worker,
+            taken.id,
+            taken.attempt,
+            done.outcome,
+            done.wait_bucket,
+            done.run_bucket,
+            taken.client,
+            done.reply,
+            self._started_key if done.registered else "",
+        )
+
+    def _send(self, *commands: tuple[Any, ...]) -> None:
+        connection = self._connection
+        if not connection.is_connected:
+            connection.connect()
+            connection.send_command("CLIENT", "ID")
+            self.client_id = int(connection.read_response())
+        packets: list[bytes] = []
+        for command in commands:
+            packets += connection.pack_command(*command)
+        connection.send_packed_command(packets, check_health=False)
+
+
+def _parse(row: Any) -> Taken | Paused | None:
+    if row is None:
+        return None
+    if len(row) == 1:
+        return PAUSED
+    name, attempt, started, enqueued, client, data = row
+    return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)

@@ -1,0 +1,19 @@
+-- Deadlines do not run while Redis is away. When no heartbeat was seen for longer than an interval, nobody could
+-- extend anything: every deadline moves on by three intervals before anybody is judged by it.
+local function after_outage(interval)
+  local pulse = tonumber(redis.call('GET', 'scaletest:pulse') or '0')
+  if now - pulse <= interval then return false end
+  local function move_on(key)
+    local rows = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    for i = 1, #rows, 2 do
+      redis.call('ZADD', key, micros(math.max(tonumber(rows[i + 1]), now) + 3 * interval), rows[i])
+    end
+  end
+  for _, name in ipairs(redis.call('HKEYS', 'scaletest:queues')) do
+    move_on('scaletest:leases:' .. name)
+    move_on('scaletest:workers:' .. name)
+  end
+  move_on('scaletest:clients')
+  redis.call('SET', 'scaletest:pulse', micros(now))
+  return true
+end

@@ -1,0 +1,28 @@
+-- Account for a request that RQ's own code ran: lease, counters, and the reply when one is wanted.
+-- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 wait  5 run
+-- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 outcome  5 wait bucket
+--      6 run bucket  7 client ('' for none)  8 reply  9 '1' when the request must be counted as submitted first
+-- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
+--@include now
+local call = redis.call
+if ARGV[2] ~= '' then
+  if call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0 then
+    if call('LREM', KEYS[2], 1, ARGV[1]) == 0 then
+      call('HINCRBY', KEYS[3], 'stale', 1)
+      return 0
+    end
+  end
+else
+  local job = 'rq:job:' .. ARGV[1]
+  if call('EXISTS', job) == 1 and call('HSETNX', job, 'settled', '1') == 0 then return 0 end
+end
+if ARGV[9] == '1' then call('HINCRBY', KEYS[3], 'submitted', 1) end
+call('HINCRBY', KEYS[3], ARGV[4], 1)
+call('HINCRBY', KEYS[4], ARGV[5], 1)
+call('HINCRBY', KEYS[5], ARGV[6], 1)
+if ARGV[7] ~= '' then
+  if not call('XADD', 'scaletest:replies:' .. ARGV[7], 'NOMKSTREAM', '*', 'r', ARGV[8], 'e', micros(now)) then
+    call('HINCRBY', KEYS[3], 'undelivered', 1)
+  end
+end
+return micros(now)

@@ -1,0 +1,158 @@
+"""Declared queues: add, list, look at, pause, purge, remove. The cold side of the broker, one small call each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from scaletest.broker import keys
+from scaletest.broker.connection import Redis
+from scaletest.broker.scripts import script
+from scaletest.model import checks, histogram
+from scaletest.model.errors import UndeclaredQueue
+from scaletest.model.reply import Outcome
+
+OUTCOMES = tuple(str(outcome) for outcome in Outcome)
+_PURGE_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """A queue at one instant. Counts are requests; counters run since the queue was declared.
+
+    oldest_waiting_s: seconds since the first waiting request was enqueued; None when none waits.
+    wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none finished.
+    """
+
+    name: str
+    maximum: int
+    note: str
+    waiting: int
+    running: int
+    workers: int
+    paused: bool
+    oldest_waiting_s: float | None
+    counters: dict[str, int] = field(default_factory=dict)
+    wait_s: dict[str, float] = field(default_factory=dict)
+    run_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def balance(self) -> int:
+        """Submitted - waiting - running - the five outcomes: 0 when the books balance."""
+        ended = sum(self.counters.get(name, 0) for name in OUTCOMES)
+        return self.counters.get("submitted", 0) - self.waiting - self.running - ended
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "balance": self.balance}
+
+
+class Queues:
+    """The declared queues of one Redis."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    def add(self, name: str, maximum: int = 0, note: str = "") -> bool:
+        """Declare a queue, or change its maximum (0: unlimited) and note; whether it is new."""
+        checks.queue_name(name)
+        checks.count(maximum, "maximum")
+        entry = json.dumps({"maximum": maximum, "note": checks.cut(note, 200)})
+        pipe = self._redis.pipeline()
+        pipe.hset(keys.QUEUES, name, entry)
+        pipe.sadd(keys.RQ_QUEUES, keys.rq_queue(name))
+        return bool(pipe.execute()[0])
+
+    def names(self) -> list[str]:
+        """Names of the declared queues, sorted."""
+        return sorted(_text(name) for name in self._redis.hkeys(keys.QUEUES))
+
+    def require(self, name: str) -> None:
+        """Raise UndeclaredQueue, which lists the declared ones, unless `name` is declared."""
+        checks.queue_name(name)
+        if not self._redis.hexists(keys.QUEUES, name):
+            raise UndeclaredQueue(name, self.names())
+
+    def state(self, name: str) -> QueueState:
+        """The queue now, read in one transaction so that its books can be checked."""
+        checks.queue_name(name)
+        row = script("state")(self._redis, _state_keys(name), [])
+        if row is None:
+            raise UndeclaredQueue(name, self.names())
+        declared, waiting, running, workers, paused, oldest, counts, waits, runs = row
+        entry = json.loads(declared)
+        return QueueState(
+            name=name,
+            maximum=int(entry.get("maximum", 0)),
+            note=str(entry.get("note", "")),
+            waiting=waiting,
+            running=running,
+            workers=workers,
+            paused=bool(paused),
+            oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
+            counters={_text(key): int(value) for key, value in _pairs(counts)},
+            wait_s=_quantiles(waits),
+            run_s=_quantiles(runs),
+        )
+
+    def worker_names(self, name: str) -> list[str]:
+        """Names of the queue's living workers, sorted."""
+        return sorted(_text(worker) for worker in self._redis.zrange(keys.workers(name), 0, -1))
+
+    def pause(self, name: str) -> None:
+        """Stop workers from taking requests of this queue; running ones finish."""
+        self.require(name)
+        self._redis.set(keys.paused(name), "1")
+
+    def resume(self, name: str) -> bool:
+        """Let workers take requests again; whether the queue was paused."""
+        self.require(name)
+        return bool(self._redis.delete(keys.paused(name)))
+
+    def purge(self, name: str) -> int:
+        """Drop every waiting request, answer their clients, count them as purged; how many."""
+        self.require(name)
+        total = 0
+        while True:
+            dropped = int(script("purge")(self._redis, [keys.rq_queue(name), keys.counters(name)], [_PURGE_BATCH]))
+            total += dropped
+            if dropped < _PURGE_BATCH:
+                return total
+
+    def remove(self, name: str) -> int:
+        """Purge and forget a queue with its counters; how many waiting requests were dropped."""
+        dropped = self.purge(name)
+        pipe = self._redis.pipeline()
+        pipe.hdel(keys.QUEUES, name)
+        pipe.srem(keys.RQ_QUEUES, keys.rq_queue(name))
+        pipe.delete(*keys.of_queue(name))
+        pipe.execute()
+        return dropped
+
+
+def _state_keys(name: str) -> list[str]:
+    return [
+        keys.QUEUES,
+        keys.rq_queue(name),
+        keys.leases(name),
+        keys.workers(name),
+        keys.paused(name),
+        keys.counters(name),
+        keys.wait(name),
+        keys.run(name),
+    ]
+
+
+def _quantiles(flat: list[bytes]) -> dict[str, float]:
+    counts = {int(key): int(value) for key, value in _pairs(flat)}
+    values = {"p50": histogram.quantile(counts, 0.5), "p95": histogram.quantile(counts, 0.95)}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _text(value: bytes | str) -> str:
+    return value if isinstance(value, str) else value.decode()

@@ -1,0 +1,31 @@
+"""Results that RQ keeps for requests without a reader: read with RQ's own classes, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rq.exceptions import NoSuchJobError
+from rq.job import Job
+from rq.serializers import JSONSerializer
+
+from scaletest.broker.connection import Redis
+from scaletest.model.errors import InvalidValue, WaitTimeout
+from scaletest.model.reply import Outcome, Reason, Reply
+
+
+def stored(redis: Redis, request_id: str) -> Reply:
+    """The stored reply. InvalidValue for an unknown request, WaitTimeout while it waits or runs."""
+    try:
+        job: Any = Job.fetch(request_id, connection=redis, serializer=JSONSerializer)
+    except NoSuchJobError as error:
+        raise InvalidValue(
+            f"request {request_id} is not known",
+            hint="its result may have expired (--result-ttl), or it was submitted without --no-wait",
+        ) from error
+    latest = job.latest_result()
+    if latest is None:
+        raise WaitTimeout(f"request {request_id} is {job.get_status().value}", hint="ask again later")
+    if isinstance(latest.return_value, dict):
+        return Reply.from_dict(latest.return_value)
+    reason = Reason.LOST if not latest.exc_string else Reason.POISON
+    return Reply(request_id, Outcome.FAILED, reason, error=latest.exc_string or "lost by its workers")

@@ -1,0 +1,116 @@
+"""The `scaletest` program: finds the command, and turns errors into one line each and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from scaletest import __version__
+from scaletest.model.errors import ScaletestError
+
+# command -> (module, one line of help); the module is imported only when the command is called
+COMMANDS = {
+    "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
+    "worker": ("worker", "Serve one queue: take requests and run the workload."),
+    "queue": ("queue", "Declare, look at, fill and empty queues."),
+    "version": ("version", "Print the version."),
+}
+
+EXIT_CODES = """\b
+Exit codes:
+  0 PASS or done   3 FAIL      5 requests failed   7 Redis or Kubernetes unreachable
+  1 a bug          4 INVALID   6 timed out         130, 143 interrupted twice
+  2 usage
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"scaletest.cli.{COMMANDS[cmd_name][0]}")
+        command = module.command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "SCALETEST"},
+    epilog=EXIT_CODES,
+)
+@click.option("-v", "--verbose", is_flag=True, help="Log more, and show tracebacks.")
+@click.version_option(__version__, prog_name="scaletest")
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool) -> None:
+    """How far do device workloads scale, and what stops them?
+
+    \b
+    scaletest validate --local --limit 8 --seconds 0.5          sleep, on this machine
+    scaletest validate --local --limit 4 -- ffmpeg -i IN -f null -
+    """
+    ctx.obj = {"verbose": verbose}
+    from scaletest.cli.logs import set_up
+
+    set_up(verbose)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the program and exit."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the program; its exit code. A ScaletestError is one line what, one line what to do."""
+    try:
+        result: Any = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _say("interrupted")
+        return 130
+    except ScaletestError as error:
+        if _wants_traceback(arguments):
+            traceback.print_exc()
+        _say(f"error: {error.message}")
+        if error.hint:
+            _say(f"  {error.hint}")
+        return error.exit_code
+    except BrokenPipeError:
+        # the reader of our output is gone; nothing more can be said to it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except Exception as error:
+        traceback.print_exc()
+        _say(f"error: {type(error).__name__}: {error}")
+        _say("  this is a bug of scaletest: please report it with the lines above")
+        return 1
+
+
+def _wants_traceback(arguments: list[str]) -> bool:
+    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)

@@ -1,0 +1,49 @@
+"""Options that several commands share, with one meaning and one environment variable each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_REDIS_URL = "redis://127.0.0.1:6379/0"
+
+
+def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
+    """--redis-url, also SCALETEST_REDIS_URL. A password belongs into the variable, not on the command line."""
+    return click.option(
+        "--redis-url",
+        default=default,
+        envvar="SCALETEST_REDIS_URL",
+        show_default=bool(default),
+        show_envvar=True,
+        metavar="URL",
+        help="The Redis to use: redis://, rediss:// or unix://.",
+    )
+
+
+def output(function: F) -> F:
+    """-o, --output."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        envvar="SCALETEST_OUTPUT",
+        show_default=True,
+        help="Form of the result on standard output.",
+    )(function)
+
+
+def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
+    """Print data as JSON or YAML."""
+    if form == "json":
+        click.echo(json.dumps(data, indent=2, allow_nan=False))
+    else:
+        import yaml
+
+        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)

@@ -1,0 +1,173 @@
+"""scaletest queue: declare, look at, fill and empty queues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options
+
+if TYPE_CHECKING:
+    from scaletest.broker import Queues
+
+
+@click.group("queue")
+def command() -> None:
+    """Declare, look at, fill and empty queues.
+
+    A queue must be declared before requests can be submitted to it, so that a typing error never makes one.
+    """
+
+
+@command.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@options.redis_url()
+@click.option("--maximum", type=int, default=0, show_default=True, metavar="N", help="Most waiting requests; 0: no limit.")
+@click.option("--note", default="", help="What its workers run, in words.")
+def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
+    """Declare queues, or change their maximum and note."""
+    queues = _queues(redis_url)
+    for name in names:
+        click.echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
+
+
+@command.command("list")
+@options.redis_url()
+@options.output
+def list_queues(redis_url: str, output: str) -> None:
+    """List the declared queues."""
+    queues = _queues(redis_url)
+    states = [queues.state(name) for name in queues.names()]
+    if output != "table":
+        options.show([state.to_dict() for state in states], output)
+        return
+    if not states:
+        click.echo("no queue is declared; declare one with: scaletest queue add NAME", err=True)
+        return
+    width = max(len("queue"), *(len(state.name) for state in states))
+    click.echo(f"{'queue':{width}}  {'waiting':>8}  {'running':>8}  {'workers':>8}  {'maximum':>8}  note")
+    for state in states:
+        maximum = str(state.maximum or "-")
+        note = f"paused; {state.note}" if state.paused else state.note
+        click.echo(
+            f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8}  {maximum:>8}  {note}"
+        )
+
+
+@command.command()
+@click.argument("name")
+@options.redis_url()
+@options.output
+def show(name: str, redis_url: str, output: str) -> None:
+    """Show one queue: what waits and runs, its workers, its counters and times."""
+    queues = _queues(redis_url)
+    state = queues.state(name)
+    names = queues.worker_names(name)
+    if output != "table":
+        options.show({**state.to_dict(), "worker_names": names}, output)
+        return
+    from scaletest.report.terminal import seconds
+
+    click.echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
+    oldest = f", the oldest for {seconds(state.oldest_waiting_s)}" if state.oldest_waiting_s is not None else ""
+    click.echo(f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {state.maximum or 'none'}")
+    click.echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
+    counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
+    click.echo(f"  {counters or 'no request yet'}")
+    for label, values in (("wait", state.wait_s), ("run", state.run_s)):
+        if values:
+            click.echo(f"  {label} " + ", ".join(f"{key} {seconds(value)}" for key, value in values.items()))
+
+
+@command.command()
+@click.argument("name")
+@options.redis_url()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def purge(name: str, redis_url: str, yes: bool) -> None:
+    """Drop every waiting request of a queue; running ones finish."""
+    queues = _queues(redis_url)
+    state = queues.state(name)
+    if not yes:
+        click.confirm(f"Drop {state.waiting} waiting requests of queue {name}?", abort=True, err=True)
+    click.echo(f"{name}: {queues.purge(name)} requests dropped")
+
+
+@command.command()
+@click.argument("name")
+@options.redis_url()
+def pause(name: str, redis_url: str) -> None:
+    """Stop workers from taking requests; running ones finish."""
+    _queues(redis_url).pause(name)
+    click.echo(f"{name}: paused")
+
+
+@command.command()
+@click.argument("name")
+@options.redis_url()
+def resume(name: str, redis_url: str) -> None:
+    """Let workers take requests again."""
+    was = _queues(redis_url).resume(name)
+    click.echo(f"{name}: {'resumed' if was else 'was not paused'}")
+
+
+@command.command(context_settings={"allow_interspersed_args": False})
+@click.argument("name")
+@options.redis_url()
+@click.option("--time-limit", type=float, default=0.0, metavar="S", help="The request may run this long; 0: no limit.")
+@click.option("--no-wait", is_flag=True, help="Print the id and go; see: scaletest queue result.")
+@click.option("--result-ttl", type=int, default=500, show_default=True, metavar="S", help="Keep a result (--no-wait).")
+@click.option("--timeout", type=float, default=0.0, metavar="S", help="Wait this long for the reply; 0: for ever.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
+def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) -> int:
+    """Submit one request, wait, and print its reply as JSON. Exit code 5 when it failed."""
+    from scaletest.broker import Client, connect
+    from scaletest.model import Request, checks
+
+    timeout_s = checks.seconds(given["timeout"], "timeout")
+    checks.count(given["result_ttl"], "result ttl", minimum=1)
+    with Client(connect(redis_url), patience_s=10.0) as client:
+        request = Request(client.new_id(), name, arguments, given["time_limit"])
+        client.submit_one(request, reply=not given["no_wait"], result_ttl_s=given["result_ttl"])
+        if given["no_wait"]:
+            click.echo(request.id)
+            return 0
+        reply = _await(client, request.id, timeout_s)
+    options.show(reply.to_dict(), "json")
+    return 0 if reply.ok else 5
+
+
+@command.command()
+@click.argument("request_id")
+@options.redis_url()
+def result(request_id: str, redis_url: str) -> int:
+    """Print the reply to a request that was submitted with --no-wait. Exit code 6 while there is none."""
+    from scaletest.broker import connect
+    from scaletest.broker.results import stored
+    from scaletest.model import checks
+
+    reply = stored(connect(redis_url), checks.request_id(request_id))
+    options.show(reply.to_dict(), "json")
+    return 0 if reply.ok else 5
+
+
+def _await(client: Any, request_id: str, timeout_s: float) -> Any:
+    import time
+
+    from scaletest.model.errors import WaitTimeout
+
+    deadline = time.monotonic() + timeout_s if timeout_s else float("inf")
+    while time.monotonic() < deadline:
+        for _, reply in client.replies(min(20.0, max(0.0, deadline - time.monotonic()))):
+            if reply.id == request_id:
+                return reply
+    raise WaitTimeout(
+        f"no reply came within {timeout_s:g} s; the request will be dropped",
+        hint="see whether a worker serves the queue: scaletest queue show",
+    )
+
+
+def _queues(redis_url: str) -> Queues:
+    from scaletest.broker import Queues, connect
+
+    return Queues(connect(redis_url))

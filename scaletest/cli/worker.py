@@ -1,0 +1,133 @@
+"""scaletest worker: serve one queue, or run the workload once without Redis."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from typing import Any
+
+import click
+
+from scaletest.cli import logs, options
+
+
+@click.command(
+    "worker",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    epilog="The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it runs.",
+)
+@click.option("--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared.")
+@options.redis_url()
+@click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
+@click.option("--once", is_flag=True, help="Run the workload once, without Redis; its exit code is ours.")
+@click.option("--name", help="Name of this worker. [default: host, process and a random part]")
+@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Default limit of a request; 0: none.")
+@click.option("--device-glob", default="", metavar="GLOB", help="Pattern of device files, as in '/dev/dri/renderD*'.")
+@click.option("--device-index", type=int, default=0, metavar="N", help="Use the N-th matching device, counting round.")
+@click.option("--directory", default="", metavar="DIR", help="Work directory of the program.")
+@click.option("--null-input", is_flag=True, help="Let the program read nothing.")
+@click.option("--null-output", is_flag=True, help="Throw the program's output away.")
+@click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
+@click.option("--node-env", default="", metavar="NAME", help="Environment variable that holds the node's name.")
+@click.option("--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name.")
+@click.option("--kill-grace", type=float, default=5.0, show_default=True, metavar="S", help="From TERM to KILL at the limit.")
+@click.option("--grace", type=float, default=30.0, show_default=True, metavar="S", help="To finish a request after SIGTERM.")
+@click.option("--heartbeat", type=float, default=5.0, show_default=True, metavar="S", help="Interval of heartbeats.")
+@click.option("--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails.")
+@click.option("--allow-function", multiple=True, metavar="PREFIX", help="Also execute RQ jobs of functions below PREFIX.")
+@click.option("--log-messages", is_flag=True, help="Log every request and reply.")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@click.pass_context
+def command(ctx: click.Context, /, **given: Any) -> int:
+    """Take requests of one queue and run the workload: COMMAND with its arguments, or sleep.
+
+    \b
+    scaletest worker --queue sleep
+    scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest worker --once -- COMMAND ARG...
+
+    FILENAME in any argument becomes the path of the device. A request's own arguments are added at the end.
+    """
+    if given["log_messages"]:
+        logs.messages()
+    return _once(given) if given["once"] else _serve(given, ctx.obj["verbose"])
+
+
+def _settings(given: dict[str, Any]) -> Any:
+    from workers.runtime import Settings
+
+    return Settings(
+        command=given["arguments"],
+        time_limit_s=given["time_limit"],
+        device_glob=given["device_glob"],
+        device_index=given["device_index"],
+        directory=given["directory"],
+        null_input=given["null_input"],
+        null_output=given["null_output"],
+        ignore_arguments=given["ignore_arguments"],
+        kill_grace_s=given["kill_grace"],
+        node_variable=given["node_env"],
+        pod_variable=given["pod_env"],
+    )
+
+
+def _once(given: dict[str, Any]) -> int:
+    """Run the workload once. Exit code of the program; 128 + N after signal N; 124 timed out; 127 not started."""
+    from scaletest.model import Outcome, Reason
+    from scaletest.system.waiting import Wake
+    from workers.runtime import Runtime
+
+    runtime = Runtime(_settings(given), Wake())
+    try:
+        result, _ = runtime.run((), 0.0)
+    finally:
+        runtime.close()
+    if result.error:
+        click.echo(f"error: {result.error}", err=True)
+    if result.outcome is Outcome.TIMED_OUT:
+        return 124
+    if result.reason in (Reason.NO_BINARY, Reason.NO_DEVICE):
+        return 127
+    code = result.exit_code
+    if code is None:
+        return 0 if result.outcome is Outcome.SUCCEEDED else 1
+    return 128 - code if code < 0 else code
+
+
+def _serve(given: dict[str, Any], verbose: bool) -> int:
+    from scaletest.broker import Queues, connect
+    from scaletest.model import checks
+    from scaletest.model.errors import InvalidValue
+    from workers.worker import Worker
+
+    name = given["name"] or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
+    checks.worker_name(name)
+    interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
+    grace_s = checks.seconds(given["grace"], "grace")
+    attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
+    settings = _settings(given)
+    redis = connect(given["redis_url"])
+    Queues(redis).require(given["queue"])
+    worker = Worker(
+        [given["queue"]],
+        name=name,
+        connection=redis,
+        settings=settings,
+        allow_functions=given["allow_function"],
+        interval_s=interval_s,
+        max_attempts=attempts,
+        grace_s=grace_s,
+        log_messages=given["log_messages"],
+    )
+    try:
+        worker.work(burst=given["burst"], logging_level="INFO" if verbose else "WARNING")
+    except ValueError as error:
+        if "active worker named" not in str(error):
+            raise
+        raise InvalidValue(f"a worker named {name} lives already", hint="give another --name") from error
+    return 0
+
+
+def _safe(host: str) -> str:
+    return "".join(c if c.isalnum() or c in "._-" else "-" for c in host)[:60].lstrip("._-") or "worker"

@@ -1,0 +1,14 @@
+"""Pure data and rules: what a request, a reply, a record, a plan and a verdict are.
+
+The lowest room. Nothing here reads a clock, a file, a socket or the environment, and nothing here imports
+another room of the project. Every value that crosses a process border is checked here, once.
+"""
+
+from scaletest.model.errors import ScaletestError
+from scaletest.model.plan import Plan
+from scaletest.model.record import Record
+from scaletest.model.reply import Outcome, Reason, Reply
+from scaletest.model.request import Request
+from scaletest.model.verdict import Verdict, VerdictKind
+
+__all__ = ["Outcome", "Plan", "Reason", "Record", "Reply", "Request", "ScaletestError", "Verdict", "VerdictKind"]

@@ -1,0 +1,100 @@
+"""The rule of every field that comes from outside, in one place. A check returns the value or raises InvalidValue."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from scaletest.model.errors import InvalidValue
+
+QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# RQ accepts letters, digits, underscore and dash in a job id.
+REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# Control characters would corrupt logs and terminals; NUL cannot be passed to a program at all.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+MAX_ARGUMENT_BYTES = 4096
+MAX_TIME_LIMIT_S = 30 * 86400.0
+MAX_ERROR_CHARACTERS = 2000
+
+
+def queue_name(value: str) -> str:
+    """A queue name: 1 to 100 characters, letters, digits, dot, underscore, dash; the first a letter or digit."""
+    if not isinstance(value, str) or not QUEUE_NAME.fullmatch(value):
+        raise InvalidValue(
+            f"invalid queue name {_shown(value)}",
+            hint="use 1 to 100 letters, digits, '.', '_' or '-', starting with a letter or digit",
+        )
+    return value
+
+
+def request_id(value: str) -> str:
+    """A request id: what RQ accepts as a job id, 128 characters at most."""
+    if not isinstance(value, str) or not REQUEST_ID.fullmatch(value):
+        raise InvalidValue(f"invalid request id {_shown(value)}", hint="use letters, digits, '_' and '-' only")
+    return value
+
+
+def worker_name(value: str) -> str:
+    """A worker name: as a queue name, 128 characters at most. It becomes part of Redis keys and of lease members."""
+    if not isinstance(value, str) or not WORKER_NAME.fullmatch(value):
+        raise InvalidValue(f"invalid worker name {_shown(value)}", hint="use letters, digits, '.', '_' and '-' only")
+    return value
+
+
+def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> tuple[str, ...]:
+    """Workload arguments: text without control characters (tab and newline pass), `limit_bytes` in all as UTF-8."""
+    result = tuple(values)
+    size = 0
+    for value in result:
+        if not isinstance(value, str):
+            raise InvalidValue(f"argument {_shown(value)} is not text", hint="pass every argument as a string")
+        if CONTROL.search(value):
+            raise InvalidValue(
+                f"argument {_shown(value)} holds a control character",
+                hint="put binary data in a file and pass its path",
+            )
+        try:
+            size += len(value.encode())
+        except UnicodeEncodeError as error:
+            raise InvalidValue(f"argument {_shown(value)} is not valid Unicode", hint="pass UTF-8 text") from error
+    if size > limit_bytes:
+        raise InvalidValue(
+            f"the arguments hold {size} bytes, more than the limit of {limit_bytes}",
+            hint="put large input in a file and pass its path",
+        )
+    return result
+
+
+def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True) -> float:
+    """A finite duration in seconds, from 0 (or above 0) to `maximum`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidValue(f"{name} is {_shown(value)}, not a finite number of seconds", hint="give a number, as in 2.5")
+    if value < 0 or value > maximum or (value == 0 and not zero):
+        low = "0" if zero else "above 0"
+        raise InvalidValue(f"{name} is {value} s", hint=f"give seconds from {low} to {maximum:g}")
+    return float(value)
+
+
+def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_000) -> int:
+    """A whole number in its range."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise InvalidValue(f"{name} is {_shown(value)}, not a whole number", hint="give a whole number")
+    if not minimum <= value <= maximum:
+        raise InvalidValue(f"{name} is {value}", hint=f"give a number from {minimum} to {maximum}")
+    return value
+
+
+def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
+    """Text safe for a log line or a reply: control characters escaped, cut in the middle at `limit` characters."""
+    safe = "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)
+    if len(safe) <= limit:
+        return safe
+    half = (limit - 5) // 2
+    return f"{safe[:half]} ... {safe[-half:]}"
+
+
+def _shown(value: object) -> str:
+    return cut(repr(value), 80)

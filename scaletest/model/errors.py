@@ -1,0 +1,81 @@
+"""Every error a user can meet, in one tree, named for what the user can do about it.
+
+    ScaletestError            1   a bug of ours, when it is raised bare
+    +-- UsageError            2   the command or its options cannot work as given
+    |   +-- InvalidValue      2   one value breaks its rule
+    |   +-- UndeclaredQueue   2   the queue was never declared
+    +-- RequestsFailed        5   requests failed in a command that gives no verdict
+    |   +-- QueueFull         5   the queue holds its maximum already
+    +-- WaitTimeout           6   what we waited for did not come in time
+    +-- Unreachable           7   Redis cannot be reached, or refuses us
+        +-- NoServer          7   no embedded server can be had on this machine
+
+Each message says what happened and why; `hint` says what to do. A class names its exit code, so that no caller
+has to map errors to codes. Programming mistakes are ordinary Python errors and do not belong here.
+"""
+
+from __future__ import annotations
+
+
+class ScaletestError(Exception):
+    """Something went wrong inside scaletest."""
+
+    exit_code = 1
+
+    def __init__(self, message: str | None = None, *, hint: str = "") -> None:
+        self.message = message or (type(self).__doc__ or "").splitlines()[0]
+        self.hint = hint
+        super().__init__(self.message)
+
+
+class UsageError(ScaletestError):
+    """The command cannot work as it was given."""
+
+    exit_code = 2
+
+
+class InvalidValue(UsageError):
+    """A value breaks its rule."""
+
+
+class UndeclaredQueue(UsageError):
+    """The queue was never declared."""
+
+    def __init__(self, name: str, declared: list[str]) -> None:
+        known = ", ".join(sorted(declared)) or "none"
+        super().__init__(
+            f"queue {name!r} is not declared (declared: {known})",
+            hint=f"declare it with: scaletest queue add {name}",
+        )
+
+
+class RequestsFailed(ScaletestError):
+    """Requests failed."""
+
+    exit_code = 5
+
+
+class QueueFull(RequestsFailed):
+    """The queue holds its maximum of waiting requests."""
+
+    def __init__(self, name: str, maximum: int) -> None:
+        super().__init__(
+            f"queue {name!r} is full: {maximum} requests wait, which is its maximum",
+            hint=f"start more workers, wait, or raise it with: scaletest queue add {name} --maximum N",
+        )
+
+
+class WaitTimeout(ScaletestError):
+    """What was waited for did not come in time."""
+
+    exit_code = 6
+
+
+class Unreachable(ScaletestError):
+    """Redis cannot be reached."""
+
+    exit_code = 7
+
+
+class NoServer(Unreachable):
+    """No Redis server was found on this machine."""

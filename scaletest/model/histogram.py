@@ -1,0 +1,51 @@
+"""The one bucket table for durations: geometric buckets, so that any value read back is within 1 % of the truth.
+
+Bucket i holds durations d with GROWTH**i <= d in microseconds < GROWTH**(i + 1); bucket 0 also holds shorter ones.
+The value read back is the geometric middle, sqrt(GROWTH) away from either edge: sqrt(1.02) - 1 = 0.995 %.
+Broker, exporter and reports use this table and no other, so that their histograms add up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+GROWTH = 1.02
+# 30 days, the longest time limit, in microseconds
+LAST_BUCKET = int(math.log(30 * 86400 * 1e6) / math.log(GROWTH))
+
+_SCALE = 1.0 / math.log(GROWTH)
+_log = math.log
+
+
+def bucket(seconds: float) -> int:
+    """The bucket of a duration in seconds."""
+    micros = seconds * 1e6
+    if micros < 1.0:
+        return 0
+    index = int(_log(micros) * _SCALE)
+    return index if index < LAST_BUCKET else LAST_BUCKET
+
+
+def middle(index: int) -> float:
+    """The duration in seconds that a bucket stands for: its geometric middle."""
+    return float(GROWTH ** (index + 0.5)) / 1e6
+
+
+def upper(index: int) -> float:
+    """The exclusive upper edge of a bucket in seconds."""
+    return float(GROWTH ** (index + 1)) / 1e6
+
+
+def quantile(counts: Mapping[int, int], share: float) -> float | None:
+    """The duration in seconds below which `share` (0 to 1) of the counted values lie; None when nothing is counted."""
+    total = sum(counts.values())
+    if total == 0:
+        return None
+    wanted = max(1, math.ceil(share * total))
+    seen = 0
+    for index in sorted(counts):
+        seen += counts[index]
+        if seen >= wanted:
+            return middle(index)
+    return None

@@ -1,0 +1,57 @@
+"""A record: request, reply and the client's clock in one immutable row. Everything reported is derived from records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.model import checks, wire
+from scaletest.model.reply import Outcome, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One finished request as its client saw it.
+
+    step: the number of workers that were asked for while it ran.
+    total_s: monotonic seconds at the client from submit to reply parsed.
+    """
+
+    queue: str
+    step: int
+    reply: Reply
+    total_s: float
+
+    def __post_init__(self) -> None:
+        checks.queue_name(self.queue)
+        checks.count(self.step, "step")
+        checks.seconds(self.total_s, "total_s", maximum=1e12)
+
+    @property
+    def overhead_s(self) -> float:
+        """What the tester itself cost: total - wait - run, never below 0 (two clocks may disagree by microseconds)."""
+        return max(0.0, self.total_s - self.reply.wait_s - self.reply.run_s)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request succeeded."""
+        return self.reply.outcome is Outcome.SUCCEEDED
+
+    def to_json(self) -> str:
+        """One flat line of JSON, schema version 1."""
+        row: dict[str, Any] = {"queue": self.queue, "step": self.step}
+        row.update(self.reply.to_dict())
+        row["total_s"] = self.total_s
+        row["overhead_s"] = self.overhead_s
+        row["schema_version"] = wire.SCHEMA_VERSION
+        return wire.dump(row)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Record:
+        """Read what `to_json` wrote; InvalidValue on anything else."""
+        data = wire.load(text, "the record")
+        own = wire.take(data, "the record", {"queue": str, "step": int, "total_s": (int, float)})
+        missing = {"queue", "step", "total_s"} - own.keys()
+        if missing:
+            raise wire.InvalidValue(f"the record lacks {', '.join(sorted(missing))}")
+        return cls(own["queue"], own["step"], Reply.from_dict(data), float(own["total_s"]))

@@ -1,0 +1,40 @@
+"""JSON at the border: strict in what is read, compact in what is written. Pure functions of text and values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from scaletest.model.errors import InvalidValue
+
+SCHEMA_VERSION = 1
+
+
+def dump(value: Mapping[str, Any]) -> str:
+    """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def load(text: str | bytes, what: str) -> dict[str, Any]:
+    """A JSON object, or InvalidValue that names `what` could not be read."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue(f"{what} is not valid JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise InvalidValue(f"{what} is not a JSON object")
+    return value
+
+
+def take(data: Mapping[str, Any], what: str, known: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """The known fields of `data`, each of its type. Unknown fields are dropped: a newer writer may add some."""
+    result = {}
+    for name, kind in known.items():
+        if name not in data:
+            continue
+        value = data[name]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise InvalidValue(f"field {name!r} of {what} has the wrong type: {type(value).__name__}")
+        result[name] = value
+    return result

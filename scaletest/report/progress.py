@@ -1,0 +1,73 @@
+"""Progress while a run goes on: one live line on a terminal, plain lines elsewhere. Always to standard error."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+PLAIN_EVERY_S = 10.0
+
+
+class PlainProgress:
+    """For logs: a line at each phase change and every ten seconds."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._told = clock()
+
+    def phase(self, workers: int, what: str) -> None:
+        """A step entered a phase."""
+        if what != "draining":
+            self._say(f"{workers} workers: {what}")
+
+    def tick(self, workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> None:
+        """A step goes on."""
+        if self._clock() - self._told >= PLAIN_EVERY_S:
+            self._say(_status(workers, elapsed_s, total_s, completions, failures))
+
+    def step(self, line: str) -> None:
+        """A step is done."""
+        self._say(line)
+
+    def close(self) -> None:
+        """Nothing to take away."""
+
+    def _say(self, line: str) -> None:
+        self._told = self._clock()
+        self._console.print(Text(line), soft_wrap=True)
+
+
+class LiveProgress(PlainProgress):
+    """For people at a terminal: one line that changes, and a line that stays for each finished step."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(console, clock)
+        self._status = console.status("starting", spinner="dots")
+        self._status.start()
+
+    def phase(self, workers: int, what: str) -> None:
+        """A step entered a phase."""
+        self._status.update(Text(f"{workers} workers: {what}"))
+
+    def tick(self, workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> None:
+        """A step goes on."""
+        self._status.update(Text(_status(workers, elapsed_s, total_s, completions, failures)))
+
+    def close(self) -> None:
+        """Take the live line away."""
+        self._status.stop()
+
+
+def choose(console: Console, *, plain: bool) -> PlainProgress:
+    """Live on a terminal, plain otherwise."""
+    return LiveProgress(console) if console.is_terminal and not plain else PlainProgress(console)
+
+
+def _status(workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> str:
+    left = max(0.0, total_s - elapsed_s)
+    failed = f", {failures} failed" if failures else ""
+    return f"{workers} workers: measuring, {completions} done{failed}, {left:.0f} s left"

@@ -1,0 +1,77 @@
+"""A guard: a tiny shell that outlives its parent by a moment and ends what the parent left behind.
+
+The parent holds the write end of the guard's standard input. When the parent dies, however it dies, the kernel closes
+that end, the shell's `read` returns, and it signals the process group that it was last told of. Then it looks through
+/proc for processes that carry the guard's own mark in their environment: that finds a process that was started but
+not yet announced, and one that left its group. A shell costs a megabyte and no Python start-up, and nothing that the
+parent does (a long C call, a stopped interpreter) can hold it up.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import uuid
+from pathlib import Path
+
+MARK = "SCALETEST_GUARD"
+
+# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line means "no group". Ends at end of file.
+_SCRIPT = r"""
+trap '' INT TERM HUP
+group=
+while read -r line; do group=$line; done
+struck=$group
+strike() {
+  [ -n "$group" ] && kill -s "$1" -- "-$group" 2>/dev/null
+  for file in $(grep -lsa "$MARK_LINE" /proc/[0-9]*/environ 2>/dev/null); do
+    pid=${file#/proc/}; pid=${pid%/environ}
+    [ "$pid" = "$$" ] || kill -s "$1" "$pid" 2>/dev/null
+  done
+}
+MARK_LINE=$1
+strike "$2"
+# again: a process may have been between fork and exec at the first look
+sleep 0.2; strike "$2"
+sleep 0.8; strike "$2"
+[ -n "$3" ] && [ -n "$struck" ] && rm -rf -- "$3"
+exit 0
+"""
+
+
+class Guard:
+    """Ends a process group when this process dies. `environment()` must be given to whatever is guarded."""
+
+    def __init__(self, signal_name: str = "KILL", remove: Path | None = None) -> None:
+        """`signal_name` is what the group gets; `remove` a directory that goes when there was a group to end."""
+        self._mark = uuid.uuid4().hex
+        self._process = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "scaletest-guard", f"{MARK}_{self._mark}=", signal_name, str(remove or "")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={"PATH": os.environ.get("PATH", os.defpath)},
+        )
+
+    def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
+        """The environment for a guarded process: `base` (default: ours) with the mark."""
+        return {**(os.environ if base is None else base), f"{MARK}_{self._mark}": "1"}
+
+    def watch(self, group: int | None) -> None:
+        """Name the process group to end, or None when there is none any more. Costs one small write."""
+        stream = self._process.stdin
+        assert stream is not None
+        try:
+            os.write(stream.fileno(), b"%d\n" % group if group else b"\n")
+        except OSError:  # the guard was killed: nothing to tell it; the next command starts without one
+            pass
+
+    def close(self) -> None:
+        """End the guard and whatever still carries its mark. Does not wait for its second look."""
+        stream = self._process.stdin
+        if stream is not None and not stream.closed:
+            stream.close()
+        # Reaped by the kernel's init when we exit; until then it only sleeps.
+        self._process.poll()
+        self._process.returncode = 0 if self._process.returncode is None else self._process.returncode

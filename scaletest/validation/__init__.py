@@ -1,0 +1,7 @@
+"""The main job: plan -> steps -> records -> verdict. The algorithm knows neither where workers run nor who loads."""
+
+from scaletest.validation.interfaces import Backend, Load, Progress
+from scaletest.validation.local import LocalBackend, WorkerOptions
+from scaletest.validation.runner import Result, Runner
+
+__all__ = ["Backend", "Load", "LocalBackend", "Progress", "Result", "Runner", "WorkerOptions"]

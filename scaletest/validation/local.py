@@ -1,0 +1,108 @@
+"""Workers as processes of this machine. They end with us, even when we are killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
+from scaletest.system.guard import Guard
+
+STOP_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How every worker is started."""
+
+    redis_url: str
+    queue: str
+    command: tuple[str, ...] = ()
+    device_glob: str = ""
+    time_limit_s: float = 0.0
+
+
+class LocalBackend:
+    """Worker processes; `alive` tells which of them serve the queue by now."""
+
+    def __init__(self, options: WorkerOptions, log: Path, alive: Callable[[], int]) -> None:
+        self._options = options
+        self._log = log
+        self._alive = alive
+        self._guard = Guard("KILL")
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def scale(self, workers: int) -> None:
+        """Start what is missing. A validation only ever grows; fewer are reached by ending the last ones."""
+        while len(self._processes) < workers:
+            self._processes.append(self._start(len(self._processes)))
+        while len(self._processes) > workers:
+            self._end([self._processes.pop()])
+
+    def ready(self) -> int:
+        """Workers that serve the queue."""
+        for process in self._processes:
+            code = process.poll()
+            if code is not None:
+                raise ScaletestError(
+                    f"a worker ended by itself with exit code {code}: {self._log_end()}",
+                    hint=f"read {self._log}, or start one by hand: scaletest worker --queue {self._options.queue}",
+                )
+        return self._alive()
+
+    def close(self) -> None:
+        """End all workers: they finish what they run, for ten seconds, and are killed then."""
+        self._end(self._processes)
+        self._processes = []
+        self._guard.close()
+
+    def kill(self) -> None:
+        """End all workers at once."""
+        for process in self._processes:
+            process.kill()
+
+    def _start(self, index: int) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as log:
+            return subprocess.Popen(
+                self._arguments(index),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
+                env=self._guard.environment(),
+            )
+
+    def _arguments(self, index: int) -> list[str]:
+        options = self._options
+        line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue]
+        line += ["--redis-url", options.redis_url, "--grace", f"{STOP_TIMEOUT_S / 2:g}"]
+        if options.time_limit_s:
+            line += ["--time-limit", repr(options.time_limit_s)]
+        if options.device_glob:
+            line += ["--device-glob", options.device_glob, "--device-index", str(index)]
+        if options.command:
+            line += ["--null-input", "--", *options.command]
+        return line
+
+    def _end(self, processes: list[subprocess.Popen[bytes]]) -> None:
+        for process in processes:
+            if process.poll() is None:
+                process.terminate()
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        for process in processes:
+            try:
+                process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _log_end(self) -> str:
+        try:
+            return cut(self._log.read_text(errors="replace").strip()[-400:]) or "its log is empty"
+        except OSError:
+            return "it left no log"

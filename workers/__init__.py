@@ -1,0 +1,1 @@
+"""Workers: processes that take requests from one queue and run one workload, on at most one device each."""

@@ -1,0 +1,49 @@
+"""Which functions a worker may execute: its own, and those that the operator allowed by prefix. Default: none else.
+
+A queue is an open door: whoever can write to Redis can name any function. So everything that RQ would import and call
+for a job is looked at, callbacks and methods included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rq.job import Job
+
+from scaletest.broker.jobs import FUNCTION
+from scaletest.model.checks import cut
+
+VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
+
+
+def prefixes(given: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The allowed prefixes: as given, else the words of the environment variable."""
+    names = environment.get(VARIABLE, "").replace(",", " ").split() if given is None else given
+    return tuple(name.strip().rstrip(".") for name in names if name.strip())
+
+
+def refusal(job: Job, allowed: Sequence[str]) -> str:
+    """Why this job must not be executed; "" when it may. Raises whatever RQ raises for data that cannot be read."""
+    called: list[Any] = [job.func_name]
+    if job.instance is not None:
+        return "it calls a method of an object, which this worker never does"
+    if job.func_name == FUNCTION and job.webhooks:
+        job.webhooks = []  # ours has none: somebody else wrote them
+    for name in ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name"):
+        callback = getattr(job, name, None)
+        if callback:
+            called.append(callback)
+    for name in called:
+        if name != FUNCTION and not _is_allowed(name, allowed):
+            return (
+                f"function {cut(str(name), 100)!r} is not allowed here "
+                f"(allow it with --allow-function or {VARIABLE})"
+            )
+    if not isinstance(job.args, list | tuple) or not isinstance(job.kwargs, dict):
+        return "its arguments are no list, or its keyword arguments no object"
+    return ""
+
+
+def _is_allowed(name: Any, allowed: Sequence[str]) -> bool:
+    return isinstance(name, str) and any(name == prefix or name.startswith(prefix + ".") for prefix in allowed)

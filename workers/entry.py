@@ -1,0 +1,68 @@
+"""The function of every request's RQ job, where RQ's own code runs it: under a stock worker, or in our slow lane.
+
+The fast lane never calls it. Under a stock worker the workload comes from SCALETEST_WORKER_* variables, else it is
+sleep. It never raises for a failed workload: the reply says so, and RQ stores the reply as the job's result.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.retry import Retrying
+from scaletest.model import Outcome, Reason, checks, wire
+from scaletest.model.errors import InvalidValue
+from scaletest.system.waiting import Wake
+from workers.runtime import Runtime, Settings
+from workers.workloads.base import Result
+
+STOCK_PATIENCE_S = 60.0
+
+
+@dataclass(slots=True)
+class Current:
+    """Set by our worker around RQ's own code: what it runs, its runtime, and when it was taken."""
+
+    runtime: Runtime
+    ledger: Ledger
+    lot: Lot
+    started_us: int
+    settled: bool = False
+
+
+current: Current | None = None
+_stock_runtime: Runtime | None = None
+
+
+def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
+    """Run one request, account for it, and return its reply."""
+    here = current or _under_stock_worker()
+    try:
+        values, limit = checks.arguments(arguments), checks.seconds(time_limit, "time limit")
+    except (InvalidValue, TypeError) as error:
+        result, run_s = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0
+    else:
+        result, run_s = here.runtime.run(values, limit)
+    lot = here.lot
+    reply, wait_s = here.runtime.reply_json(
+        lot.id, lot.worker, result, run_s, lot.enqueued_us, here.started_us, lot.attempt or 1
+    )
+    ended_s = here.ledger.settle(lot, result.outcome.value, wait_s, run_s, reply)
+    here.settled = True
+    return {**wire.load(reply, "the reply"), "ended_s": ended_s}
+
+
+def _under_stock_worker() -> Current:
+    global _stock_runtime
+    from rq import get_current_job
+
+    job: Any = get_current_job()
+    if job is None:
+        raise InvalidValue("workers.entry.run was called outside an RQ worker", hint="use scaletest queue submit")
+    if _stock_runtime is None:
+        _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
+    ledger = Ledger(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
+    lot, started_us = ledger.look_up(job.id, job.origin)
+    return Current(_stock_runtime, ledger, lot, started_us)

@@ -1,0 +1,317 @@
+"""The worker: an RQ worker whose hot path is the broker's fast lane. Also `rq worker -w workers.worker.Worker`.
+
+Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue (results to keep,
+callbacks, retries, dependencies, foreign functions) is taken under the same lease and then run by RQ's own code, so
+that it leaves in Redis what RQ would leave. With several queues RQ's loop runs unchanged, without fast lane and lease.
+
+A job's function is executed only when it is ours or starts with an allowed prefix. Nothing is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+from rq import SimpleWorker
+from rq.job import Job
+from rq.queue import Queue
+from rq.serializers import JSONSerializer, resolve_serializer
+
+from scaletest.broker import jobs
+from scaletest.broker.connection import transient, twin
+from scaletest.broker.lane import PAUSED, Done, FastLane, Taken
+from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
+from scaletest.broker.retry import Retrying
+from scaletest.model import Outcome, Reason
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.model.histogram import bucket
+from scaletest.system.waiting import Wake
+from workers import admission, entry
+from workers.runtime import Runtime, Settings
+from workers.workloads.base import Interrupted, Result
+
+logger = logging.getLogger("scaletest.worker")
+
+DEFAULT_GRACE_S = 30.0
+# While its queue is paused a worker looks again this often.
+PAUSE_LOOK_S = 0.5
+SAME_SIGNAL_S = 0.5
+
+
+class Worker(SimpleWorker):  # type: ignore[misc]
+    """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
+
+    def __init__(
+        self,
+        *args: Any,
+        settings: Settings | None = None,
+        allow_functions: Sequence[str] | None = None,
+        interval_s: float = DEFAULT_INTERVAL_S,
+        max_attempts: int = MAX_ATTEMPTS,
+        grace_s: float = DEFAULT_GRACE_S,
+        log_messages: bool = False,
+        **options: Any,
+    ) -> None:
+        if options.get("serializer") is None:
+            options["serializer"] = JSONSerializer
+        if resolve_serializer(options["serializer"]) is not JSONSerializer:
+            raise InvalidValue("this worker reads JSON only", hint="start it with: rq worker -S json")
+        super().__init__(*args, **options)
+        self._settings = settings
+        self._allowed = admission.prefixes(allow_functions, os.environ)
+        self._interval_s = interval_s
+        self._max_attempts = max_attempts
+        self._grace_s = grace_s
+        self._log_messages = log_messages
+        self._force = Wake()
+        self._forced = False
+        self._fast_jobs = 0
+        self._slow_jobs = 0
+        self._max_jobs: int | None = None
+        self._burst = False
+        self._idle = True
+        self._stopped_at = 0.0
+        self._slow_began = 0.0
+        self._lane: FastLane | None = None
+        self._slow: entry.Current | None = None
+
+    # -- life -------------------------------------------------------------------------------------------------------
+
+    def work(self, burst: bool = False, *args: Any, max_jobs: int | None = None, **options: Any) -> bool:
+        """RQ's loop; whether any job was processed."""
+        self._burst, self._max_jobs = burst, max_jobs
+        worked = super().work(burst, *args, max_jobs=max_jobs, **options)
+        return worked or self._fast_jobs > 0
+
+    def bootstrap(self, *args: Any, **options: Any) -> None:
+        """RQ's start, then ours: runtime, lane, heartbeat."""
+        super().bootstrap(*args, **options)
+        if len(self.queues) != 1:
+            return
+        queue = self.queues[0].name
+        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
+        self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
+        self._ledger = Ledger(self.connection, self._retrying)
+        self._lifeline = Lifeline(
+            twin(self.connection, 5.0),
+            self.name,
+            queue,
+            interval_s=self._interval_s,
+            max_attempts=self._max_attempts,
+            details=self._details,
+        )
+        self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
+        self._lifeline.start()
+
+    def teardown(self) -> None:
+        """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
+        if self._lane is not None:
+            self._lane.close()
+            self._lifeline.close()
+            self._runtime.close()
+            self._lane = None
+        try:
+            super().teardown()
+        except Exception as error:
+            if not transient(error):
+                raise
+
+    def _details(self) -> dict[str, str | int | float]:
+        return {
+            "successful_job_count": self.successful_job_count,
+            "failed_job_count": self.failed_job_count,
+            "total_working_time": round(self.total_working_time, 6),
+            "hostname": self.hostname or "",
+            "queues": self.queues[0].name,
+            "pid": self.pid or 0,
+            "birth": f"{self.birth_date:%Y-%m-%dT%H:%M:%S.%fZ}" if self.birth_date else "",
+            "version": self.version,
+            "python_version": self.python_version,
+            "ip_address": self.ip_address,
+        }
+
+    # -- stopping ---------------------------------------------------------------------------------------------------
+
+    def _shutdown(self) -> None:
+        """First signal: take no more, let the running request finish within the grace period."""
+        if self._lane is None:
+            super()._shutdown()
+            return
+        self._stop_requested = True
+        self._stopped_at = time.monotonic()
+        lane = self._lane
+        self._lifeline.unblock(lambda: lane.client_id)
+        timer = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
+        timer.daemon = True
+        timer.start()
+
+    def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
+        """Second signal, or the end of the grace period: end the workload and put the request back."""
+        if self._lane is None:
+            super().request_force_stop(signum, frame)
+            return
+        if time.monotonic() - self._stopped_at < min(SAME_SIGNAL_S, self._grace_s):
+            return  # a pool and the terminal both pass on the same Ctrl-C
+        logger.warning("worker %s: stopping now, the running request goes back to its queue", self.name)
+        self._forced = True
+        self._force.set()
+        if self._slow is not None:
+            raise SystemExit  # ends a foreign function; perform_job turns it into handle_job_failure below
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait between tries while Redis is away; whether to give up, which loses nothing: leases end by themselves."""
+        return self._force.wait(seconds) or (self._stop_requested and self._idle)
+
+    # -- the fast lane ----------------------------------------------------------------------------------------------
+
+    def dequeue_job_and_maintain_ttl(
+        self, timeout: int | None, max_idle_time: int | None = None
+    ) -> tuple[Job, Queue] | None:
+        """Work in the fast lane until a job comes that RQ's own code must run: that one is returned."""
+        if self._lane is None:
+            return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
+        idle_since = time.monotonic()
+        done: Done | None = None
+        while True:
+            take = not self._stop_requested and not self._enough()
+            block_s = 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
+            self._idle = done is None
+            try:
+                taken = self._lane.cycle(done, take=take, block_s=block_s)
+            except Exception as error:
+                if transient(error) and self._stop_requested:
+                    return None
+                raise
+            done = None
+            if not take or (taken is None and self._is_over(idle_since, max_idle_time)):
+                return None
+            if taken is PAUSED:
+                if self._burst or self._force.wait(PAUSE_LOOK_S):
+                    return None
+            elif isinstance(taken, Taken):
+                if not taken.client:
+                    found = self._fetch(taken)
+                    if found is not None:
+                        return found
+                    continue
+                done = self._run(taken)
+                idle_since = time.monotonic()
+            if self.should_run_maintenance_tasks:
+                self._maintain()
+
+    def _enough(self) -> bool:
+        return self._max_jobs is not None and self._fast_jobs + self._slow_jobs >= self._max_jobs
+
+    def _is_over(self, idle_since: float, max_idle_time: int | None) -> bool:
+        return self._burst or (max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time)
+
+    def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
+        longest = float(self.dequeue_timeout)
+        if max_idle_time is not None:
+            longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
+        return longest
+
+    def _maintain(self) -> None:
+        try:
+            self.run_maintenance_tasks()
+        except Exception as error:
+            if not transient(error):
+                raise
+
+    def _run(self, taken: Taken) -> Done | None:
+        """Run one request; what the next call shall say about it. None when it was put back."""
+        self._fast_jobs += 1
+        runtime, lifeline = self._runtime, self._lifeline
+        try:
+            arguments, limit_s = jobs.decode(taken.data)
+        except InvalidValue as error:
+            result, run_s, registered = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0, False
+        else:
+            if self._log_messages:
+                logger.info("request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s)
+            lifeline.hold(taken.id, taken.attempt)
+            try:
+                result, run_s = runtime.run(arguments, limit_s)
+            except Interrupted:
+                lifeline.let_go()
+                self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+                return None
+            registered = lifeline.let_go()
+        reply, wait_s = runtime.reply_json(
+            taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
+        )
+        self._count(result, run_s, reply)
+        return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+
+    def _count(self, result: Result, run_s: float, reply: str) -> None:
+        self.total_working_time += run_s
+        if result.outcome is Outcome.SUCCEEDED:
+            self.successful_job_count += 1
+        else:
+            self.failed_job_count += 1
+        if self._log_messages:
+            logger.info("reply %s", cut(reply, 1000))
+
+    # -- RQ's own code ----------------------------------------------------------------------------------------------
+
+    def _fetch(self, taken: Taken) -> tuple[Job, Queue] | None:
+        """The job for RQ's own code, or None for poison, which is kept aside and never executed."""
+        queue = self.queues[0]
+        lot = Lot(taken.id, queue.name, self.name, taken.attempt, enqueued_us=taken.enqueued_us)
+        self._slow_jobs += 1
+        try:
+            job = self.job_class.fetch(taken.id, connection=self.connection, serializer=self.serializer)
+            refusal = admission.refusal(job, self._allowed)
+        except Exception as error:
+            if transient(error):
+                logger.warning("worker %s: Redis is away, request %s will be taken again", self.name, taken.id)
+                return None
+            refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
+        if refusal:
+            logger.error("worker %s refuses job %s: %s", self.name, taken.id, refusal)
+            self._ledger.poison(lot, refusal)
+            return None
+        self._slow = entry.Current(self._runtime, self._ledger, lot, taken.started_us)
+        job.redis_server_version = self.get_redis_server_version()
+        return job, queue
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """RQ's own code under our lease; its outcome is counted afterwards."""
+        slow, self._slow_began = self._slow, time.monotonic()
+        if slow is None:
+            super().execute_job(job, queue)
+            return
+        self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1)
+        entry.current = slow
+        try:
+            super().execute_job(job, queue)
+            ok = job.get_status(refresh=False) == "finished"
+        except Exception as error:
+            if not transient(error):
+                raise
+            logger.warning("worker %s: Redis went away at the end of job %s: it will be run again", self.name, job.id)
+            return
+        finally:
+            entry.current = self._slow = None
+            self._lifeline.let_go()
+        if not slow.settled and not self._forced:
+            run_s = time.monotonic() - self._slow_began
+            wait_s = max(0.0, (slow.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
+            outcome = Outcome.SUCCEEDED if ok else Outcome.FAILED
+            self._ledger.settle(slow.lot, outcome.value, wait_s, run_s)
+
+    def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
+        """As RQ, but a job that was ended by our own stop goes back to its queue."""
+        if self._forced and self._slow is not None and not self._slow.settled:
+            self.execution = None
+            self._ledger.release(self._slow.lot)
+            return
+        super().handle_job_failure(job, queue, *args, **options)

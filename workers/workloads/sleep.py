@@ -1,0 +1,48 @@
+"""Sleep: the workload without contention, which shows what the framework itself can do. Monotonic, honours the limit."""
+
+from __future__ import annotations
+
+import math
+import select
+import time
+
+from scaletest.model import Outcome, Reason
+from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
+
+
+class Sleep:
+    """Sleeps for the seconds in its first argument: the worker's own when given, else the request's."""
+
+    def __init__(self, own_arguments: tuple[str, ...], interrupt: Interrupt, *, ignore_arguments: bool = False) -> None:
+        self._own = own_arguments
+        self._interrupt = interrupt
+        self._ignore = ignore_arguments
+
+    def run(self, arguments: tuple[str, ...], limit_s: float) -> Result:
+        """Sleep; timed out after `limit_s` when that is shorter."""
+        given = self._own or (() if self._ignore else arguments)
+        try:
+            seconds = float(given[0]) if given else math.nan
+        except ValueError:
+            seconds = math.nan
+        if not 0 <= seconds <= MAX_TIME_LIMIT_S:
+            shown = cut(given[0], 80) if given else "nothing"
+            return Result(Outcome.FAILED, Reason.EXIT, error=f"sleep needs seconds from 0 to 30 days, not {shown!r}")
+        if 0 < limit_s < seconds:
+            self._wait(limit_s)
+            return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
+        self._wait(seconds)
+        return SUCCEEDED
+
+    def close(self) -> None:
+        """Nothing to leave behind."""
+
+    def _wait(self, seconds: float) -> None:
+        if seconds == 0:
+            return
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            ready, _, _ = select.select([self._interrupt], [], [], left)
+            if ready:
+                raise Interrupted
