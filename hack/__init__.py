@@ -1,0 +1,1 @@
+"""Scripts that people run, and what they need."""

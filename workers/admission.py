@@ -37,10 +37,10 @@ def refusal(job: Job, allowed: Sequence[str]) -> str:
     for name in called:
         if name != FUNCTION and not _is_allowed(name, allowed):
             return (
-                f"function {cut(str(name), 100)!r} is not allowed here "
-                f"(allow it with --allow-function or {VARIABLE})"
+                f"function {cut(str(name), 100)!r} is not allowed here (allow it with --allow-function or {VARIABLE})"
             )
-    if not isinstance(job.args, list | tuple) or not isinstance(job.kwargs, dict):
+    call: tuple[Any, Any] = (job.args, job.kwargs)
+    if not isinstance(call[0], list | tuple) or not isinstance(call[1], dict):
         return "its arguments are no list, or its keyword arguments no object"
     return ""
 

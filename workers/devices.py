@@ -8,7 +8,7 @@ import os
 from scaletest.model.errors import InvalidValue
 
 
-class NoDevice(Exception):  # noqa: N818 - it becomes an error reply, not an error of the worker
+class NoDevice(Exception):
     """No device matches, or it may not be used; the text says which and why."""
 
 

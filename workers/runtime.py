@@ -103,7 +103,14 @@ class Runtime:
         self._workload.close()
 
     def reply_json(
-        self, request: str, worker: str, result: Result, run_s: float, enqueued_us: int, started_us: int, attempt: int
+        self,
+        request: str,
+        worker: str,
+        result: Result,
+        run_s: float,
+        enqueued_us: int,
+        started_us: int,
+        attempt: int,
     ) -> tuple[str, float]:
         """The reply as JSON, all but its end, which Redis stamps; and the wait in seconds."""
         wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
@@ -127,7 +134,6 @@ class Runtime:
             row["device"] = result.device
             row["figures"] = result.figures
         return wire.dump(row), wait_s
-
 
 
 def _workload(settings: Settings, interrupt: Interrupt) -> Workload:

@@ -21,11 +21,11 @@ from typing import Any
 from rq import SimpleWorker
 from rq.job import Job
 from rq.queue import Queue
-from rq.serializers import JSONSerializer, resolve_serializer
+from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
 from scaletest.broker.connection import transient, twin
-from scaletest.broker.lane import PAUSED, Done, FastLane, Taken
+from scaletest.broker.lane import PAUSED, Done, FastLane, Paused, Taken
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
 from scaletest.broker.retry import Retrying
@@ -46,7 +46,7 @@ PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
 
 
-class Worker(SimpleWorker):  # type: ignore[misc]
+class Worker(SimpleWorker):
     """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
     def __init__(
@@ -60,11 +60,12 @@ class Worker(SimpleWorker):  # type: ignore[misc]
         log_messages: bool = False,
         **options: Any,
     ) -> None:
-        if options.get("serializer") is None:
-            options["serializer"] = JSONSerializer
-        if resolve_serializer(options["serializer"]) is not JSONSerializer:
+        # RQ's command line passes its default, pickle, when nobody chose; nobody can choose it here.
+        if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
             raise InvalidValue("this worker reads JSON only", hint="start it with: rq worker -S json")
-        super().__init__(*args, **options)
+        super().__init__(*args, **{**options, "serializer": JSONSerializer})
+        for queue in self.queues:
+            queue.serializer = JSONSerializer
         self._settings = settings
         self._allowed = admission.prefixes(allow_functions, os.environ)
         self._interval_s = interval_s
@@ -85,10 +86,10 @@ class Worker(SimpleWorker):  # type: ignore[misc]
 
     # -- life -------------------------------------------------------------------------------------------------------
 
-    def work(self, burst: bool = False, *args: Any, max_jobs: int | None = None, **options: Any) -> bool:
+    def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
         """RQ's loop; whether any job was processed."""
-        self._burst, self._max_jobs = burst, max_jobs
-        worked = super().work(burst, *args, max_jobs=max_jobs, **options)
+        self._burst, self._max_jobs = burst, options.get("max_jobs")
+        worked = super().work(burst, *args, **options)
         return worked or self._fast_jobs > 0
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
@@ -119,7 +120,7 @@ class Worker(SimpleWorker):  # type: ignore[misc]
             self._runtime.close()
             self._lane = None
         try:
-            super().teardown()
+            super().teardown()  # type: ignore[no-untyped-call]
         except Exception as error:
             if not transient(error):
                 raise
@@ -143,7 +144,7 @@ class Worker(SimpleWorker):  # type: ignore[misc]
     def _shutdown(self) -> None:
         """First signal: take no more, let the running request finish within the grace period."""
         if self._lane is None:
-            super()._shutdown()
+            super()._shutdown()  # type: ignore[no-untyped-call]
             return
         self._stop_requested = True
         self._stopped_at = time.monotonic()
@@ -181,37 +182,40 @@ class Worker(SimpleWorker):  # type: ignore[misc]
         idle_since = time.monotonic()
         done: Done | None = None
         while True:
-            take = not self._stop_requested and not self._enough()
-            block_s = 0.0 if self._burst else self._block_s(idle_since, max_idle_time)
-            self._idle = done is None
-            try:
-                taken = self._lane.cycle(done, take=take, block_s=block_s)
-            except Exception as error:
-                if transient(error) and self._stop_requested:
-                    return None
-                raise
+            taken = self._cycle(done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time))
             done = None
-            if not take or (taken is None and self._is_over(idle_since, max_idle_time)):
-                return None
-            if taken is PAUSED:
-                if self._burst or self._force.wait(PAUSE_LOOK_S):
-                    return None
-            elif isinstance(taken, Taken):
-                if not taken.client:
-                    found = self._fetch(taken)
-                    if found is not None:
-                        return found
-                    continue
-                done = self._run(taken)
+            if isinstance(taken, Taken):
+                if taken.client:
+                    done = self._run(taken)
+                elif (found := self._fetch(taken)) is not None:
+                    return found
                 idle_since = time.monotonic()
+            elif self._is_over(taken, idle_since, max_idle_time):
+                return None
             if self.should_run_maintenance_tasks:
                 self._maintain()
+
+    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | None:
+        """One conversation with Redis: deliver, and take unless we are stopping."""
+        assert self._lane is not None
+        self._idle = done is None
+        try:
+            return self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
+        except Exception as error:
+            if transient(error) and self._stop_requested:
+                return None
+            raise
 
     def _enough(self) -> bool:
         return self._max_jobs is not None and self._fast_jobs + self._slow_jobs >= self._max_jobs
 
-    def _is_over(self, idle_since: float, max_idle_time: int | None) -> bool:
-        return self._burst or (max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time)
+    def _is_over(self, taken: Paused | None, idle_since: float, max_idle_time: int | None) -> bool:
+        """Nothing was taken: whether that is the end. Waits a little while the queue is paused."""
+        if self._stop_requested or self._burst or self._enough():
+            return True
+        if taken is PAUSED:
+            return self._force.wait(PAUSE_LOOK_S)
+        return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
     def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
         longest = float(self.dequeue_timeout)
@@ -221,7 +225,7 @@ class Worker(SimpleWorker):  # type: ignore[misc]
 
     def _maintain(self) -> None:
         try:
-            self.run_maintenance_tasks()
+            self.run_maintenance_tasks()  # type: ignore[no-untyped-call]
         except Exception as error:
             if not transient(error):
                 raise
@@ -280,7 +284,7 @@ class Worker(SimpleWorker):  # type: ignore[misc]
             self._ledger.poison(lot, refusal)
             return None
         self._slow = entry.Current(self._runtime, self._ledger, lot, taken.started_us)
-        job.redis_server_version = self.get_redis_server_version()
+        job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job, queue
 
     def execute_job(self, job: Job, queue: Queue) -> None:

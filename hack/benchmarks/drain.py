@@ -76,7 +76,17 @@ def fill_stock(redis: Any, count: int) -> None:
 def command(url: str, name: str) -> list[str]:
     """One worker in burst mode."""
     if name == OURS:
-        return [sys.executable, "-m", "scaletest", "worker", "--burst", "--queue", "bench", "--redis-url", url]
+        return [
+            sys.executable,
+            "-m",
+            "scaletest",
+            "worker",
+            "--burst",
+            "--queue",
+            "bench",
+            "--redis-url",
+            url,
+        ]
     rq = str(Path(sys.executable).parent / "rq")
     return [rq, "worker", "-u", url, "-S", "json", "-w", "rq.SimpleWorker", "--burst", "-q", "bench",
             "--disable-job-desc-logging"]  # fmt: skip

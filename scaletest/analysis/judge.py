@@ -7,6 +7,7 @@ throughputs add: half-width of ln r = sqrt(rel(a)^2 + rel(b)^2), rel being half-
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -52,8 +53,9 @@ class Step:
         """Plain values for JSON; what is infinite or missing is null."""
         ratio = None
         if self.ratio:
-            ratio = {name: _finite(value) for name, value in asdict(self.ratio).items()}
-            ratio["verdict"] = str(self.ratio.kind)
+            ratio = {name: _finite(value) for name, value in asdict(self.ratio).items()} | {
+                "verdict": str(self.ratio.kind)
+            }
         return {
             "workers": self.workers,
             "throughput_per_s": _finite(self.throughput.per_s),
@@ -108,7 +110,7 @@ def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
 
 
 def _failed_ratio(steps: Sequence[Step]) -> Verdict | None:
-    for before, step in zip(steps, steps[1:], strict=False):
+    for before, step in itertools.pairwise(steps):
         decided = step.throughput.enough and before.throughput.enough
         if decided and step.ratio and step.ratio.kind is VerdictKind.FAIL:
             return Verdict(

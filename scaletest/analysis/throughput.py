@@ -10,6 +10,7 @@ The first completion of each worker only starts its first cycle, so that the ram
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -74,4 +75,4 @@ def throughput(records: Iterable[Record], workers: int) -> Throughput:
 
 
 def _cycles(times: Sequence[float]) -> list[float]:
-    return [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    return [later - earlier for earlier, later in itertools.pairwise(times)]

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from scaletest.broker import jobs, keys
 from scaletest.broker.connection import Redis
+from scaletest.broker.queues import Queues
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import wire
@@ -125,10 +126,16 @@ class Client:
         ]
         for request in batch:
             arguments += [request.id, jobs.encode(request), jobs.rq_timeout(request)]
-        names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue(queue), keys.counters(queue), keys.client(self.name)]
+        names = [
+            keys.QUEUES,
+            keys.RQ_QUEUES,
+            keys.rq_queue(queue),
+            keys.counters(queue),
+            keys.client(self.name),
+        ]
         answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
         if answer is None:
-            raise UndeclaredQueue(queue, sorted(name.decode() for name in self._redis.hkeys(keys.QUEUES)))
+            raise UndeclaredQueue(queue, Queues(self._redis).names())
         return int(answer[0])
 
     def _read(self, timeout_s: float) -> list[Finished]:

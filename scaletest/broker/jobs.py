@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
@@ -23,7 +24,7 @@ TIMEOUT_SLACK_S = 60
 
 def encode(request: Request) -> bytes:
     """The `data` field of the job."""
-    call = [FUNCTION, None, [list(request.arguments), request.time_limit_s], {}]
+    call: list[Any] = [FUNCTION, None, [list(request.arguments), request.time_limit_s], {}]
     return json.dumps(call, separators=(",", ":")).encode()
 
 

@@ -1,17 +1,17 @@
 """Names of all keys. One place, so that nothing is left behind unknown and the documentation can be checked.
 
-    scaletest:queues             hash    queue -> JSON {maximum, note}
-    scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
-    scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram.py)
-    scaletest:queue:<q>:run      hash    bucket -> count
-    scaletest:queue:<q>:paused   string  present while the queue is paused
-    scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
-    scaletest:workers:<q>        zset    worker -> deadline in microseconds
-    scaletest:clients            zset    client -> deadline in microseconds
-    scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
-    scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
-    scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
-    scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
+scaletest:queues             hash    queue -> JSON {maximum, note}
+scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
+scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram.py)
+scaletest:queue:<q>:run      hash    bucket -> count
+scaletest:queue:<q>:paused   string  present while the queue is paused
+scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
+scaletest:workers:<q>        zset    worker -> deadline in microseconds
+scaletest:clients            zset    client -> deadline in microseconds
+scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
+scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
+scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
+scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 """
 
 from __future__ import annotations

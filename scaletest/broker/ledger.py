@@ -76,7 +76,12 @@ class Ledger:
 
     def poison(self, lot: Lot, reason: str) -> None:
         """Keep it, not executed, in RQ's failed registry."""
-        names = [keys.leases(lot.queue), keys.rq_started(lot.queue), keys.rq_failed(lot.queue), keys.counters(lot.queue)]
+        names = [
+            keys.leases(lot.queue),
+            keys.rq_started(lot.queue),
+            keys.rq_failed(lot.queue),
+            keys.counters(lot.queue),
+        ]
         stored = base64.b64encode(zlib.compress(reason.encode())).decode()
         values = [lot.id, lot.attempt, lot.worker, stored]
         self._retrying.run(lambda: script("poison")(self._redis, names, values))

@@ -98,7 +98,7 @@ class Queues:
 
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
-        return sorted(_text(worker) for worker in self._redis.zrange(keys.workers(name), 0, -1))
+        return sorted(_text(worker) for worker, _ in self._redis.zscan_iter(keys.workers(name)))
 
     def pause(self, name: str) -> None:
         """Stop workers from taking requests of this queue; running ones finish."""

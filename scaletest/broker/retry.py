@@ -63,7 +63,8 @@ class Retrying:
         while True:
             if self._patience_s is not None and self._clock() - began >= self._patience_s:
                 raise Unreachable(
-                    f"Redis was away for {self._clock() - began:.0f} s: {error}", hint="start it again, then run again"
+                    f"Redis was away for {self._clock() - began:.0f} s: {error}",
+                    hint="start it again, then run again",
                 ) from error
             # full jitter, as many clients come back at once
             if self._sleep(delay * (0.5 + 0.5 * self._chance())):

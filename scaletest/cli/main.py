@@ -109,7 +109,10 @@ def run(arguments: list[str]) -> int:
 
 
 def _wants_traceback(arguments: list[str]) -> bool:
-    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get("SCALETEST_VERBOSE") in ("1", "true")
+    return bool({"-v", "--verbose"} & set(arguments[:1])) or os.environ.get("SCALETEST_VERBOSE") in (
+        "1",
+        "true",
+    )
 
 
 def _say(line: str) -> None:

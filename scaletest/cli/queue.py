@@ -23,7 +23,14 @@ def command() -> None:
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @options.redis_url()
-@click.option("--maximum", type=int, default=0, show_default=True, metavar="N", help="Most waiting requests; 0: no limit.")
+@click.option(
+    "--maximum",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Most waiting requests; 0: no limit.",
+)
 @click.option("--note", default="", help="What its workers run, in words.")
 def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None:
     """Declare queues, or change their maximum and note."""
@@ -111,7 +118,7 @@ def resume(name: str, redis_url: str) -> None:
     click.echo(f"{name}: {'resumed' if was else 'was not paused'}")
 
 
-@command.command(context_settings={"allow_interspersed_args": False})
+@command.command()
 @click.argument("name")
 @options.redis_url()
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="The request may run this long; 0: no limit.")

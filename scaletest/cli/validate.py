@@ -23,18 +23,42 @@ if TYPE_CHECKING:
     from scaletest.validation import Result, Runner
 
 
-@click.command("validate", context_settings={"allow_interspersed_args": False})
+@click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
 @click.option("--limit", type=int, default=8, show_default=True, metavar="N", help="Largest number of workers.")
 @click.option("--scale", type=float, default=1.8, show_default=True, metavar="X", help="Ratio wanted per doubling.")
 @click.option("--seconds", type=float, default=1.0, show_default=True, metavar="S", help="Run time of one request.")
-@click.option("--step-time", type=float, default=0.0, metavar="S", help="Measure each step this long. [default: 10 requests, 5 s at least]")
+@click.option(
+    "--step-time",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="Measure each step this long. [default: 10 requests, 5 s at least]",
+)
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
-@click.option("--tolerate-failures", type=int, default=0, show_default=True, metavar="N", help="Failed requests that do not fail the run.")
+@click.option(
+    "--tolerate-failures",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Failed requests that do not fail the run.",
+)
 @click.option("--device-glob", default="", metavar="GLOB", help="Device files; worker N uses the N-th, counting round.")
-@click.option("--run-dir", default="", metavar="DIR", help="Where the run is kept. [default: a new folder below the user's data]")
-@click.option("--progress", type=click.Choice(["auto", "plain"]), default="auto", show_default=True, help="Live line, or plain lines.")
+@click.option(
+    "--run-dir",
+    default="",
+    metavar="DIR",
+    help="Where the run is kept. [default: a new folder below the user's data]",
+)
+@click.option(
+    "--progress",
+    type=click.Choice(["auto", "plain"]),
+    default="auto",
+    show_default=True,
+    help="Live line, or plain lines.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing.")
 @options.output
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")

@@ -14,7 +14,6 @@ from scaletest.cli import logs, options
 
 @click.command(
     "worker",
-    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     epilog="The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it runs.",
 )
 @click.option("--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared.")
@@ -31,11 +30,32 @@ from scaletest.cli import logs, options
 @click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
 @click.option("--node-env", default="", metavar="NAME", help="Environment variable that holds the node's name.")
 @click.option("--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name.")
-@click.option("--kill-grace", type=float, default=5.0, show_default=True, metavar="S", help="From TERM to KILL at the limit.")
-@click.option("--grace", type=float, default=30.0, show_default=True, metavar="S", help="To finish a request after SIGTERM.")
+@click.option(
+    "--kill-grace",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="From TERM to KILL at the limit.",
+)
+@click.option(
+    "--grace",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="To finish a request after SIGTERM.",
+)
 @click.option("--heartbeat", type=float, default=5.0, show_default=True, metavar="S", help="Interval of heartbeats.")
-@click.option("--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails.")
-@click.option("--allow-function", multiple=True, metavar="PREFIX", help="Also execute RQ jobs of functions below PREFIX.")
+@click.option(
+    "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
+)
+@click.option(
+    "--allow-function",
+    multiple=True,
+    metavar="PREFIX",
+    help="Also execute RQ jobs of functions below PREFIX.",
+)
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @click.pass_context

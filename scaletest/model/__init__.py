@@ -11,4 +11,14 @@ from scaletest.model.reply import Outcome, Reason, Reply
 from scaletest.model.request import Request
 from scaletest.model.verdict import Verdict, VerdictKind
 
-__all__ = ["Outcome", "Plan", "Reason", "Record", "Reply", "Request", "ScaletestError", "Verdict", "VerdictKind"]
+__all__ = [
+    "Outcome",
+    "Plan",
+    "Reason",
+    "Record",
+    "Reply",
+    "Request",
+    "ScaletestError",
+    "Verdict",
+    "VerdictKind",
+]

@@ -71,7 +71,9 @@ def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> t
 def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True) -> float:
     """A finite duration in seconds, from 0 (or above 0) to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidValue(f"{name} is {_shown(value)}, not a finite number of seconds", hint="give a number, as in 2.5")
+        raise InvalidValue(
+            f"{name} is {_shown(value)}, not a finite number of seconds", hint="give a number, as in 2.5"
+        )
     if value < 0 or value > maximum or (value == 0 and not zero):
         low = "0" if zero else "above 0"
         raise InvalidValue(f"{name} is {value} s", hint=f"give seconds from {low} to {maximum:g}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.model import checks, wire
+from scaletest.model.errors import InvalidValue
 from scaletest.model.reply import Outcome, Reply
 
 
@@ -53,5 +54,5 @@ class Record:
         own = wire.take(data, "the record", {"queue": str, "step": int, "total_s": (int, float)})
         missing = {"queue", "step", "total_s"} - own.keys()
         if missing:
-            raise wire.InvalidValue(f"the record lacks {', '.join(sorted(missing))}")
+            raise InvalidValue(f"the record lacks {', '.join(sorted(missing))}")
         return cls(own["queue"], own["step"], Reply.from_dict(data), float(own["total_s"]))

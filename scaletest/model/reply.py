@@ -101,7 +101,7 @@ class Reply:
         return cls.from_dict(wire.load(text, "the reply"))
 
 
-_ALWAYS = {"id", "outcome", "exit_code", "wait_s", "run_s"}
+_ALWAYS = {"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"}
 _SECONDS = ("wait_s", "run_s", "timeout_s", "enqueued_s", "started_s", "ended_s")
 _TEXTS = ("id", "outcome", "reason", "error", "worker", "node", "pod", "device")
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -16,12 +16,10 @@ from pathlib import Path
 
 MARK = "SCALETEST_GUARD"
 
-# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line means "no group". Ends at end of file.
+# $1 mark, $2 signal, $3 directory to remove or empty. Reads group ids line by line; an empty line means "no group".
 _SCRIPT = r"""
 trap '' INT TERM HUP
 group=
-while read -r line; do group=$line; done
-struck=$group
 strike() {
   [ -n "$group" ] && kill -s "$1" -- "-$group" 2>/dev/null
   for file in $(grep -lsa "$MARK_LINE" /proc/[0-9]*/environ 2>/dev/null); do
@@ -30,6 +28,12 @@ strike() {
   done
 }
 MARK_LINE=$1
+while read -r line; do
+  # the parent ends in order: one look for strays, and no second one
+  [ "$line" = close ] && { group=; strike "$2"; exit 0; }
+  group=$line
+done
+struck=$group
 strike "$2"
 # again: a process may have been between fork and exec at the first look
 sleep 0.2; strike "$2"
@@ -46,7 +50,15 @@ class Guard:
         """`signal_name` is what the group gets; `remove` a directory that goes when there was a group to end."""
         self._mark = uuid.uuid4().hex
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", _SCRIPT, "scaletest-guard", f"{MARK}_{self._mark}=", signal_name, str(remove or "")],
+            [
+                "/bin/sh",
+                "-c",
+                _SCRIPT,
+                "scaletest-guard",
+                f"{MARK}_{self._mark}=",
+                signal_name,
+                str(remove or ""),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -68,10 +80,14 @@ class Guard:
             pass
 
     def close(self) -> None:
-        """End the guard and whatever still carries its mark. Does not wait for its second look."""
+        """End whatever still carries the mark, then the guard."""
         stream = self._process.stdin
-        if stream is not None and not stream.closed:
-            stream.close()
-        # Reaped by the kernel's init when we exit; until then it only sleeps.
-        self._process.poll()
-        self._process.returncode = 0 if self._process.returncode is None else self._process.returncode
+        assert stream is not None
+        if stream.closed:
+            return
+        try:
+            os.write(stream.fileno(), b"close\n")
+        except OSError:  # it was killed
+            pass
+        self._process.wait()
+        stream.close()

@@ -124,12 +124,12 @@ class Runner:
                 )
 
     def _measure(self, workers: int, backend: Backend, load: Load) -> None:
-        """Measure for the plan's time, longer while there is too little to judge, never beyond the longest step."""
+        """Measure for the plan's time; unless the user set it, longer while there is too little to judge."""
         plan = self._plan
         self._progress.phase(workers, "measuring")
         began = self._clock()
         wanted = plan.measure_s + plan.seconds  # the first request of each worker only warms it up
-        longest = max(wanted, LONGEST_STEP_S, 30.0 * plan.seconds)
+        longest = wanted if plan.step_s else max(wanted, LONGEST_STEP_S, 30.0 * plan.seconds)
         while not self._stop.wait(LOOK_S):
             elapsed = self._clock() - began
             rows = list(self._records[workers])

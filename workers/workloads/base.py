@@ -29,7 +29,7 @@ class Result:
 SUCCEEDED = Result(Outcome.SUCCEEDED, exit_code=0)
 
 
-class Interrupted(Exception):  # noqa: N818 - not an error: the worker is told to stop at once
+class Interrupted(Exception):
     """The run was ended from outside before it was done; the request must go back to its queue."""
 
 

@@ -1,4 +1,4 @@
-"""Sleep: the workload without contention, which shows what the framework itself can do. Monotonic, honours the limit."""
+"""Sleep: the workload without contention, which shows what the framework can do. Monotonic, honours the limit."""
 
 from __future__ import annotations
 

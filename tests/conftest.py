@@ -1,0 +1,155 @@
+"""Fixtures of all tiers. A missing service skips with a reason on a laptop and fails in CI."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.model.errors import NoServer, ScaletestError
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+TIERS = {"unit", "integration", "browser", "cluster", "device"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The folder is the tier."""
+    for item in items:
+        tier = TIERS & set(Path(item.fspath).parts)
+        assert tier, f"{item.fspath} lies in no tier's folder"
+        item.add_marker(tier.pop())
+
+
+def missing(what: str) -> None:
+    """Skip on a laptop, fail in CI."""
+    if IN_CI:
+        pytest.fail(f"{what} is missing, and CI must have it")
+    pytest.skip(f"{what} is missing")
+
+
+def eventually(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """Wait for a truthy value; it is no race that is waited away but another process's progress."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[EmbeddedServer]:
+    """A real server for the whole session."""
+    try:
+        started = EmbeddedServer()
+        started.start()
+    except NoServer as error:
+        missing(error.message)
+        raise
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def url(server: EmbeddedServer) -> str:
+    """URL of an empty server."""
+    redis = connect(server.url)
+    redis.flushall()
+    redis.close()
+    return server.url
+
+
+@pytest.fixture
+def redis(url: str) -> Iterator[Any]:
+    """A client of the empty server."""
+    client = connect(url)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def queues(redis: Any) -> Queues:
+    """Queue `q` is declared."""
+    found = Queues(redis)
+    found.add("q")
+    return found
+
+
+@pytest.fixture
+def client(url: str, queues: Queues) -> Iterator[Client]:
+    """A client with its own connection."""
+    with Client(connect(url), patience_s=20) as made:
+        yield made
+
+
+def program(*arguments: str) -> list[str]:
+    """The command line of scaletest as a process."""
+    return [sys.executable, "-m", "scaletest", *arguments]
+
+
+def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run scaletest to its end."""
+    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=100, check=False, **options)
+
+
+@pytest.fixture
+def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Start worker processes; they are gone after the test."""
+    started: list[subprocess.Popen[bytes]] = []
+    log = (tmp_path / "workers.log").open("ab")
+
+    def run(*arguments: str, queue: str = "q", wait: bool = True, **options: Any) -> subprocess.Popen[bytes]:
+        before = len(Queues(redis).worker_names(queue))
+        line = program("worker", "--queue", queue, "--redis-url", url, *arguments)
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
+        started.append(process)
+        if wait:
+            eventually(lambda: process.poll() is not None or len(Queues(redis).worker_names(queue)) > before)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+    log.close()
+
+
+def wait_for(client: Client, count: int, seconds: float = 30.0) -> dict[str, Any]:
+    """Collect this many replies by id; a second reply for an id fails the test."""
+    found: dict[str, Any] = {}
+    deadline = time.monotonic() + seconds
+    while len(found) < count:
+        left = deadline - time.monotonic()
+        assert left > 0, f"{len(found)} of {count} replies came"
+        for _, reply in client.replies(min(left, 5.0)):
+            assert reply.id not in found, "a second reply was handed over"
+            found[reply.id] = reply
+    return found
+
+
+def processes_with(text: str) -> list[int]:
+    """Ids of living processes whose command line holds the text."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                if state != "Z" and text.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+__all__ = ["ScaletestError", "call", "eventually", "missing", "processes_with", "program", "wait_for"]

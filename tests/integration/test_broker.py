@@ -1,0 +1,212 @@
+"""The broker against a real server: declared queues, books, and scripts that may be repeated."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scaletest.broker import Client, Queues, connect, jobs, keys
+from scaletest.broker.lane import PAUSED, Done, FastLane, Taken
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+from scaletest.model import Outcome, Request
+from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, Unreachable
+from tests.conftest import wait_for
+
+real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+
+
+def lane_of(redis: Any, name: str = "w", lease_s: float = 10.0) -> FastLane:
+    return FastLane(redis, name, "q", lease_s, Retrying("test", patience_s=5))
+
+
+def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
+    reply = json.dumps({"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0})
+    return Done(taken, outcome.value, 1, 1, reply, False)
+
+
+def test_a_request_goes_round(client: Client, redis: Any, queues: Queues) -> None:
+    # given a request
+    request = Request(client.new_id(), "q", ("a", "b"), 2.5)
+    client.submit_one(request)
+    assert queues.state("q").waiting == 1
+    # when a worker takes and finishes it
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    assert jobs.decode(taken.data) == (("a", "b"), 2.5)
+    assert queues.state("q").running == 1
+    assert lane.cycle(done(taken)) is None
+    # expect its reply, balanced books and no key of its own
+    assert wait_for(client, 1)[request.id].outcome is Outcome.SUCCEEDED
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
+    assert not redis.keys("rq:job:*")
+    lane.close()
+
+
+def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(client: Client, redis: Any) -> None:
+    with pytest.raises(UndeclaredQueue, match="declared: q"):
+        client.submit_one(Request("r", "typo"))
+    assert not redis.exists("rq:queue:typo")
+
+
+def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None:
+    queues.add("q", maximum=3)
+    requests = [Request(client.new_id(), "q") for _ in range(5)]
+    assert client.submit(requests) == 3
+    with pytest.raises(QueueFull, match="3 requests wait"):
+        client.submit_one(Request(client.new_id(), "q"))
+    state = queues.state("q")
+    assert (state.waiting, state.counters["rejected"], state.balance) == (3, 3, 0)
+
+
+def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
+    requests = [Request(client.new_id(), "q") for _ in range(1203)]
+    assert client.submit(requests) == 1203
+    assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == [request.id for request in requests]
+
+
+def test_a_repeated_submission_is_answered_and_not_done_again(client: Client, redis: Any) -> None:
+    names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
+    values: list[Any] = ["q", "c", 1, 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
+    first = script("submit")(redis, names, values)
+    assert script("submit")(redis, names, values) == first == [1, 0]
+    assert redis.llen("rq:queue:q") == 1
+
+
+def test_a_repeated_cycle_is_answered_and_not_done_again(client: Client, redis: Any, queues: Queues) -> None:
+    # given two requests, one of them taken
+    client.submit([Request(client.new_id(), "q"), Request(client.new_id(), "q")])
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    # when the call that finishes it and takes the next is sent twice
+    second = lane.cycle(done(first))
+    lane._call -= 1
+    again = lane.cycle(done(first))
+    # expect the same answer, one reply, one running
+    assert again == second
+    assert len(wait_for(client, 1)) == 1
+    assert client.replies(0.05) == []
+    state = queues.state("q")
+    assert (state.running, state.counters["succeeded"], state.balance) == (1, 1, 0)
+    lane.close()
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_connection_cut_before_or_after_the_script_changes_nothing(
+    client: Client, redis: Any, queues: Queues, after: bool
+) -> None:
+    client.submit([Request(client.new_id(), "q") for _ in range(3)])
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    connection = lane._connection
+    send = connection.send_packed_command
+
+    def cut(packets: Any, check_health: bool = True) -> None:
+        connection.send_packed_command = send
+        if after:
+            send(packets, check_health=check_health)
+            connection.read_response()
+        connection.disconnect()
+        raise ConnectionError("cut")
+
+    connection.send_packed_command = cut
+    following = lane.cycle(done(taken))
+    assert isinstance(following, Taken)
+    assert following.id != taken.id  # type: ignore[union-attr]
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (1, 1, 1, 0)
+    assert len(wait_for(client, 1)) == 1
+    lane.close()
+
+
+def test_scripts_come_back_after_a_script_flush(client: Client, redis: Any) -> None:
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    redis.script_flush()
+    client.submit_one(Request(client.new_id(), "q"))
+    assert isinstance(lane.cycle(None), Taken)
+    lane.close()
+
+
+def test_an_idle_worker_takes_what_arrives_while_it_waits(client: Client, redis: Any) -> None:
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    client.submit_one(Request(client.new_id(), "q"))
+    redis.lmove("rq:queue:q", keys.taking("w"), "LEFT", "RIGHT")  # as the blocking move does
+    taken = lane._blocking_take(0.01)
+    assert isinstance(taken, Taken)
+    assert redis.llen(keys.taking("w")) == 0
+    lane.close()
+
+
+def test_a_paused_queue_gives_nothing_and_keeps_its_order(client: Client, redis: Any, queues: Queues) -> None:
+    ids = [client.new_id() for _ in range(2)]
+    client.submit([Request(name, "q") for name in ids])
+    queues.pause("q")
+    lane = lane_of(redis)
+    assert lane.cycle(None) is PAUSED
+    redis.lmove("rq:queue:q", keys.taking("w"), "LEFT", "RIGHT")
+    assert lane._blocking_take(0.01) is PAUSED
+    assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == ids
+    assert queues.resume("q")
+    assert isinstance(lane.cycle(None), Taken)
+    lane.close()
+
+
+def test_purge_answers_the_clients(client: Client, queues: Queues, redis: Any) -> None:
+    client.submit([Request(client.new_id(), "q") for _ in range(1500)])
+    assert queues.purge("q") == 1500
+    assert {reply.outcome for reply in wait_for(client, 1500).values()} == {Outcome.PURGED}
+    assert queues.state("q").balance == 0
+    assert not redis.keys("rq:job:*")
+
+
+def test_removing_a_queue_leaves_nothing(client: Client, queues: Queues, redis: Any) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    queues.remove("q")
+    client.close()
+    left = {key.decode() for key in redis.keys("*")}
+    assert left <= {"scaletest:pulse"}
+
+
+def test_requests_of_a_client_that_is_gone_are_dropped(url: str, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    monkeypatch.setattr("scaletest.broker.client.CLIENT_TTL_S", 0.000001)
+    with Client(connect(url)) as gone:
+        gone.submit_one(Request(gone.new_id(), "q"))
+    with Client(connect(url)):  # somebody's heartbeat says that Redis was not away
+        lane = lane_of(redis)
+        assert lane.cycle(None) is None
+        assert queues.state("q").counters["client_gone"] == 1
+        assert queues.state("q").balance == 0
+        lane.close()
+
+
+@real
+@given(st.integers(0, 4_102_444_800_000_000))
+def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
+    body = script("submit").text.split("local call")[0].replace("local clock = redis.call('TIME')", "local clock={0,0}")
+    at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
+    found = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
+    assert found.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+@real
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode()))
+def test_data_that_is_not_ours_is_an_invalid_value(redis: Any, data: bytes) -> None:
+    with pytest.raises(InvalidValue):
+        jobs.decode(data)
+
+
+def test_an_unreachable_server_is_one_line(tmp_path: Any) -> None:
+    with pytest.raises(Unreachable, match="cannot be reached") as caught:
+        connect("redis://:secret@127.0.0.1:1/0")
+    assert "secret" not in caught.value.message
+    with pytest.raises(InvalidValue):
+        connect("http://nonsense")

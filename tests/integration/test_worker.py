@@ -1,0 +1,320 @@
+"""Worker processes on a real server: workloads, signals, stock RQ on both sides of the queue."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import signal
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rq
+from rq.job import Callback, Job, Retry
+from rq.serializers import JSONSerializer
+
+from scaletest.broker import Client, Queues, connect
+from scaletest.model import Outcome, Reason, Request
+from tests.conftest import call, eventually, processes_with, wait_for
+from workers.worker import Worker
+
+RQ = str(Path(sys.executable).parent / "rq")
+ROOT = Path(__file__).parents[2]
+
+
+def submit(client: Client, *arguments: str, limit_s: float = 0.0) -> str:
+    request = Request(client.new_id(), "q", arguments, limit_s)
+    client.submit_one(request)
+    return request.id
+
+
+def ask(client: Client, *arguments: str, limit_s: float = 0.0) -> Any:
+    name = submit(client, *arguments, limit_s=limit_s)
+    return wait_for(client, 1)[name]
+
+
+def stock_queue(redis: Any) -> rq.Queue:
+    return rq.Queue("q", connection=redis, serializer=JSONSerializer)
+
+
+def test_sleep_and_limit_in_a_worker_process(client: Client, start: Any) -> None:
+    start("--node-env", "HOME")
+    reply = ask(client, "0.05")
+    assert reply.ok
+    assert 0.05 <= reply.run_s < 5
+    assert reply.enqueued_s <= reply.started_s <= reply.ended_s
+    assert reply.wait_s == pytest.approx(reply.started_s - reply.enqueued_s, abs=2e-6)
+    assert reply.node.startswith("/")
+    assert ask(client, "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
+
+
+def test_every_bad_end_is_a_reply_and_the_worker_lives_on(client: Client, start: Any, redis: Any) -> None:
+    start("--null-output", "--", "/bin/sh", "-c")
+    assert ask(client, "exit 3").exit_code == 3
+    assert ask(client, "kill -9 $$").reason is Reason.SIGNAL
+    assert ask(client, "sleep 30", limit_s=0.1).outcome is Outcome.TIMED_OUT
+    assert ask(client, "true").ok
+    assert len(Queues(redis).worker_names("q")) == 1
+
+
+def test_a_worker_on_an_undeclared_queue_exits_2_and_lists_the_declared(url: str, queues: Queues) -> None:
+    result = call("worker", "--queue", "typo", "--redis-url", url)
+    assert result.returncode == 2
+    assert "declared: q" in result.stderr
+    assert "scaletest queue add typo" in result.stderr
+
+
+def test_burst_exits_when_the_queue_is_empty(client: Client, start: Any, queues: Queues) -> None:
+    for _ in range(3):
+        submit(client, "0")
+    assert start("--burst", wait=False).wait(30) == 0
+    assert len(wait_for(client, 3)) == 3
+    assert queues.worker_names("q") == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains(client: Client, start: Any, queues: Queues, number: int) -> None:
+    # given one running and one waiting request
+    worker = start()
+    running, waiting = submit(client, "0.6"), submit(client, "0")
+    eventually(lambda: queues.state("q").running == 1)
+    # when the worker gets the signal
+    worker.send_signal(number)
+    # expect the running one finished, the other untouched, and a clean end
+    assert worker.wait(20) == 0
+    assert wait_for(client, 1)[running].ok
+    assert queues.state("q").waiting == 1
+    assert queues.state("q").balance == 0
+    assert waiting != running
+
+
+def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) -> None:
+    worker = start()
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(10) == 0
+    assert not redis.smembers("rq:workers")
+
+
+def test_after_the_grace_period_the_request_goes_back_to_the_front(client: Client, start: Any, queues: Queues) -> None:
+    mark = "31.4159"
+    worker = start("--grace", "0.3", "--", "/bin/sleep")
+    first, second = submit(client, mark), submit(client, "0")
+    eventually(lambda: processes_with(mark))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    assert not processes_with(mark)
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (2, 0, 0)
+    # expect the first one first again, with its attempt not counted
+    start("--time-limit", "0.1", "--", "/bin/sleep")
+    replies = wait_for(client, 2)
+    assert replies[first].attempts == 1
+    assert replies[first].ended_s <= replies[second].ended_s
+
+
+def test_a_killed_worker_loses_nothing(client: Client, start: Any, queues: Queues) -> None:
+    # given two workers, one of them with a long command
+    mark = "27.1828"
+    doomed = start("--heartbeat", "0.4", "--", "/bin/sh", "-c", f'exec sleep "${{1:-{mark}}}"', "sh")
+    name = submit(client)
+    eventually(lambda: processes_with(f"sleep {mark}".replace(" ", "\0")))
+    # when it is killed and another worker lives
+    doomed.kill()
+    doomed.wait()
+    eventually(lambda: not processes_with(f"sleep {mark}".replace(" ", "\0")), 5)
+    start("--heartbeat", "0.4", "--", "true")
+    # expect the request to run again, with its attempts counted
+    reply = wait_for(client, 1)[name]
+    assert (reply.outcome, reply.attempts) == (Outcome.SUCCEEDED, 2)
+    state = queues.state("q")
+    assert (state.counters["requeued"], state.balance) == (1, 0)
+
+
+def test_a_request_that_kills_its_workers_fails_as_lost(client: Client, start: Any, queues: Queues) -> None:
+    name = submit(client)
+    kill_parent = "import os; os.kill(os.getppid(), 9); import time; time.sleep(20)"
+    for _ in range(2):
+        line = ("--heartbeat", "0.4", "--max-attempts", "2", "--", sys.executable, "-c", kill_parent)
+        assert start(*line, wait=False).wait(30) == -9
+    start("--heartbeat", "0.4", "--max-attempts", "2", "--", "true")
+    reply = wait_for(client, 1)[name]
+    assert (reply.outcome, reply.reason, reply.attempts) == (Outcome.FAILED, Reason.LOST, 2)
+    assert reply.error.count("-") >= 2  # the names of both workers
+    assert queues.state("q").balance == 0
+
+
+def test_a_frozen_worker_delivers_only_what_nobody_took_again(client: Client, start: Any, queues: Queues) -> None:
+    frozen = start("--heartbeat", "0.4", "--name", "frozen")
+    name = submit(client, "1.5")
+    eventually(lambda: queues.state("q").running == 1)
+    frozen.send_signal(signal.SIGSTOP)
+    start("--heartbeat", "0.4", "--name", "living")
+    eventually(lambda: queues.state("q").counters.get("requeued"))
+    reply = wait_for(client, 1)[name]
+    assert (reply.worker, reply.attempts) == ("living", 2)
+    frozen.send_signal(signal.SIGCONT)
+    eventually(lambda: queues.state("q").counters.get("stale") == 1)
+    assert client.replies(0.2) == []
+    assert queues.state("q").balance == 0
+
+
+def test_rq_info_counts_nothing_as_failed_while_a_lease_is_over(
+    client: Client, start: Any, queues: Queues, url: str, redis: Any
+) -> None:
+    worker = start("--heartbeat", "0.4", "--name", "sleepy")
+    name = submit(client, "1.5")
+    eventually(lambda: redis.zcard("rq:wip:q") == 1)
+    worker.send_signal(signal.SIGSTOP)
+    eventually(lambda: redis.zrange("scaletest:leases:q", 0, -1, withscores=True)[0][1] / 1e6 < redis.time()[0])
+    shown = subprocess.run([RQ, "info", "-u", url], capture_output=True, text=True, check=True)
+    worker.send_signal(signal.SIGCONT)
+    assert re.search(r"q\s+\|", shown.stdout)
+    assert "sleepy" in shown.stdout
+    assert redis.zcard("rq:failed:q") == 0
+    assert wait_for(client, 1)[name].ok
+
+
+# -- stock RQ -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_stock_worker_runs_our_requests(client: Client, url: str, queues: Queues, redis: Any) -> None:
+    name = submit(client, "0.01")
+    no_wait = Request(client.new_id(), "q", ("0.01",))
+    client.submit_one(no_wait, reply=False)
+    subprocess.run([RQ, "worker", "-u", url, "-S", "json", "--burst", "q"], cwd=ROOT, check=True, capture_output=True)
+    assert wait_for(client, 1)[name].ok
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.balance) == (2, 0)
+    assert not redis.exists(f"rq:job:{name}")
+    shown = call("queue", "result", no_wait.id, "--redis-url", url)
+    assert shown.returncode == 0
+    assert json.loads(shown.stdout)["outcome"] == "succeeded"
+
+
+def test_our_class_works_from_the_stock_command_line(client: Client, url: str, queues: Queues, redis: Any) -> None:
+    name = submit(client, "0.01")
+    stock_queue(redis).enqueue("tests.integration.functions.add", 1, 2, job_id="added")
+    subprocess.run(
+        [RQ, "worker", "-u", url, "-w", "workers.worker.Worker", "--burst", "q"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        env={"PATH": "/usr/bin:/bin", "SCALETEST_WORKER_ALLOW_FUNCTION": "tests.integration", "PYTHONPATH": str(ROOT)},
+    )
+    assert wait_for(client, 1)[name].ok
+    assert Job.fetch("added", redis, JSONSerializer).return_value() == 3
+    assert queues.state("q").balance == 0
+
+
+def test_a_foreign_function_is_refused_unless_allowed(start: Any, redis: Any, queues: Queues, tmp_path: Path) -> None:
+    victim = tmp_path / "created"
+    job = stock_queue(redis).enqueue("os.system", f"touch {victim}")
+    start("--burst", wait=False).wait(30)
+    assert not victim.exists()
+    assert job.get_status().value == "failed"
+    assert "not allowed" in (job.latest_result().exc_string or "")
+    assert job.id in stock_queue(redis).failed_job_registry
+    state = queues.state("q")
+    assert (state.counters["poison"], state.balance) == (1, 0)
+
+
+def test_callbacks_are_functions_too(start: Any, redis: Any, tmp_path: Path) -> None:
+    victim = tmp_path / "created"
+    job = stock_queue(redis).enqueue("workers.entry.run", ["0"], on_success=Callback("os.system"))
+    start("--burst", "--allow-function", "tests", wait=False).wait(30)
+    assert job.get_status().value == "failed"
+    assert not victim.exists()
+
+
+class _Creates:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_pickle_is_never_loaded(start: Any, redis: Any, queues: Queues, tmp_path: Path, compressed: bool) -> None:
+    victim = tmp_path / "created"
+    data = pickle.dumps(("os.getcwd", None, (_Creates(str(victim)),), {}))
+    job = stock_queue(redis).enqueue("os.getcwd")
+    redis.hset(job.key, "data", zlib.compress(data) if compressed else data)
+    redis.hset(job.key, "meta", data)
+    redis.hset(job.key, "result", data)
+    start("--burst", "--allow-function", "os", wait=False).wait(30)
+    assert not victim.exists()
+    assert redis.hget(job.key, "status") == b"failed"
+    assert queues.state("q").balance == 0
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[", b"null", b'["workers.entry.run",null]', b'["workers.entry.run",null,[["0"],"x"],{}]', b"\xff"]
+)
+@pytest.mark.parametrize("reply_to", [True, False])
+def test_broken_data_never_stops_a_worker(
+    client: Client, start: Any, redis: Any, queues: Queues, data: bytes, reply_to: bool
+) -> None:
+    request = Request(client.new_id(), "q", ("0",))
+    client.submit_one(request, reply=reply_to)
+    redis.hset(f"rq:job:{request.id}", "data", data)
+    good = submit(client, "0")
+    assert start("--burst", wait=False).wait(30) == 0
+    replies = wait_for(client, 2 if reply_to else 1)
+    assert replies[good].ok
+    if reply_to:
+        assert replies[request.id].reason is Reason.POISON
+    assert queues.state("q").balance == 0
+
+
+def kinds_of_jobs(queue: rq.Queue) -> None:
+    here = "tests.integration.functions."
+    queue.enqueue(here + "add", 1, 2, job_id="plain")
+    queue.enqueue(here + "callback", job_id="none")
+    queue.enqueue(here + "boom", job_id="failing")
+    queue.enqueue(here + "boom", job_id="retried", retry=Retry(max=1))
+    queue.enqueue(here + "add", 1, 2, job_id="brief", result_ttl=0)
+    queue.enqueue(here + "add", 1, 2, job_id="kept", result_ttl=-1)
+    queue.enqueue(here + "add", 1, 2, job_id="called", on_success=Callback(here + "callback"))
+    queue.enqueue(here + "add", 3, 4, job_id="after", depends_on="plain")
+    queue.enqueue(here + "add", 1, 2, job_id="meta", meta={"a": 1})
+
+
+def leftovers(redis: Any) -> dict[str, Any]:
+    """Every key of RQ's with type, members or fields, and whether it expires; ids and times made equal."""
+    found: dict[str, Any] = {}
+    for raw in redis.keys("rq:*"):
+        key, kind = raw.decode(), redis.type(raw).decode()
+        if kind == "hash":
+            value: Any = {name.decode() for name in redis.hkeys(raw)}
+            if key.startswith("rq:job:"):
+                value |= {("status", redis.hget(raw, "status"))}
+        elif kind == "stream":
+            value = [{name.decode() for name in fields} for _, fields in redis.xrange(raw)]
+        elif kind == "zset":
+            value = set(redis.zrange(raw, 0, -1))
+        elif kind == "set":
+            value = redis.smembers(raw)
+        else:
+            value = redis.lrange(raw, 0, -1) if kind == "list" else redis.get(raw)
+        found[re.sub(r"rq:worker:.*", "rq:worker:NAME", key)] = (kind, value, redis.ttl(raw) > 0)
+    return found
+
+
+def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:
+    left = []
+    for kind in (rq.SimpleWorker, Worker):
+        redis.flushall()
+        kinds_of_jobs(stock_queue(redis))
+        options: dict[str, Any] = {"serializer": JSONSerializer, "connection": connect(url)}
+        if kind is Worker:
+            options["allow_functions"] = ["tests.integration"]
+        kind(["q"], **options).work(burst=True, logging_level="CRITICAL")
+        left.append(leftovers(redis))
+    # the two fields that make a worker's calls safe to repeat, in the worker's own hash, are all that is added
+    left[1]["rq:worker:NAME"][1].symmetric_difference_update({"call", "answer"})
+    assert left[1] == left[0]

@@ -1,0 +1,181 @@
+"""Model: every field has a rule, and what is written reads back the same."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.model import Outcome, Plan, Reason, Record, Reply, Request, Verdict, VerdictKind, checks, histogram
+from scaletest.model.errors import InvalidValue, ScaletestError
+from scaletest.model.request import effective_limit
+
+names = st.from_regex(checks.QUEUE_NAME, fullmatch=True)
+ids = st.from_regex(checks.REQUEST_ID, fullmatch=True)
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40)
+durations = st.floats(0, checks.MAX_TIME_LIMIT_S, allow_nan=False)
+requests = st.builds(Request, ids, names, st.lists(texts, max_size=5).map(tuple), durations)
+replies = st.builds(
+    Reply,
+    id=ids,
+    outcome=st.sampled_from(Outcome),
+    reason=st.sampled_from(Reason),
+    exit_code=st.none() | st.integers(-64, 255),
+    error=texts,
+    wait_s=durations,
+    run_s=durations,
+    timeout_s=durations,
+    attempts=st.integers(0, 100),
+    worker=texts,
+    node=texts,
+    pod=texts,
+    device=texts,
+    enqueued_s=durations,
+    started_s=durations,
+    ended_s=durations,
+    figures=st.dictionaries(texts, st.integers() | texts, max_size=3),
+)
+records = st.builds(Record, names, st.integers(0, 1000), replies, durations)
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner, max_size=3),
+)
+
+
+@given(requests)
+def test_request_reads_back(request: Request) -> None:
+    assert Request.from_json(request.to_json()) == request
+
+
+@given(replies)
+def test_reply_reads_back(reply: Reply) -> None:
+    assert Reply.from_json(reply.to_json()) == reply
+
+
+@given(records)
+def test_record_reads_back(record: Record) -> None:
+    assert Record.from_json(record.to_json()) == record
+
+
+@given(st.text(max_size=60) | anything.map(json.dumps) | st.binary(max_size=30))
+@pytest.mark.parametrize("kind", [Request, Reply, Record])
+def test_garbage_is_an_invalid_value_and_nothing_else(kind: type, text: str | bytes) -> None:
+    try:
+        kind.from_json(text)  # type: ignore[attr-defined]
+    except InvalidValue:
+        pass
+
+
+@given(
+    st.fixed_dictionaries(
+        {"id": st.just("a") | anything, "queue": st.just("q") | anything},
+        optional={
+            "outcome": st.sampled_from(Outcome) | anything,
+            "arguments": anything,
+            "time_limit_s": anything,
+            "wait_s": anything,
+            "figures": anything,
+            "step": anything,
+            "total_s": anything,
+        },
+    )
+)
+@pytest.mark.parametrize("kind", [Request, Reply, Record])
+def test_wrong_types_in_right_places_are_an_invalid_value(kind: type, row: dict[str, object]) -> None:
+    try:
+        kind.from_json(json.dumps(row))  # type: ignore[attr-defined]
+    except InvalidValue:
+        pass
+
+
+@pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a\n", "ä", "a" * 101, "a:b", None, 7])
+def test_bad_queue_names_are_refused(name: object) -> None:
+    with pytest.raises(InvalidValue, match="queue name"):
+        Request("r", name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("limit", [-1, math.nan, math.inf, checks.MAX_TIME_LIMIT_S * 2, "1", True, None])
+def test_bad_time_limits_are_refused(limit: object) -> None:
+    with pytest.raises(InvalidValue, match="time limit"):
+        Request("r", "q", (), limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("argument", ["a\0b", "\x1b[31m", "x" * 4097, "\ud800", 3])
+def test_bad_arguments_are_refused(argument: object) -> None:
+    with pytest.raises(InvalidValue):
+        Request("r", "q", (argument,))  # type: ignore[arg-type]
+
+
+def test_arguments_count_as_bytes_together() -> None:
+    # given 4,096 bytes in all, when one more comes, expect a refusal
+    assert Request("r", "q", ("ä" * 1024, "x" * 2048))
+    with pytest.raises(InvalidValue, match="4097 bytes"):
+        Request("r", "q", ("ä" * 1024, "x" * 2049))
+
+
+@given(st.floats(1e-6, 86400))
+def test_histogram_is_within_one_percent(seconds: float) -> None:
+    assert histogram.middle(histogram.bucket(seconds)) == pytest.approx(seconds, rel=0.01)
+
+
+@given(st.lists(st.floats(1e-6, 3600), min_size=1, max_size=60), st.floats(0, 1))
+def test_quantiles_of_the_histogram_are_those_of_the_values(values: list[float], share: float) -> None:
+    counts: dict[int, int] = {}
+    for value in values:
+        counts[histogram.bucket(value)] = counts.get(histogram.bucket(value), 0) + 1
+    rank = max(1, math.ceil(share * len(values)))
+    assert histogram.quantile(counts, share) == pytest.approx(sorted(values)[rank - 1], rel=0.0101)
+
+
+def test_histogram_ends_hold_everything() -> None:
+    assert histogram.bucket(0) == histogram.bucket(1e-9) == 0
+    assert histogram.bucket(1e12) == histogram.LAST_BUCKET
+    assert histogram.quantile({}, 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "steps"), [(1, (1,)), (2, (1, 2)), (3, (1, 2, 3)), (8, (1, 2, 4, 8)), (12, (1, 2, 4, 8, 12))]
+)
+def test_plan_doubles_up_to_its_limit(limit: int, steps: tuple[int, ...]) -> None:
+    assert Plan(limit=limit).steps == steps
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"limit": 0}, {"scale": 0.5}, {"scale": 2.1}, {"scale": math.nan}, {"seconds": -1}, {"queue": "a b"}]
+)
+def test_plan_refuses_what_cannot_be_run(wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidValue):
+        Plan(**wrong)  # type: ignore[arg-type]
+
+
+def test_plan_reads_back() -> None:
+    plan = Plan(limit=6, command=("ffmpeg", "-i", "x"), device_glob="/dev/dri/*", tolerate_failures=2)
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+@pytest.mark.parametrize(("worker", "request_", "limit"), [(0, 0, 0), (2, 0, 2), (0, 3, 3), (2, 3, 2), (4, 3, 3)])
+def test_the_smaller_non_zero_limit_counts(worker: float, request_: float, limit: float) -> None:
+    assert effective_limit(worker, request_) == limit
+
+
+def test_verdicts_have_their_exit_codes() -> None:
+    assert [kind.exit_code for kind in VerdictKind] == [0, 3, 4]
+    assert Verdict(VerdictKind.FAIL, "why", "what").to_dict() == {"kind": "FAIL", "reason": "why", "remedy": "what"}
+
+
+def test_every_error_has_a_message_and_an_exit_code() -> None:
+    def below(kind: type[ScaletestError]) -> list[type[ScaletestError]]:
+        return [kind, *(leaf for child in kind.__subclasses__() for leaf in below(child))]
+
+    assert {kind.exit_code for kind in below(ScaletestError)} == {1, 2, 5, 6, 7}
+    assert ScaletestError().message == "Something went wrong inside scaletest."
+
+
+@given(st.text(max_size=500), st.integers(10, 100))
+def test_cut_text_is_safe_and_short(text: str, limit: int) -> None:
+    shown = checks.cut(text, limit)
+    assert len(shown) <= limit
+    assert all(c.isprintable() for c in shown)
