@@ -24,15 +24,16 @@ def summary(result: Result, console: Console, folder: str) -> None:
         f"validate {plan.workload} · up to {plan.limit} workers · at least {plan.scale:g}x wanted per doubling · "
         f"{result.elapsed_s:.0f} s",
         highlight=False,
+        soft_wrap=True,
     )
     if result.steps:
         console.print(_table(result.steps))
-        console.print("± is the half-width of the 95 % interval; times are means over successful requests", style="dim")
+        console.print("± 95 % interval; times are means over successful requests", style="dim")
     for text, count in list(result.errors.items())[:MAX_ERRORS]:
-        console.print(Text(f"error, {count} times: {text}"))
-    console.print(verdict_line(result.verdict))
+        console.print(Text(f"error, {count} times: {text}"), soft_wrap=True)
+    console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
-        console.print(Text(f"  what to do: {result.verdict.remedy}"))
+        console.print(Text(f"  what to do: {result.verdict.remedy}"), soft_wrap=True)
     console.print(Text(f"saved in {folder}"), soft_wrap=True)
 
 

@@ -178,7 +178,7 @@ def test_rq_info_counts_nothing_as_failed_while_a_lease_is_over(
     assert wait_for(client, 1)[name].ok
 
 
-# -- stock RQ -----------------------------------------------------------------------------------------------------------
+# -- stock RQ ------------------------------------------------------------------------------------------------------
 
 
 def test_a_stock_worker_runs_our_requests(client: Client, url: str, queues: Queues, redis: Any) -> None:

@@ -1,0 +1,73 @@
+"""Rules of the project itself: sizes, generated pages, versions, what must not be in the tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import scaletest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted([*(ROOT / "scaletest").rglob("*.py"), *(ROOT / "workers").rglob("*.py")])
+LONGEST_FILE = 500
+LONGEST_FUNCTION = 40
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_are_small(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert text.count("\n") <= LONGEST_FILE
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            assert length <= LONGEST_FUNCTION, f"{path}:{node.lineno} {node.name} has {length} lines"
+
+
+def test_the_reference_is_up_to_date() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "hack.reference", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_changelog_knows_the_version() -> None:
+    assert f"## {scaletest.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from scaletest.cli.main import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
+    for name in ("redis", "rq", "rich", "yaml", "scaletest.broker", "workers"):
+        assert f"'{name}'" not in loaded
+
+
+def test_every_dependency_has_its_reason() -> None:
+    table = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    lists = re.findall(r"(?:dependencies|embedded|plot|dev) = \[(.*?)\n?\]\n", text, re.DOTALL)
+    names = {name for part in lists for name in re.findall(r'"([A-Za-z0-9_-]+)[^"]*"', part)}
+    assert len(names) > 8
+    assert {name for name in names if f"| {name} " not in table} == set()
+
+
+def test_keys_are_documented() -> None:
+    from scaletest.broker import keys
+
+    text = " ".join((ROOT / "scaletest" / "broker" / "lua").joinpath(name).read_text() for name in ("cycle.lua",))
+    for key in re.findall(r"'(scaletest:[a-z]+)", text):
+        assert key in (keys.__doc__ or "")
+
+
+def test_links_in_the_documentation_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
