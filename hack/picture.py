@@ -1,4 +1,4 @@
-"""Draws docs/demo.svg from the text of a real demo on standard input. Plain SVG text: no fonts or addresses from outside."""
+"""Draws docs/demo.svg from the text of a demo on standard input: plain SVG, no fonts or addresses from outside."""
 
 from __future__ import annotations
 

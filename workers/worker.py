@@ -14,7 +14,8 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -94,11 +95,19 @@ class Worker(SimpleWorker):
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
         """RQ's start, then ours: runtime, lane, heartbeat."""
-        super().bootstrap(*args, **options)
+        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
+        tried: list[bool] = []
+
+        def start() -> None:
+            if tried:  # a first try may have registered us before its connection broke
+                self.connection.delete(self.key)
+            tried.append(True)
+            super(Worker, self).bootstrap(*args, **options)
+
+        self._retrying.run(start)
         if len(self.queues) != 1:
             return
         queue = self.queues[0].name
-        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
         self._lifeline = Lifeline(
@@ -109,8 +118,8 @@ class Worker(SimpleWorker):
             max_attempts=self._max_attempts,
             details=self._details,
         )
+        self._retrying.run(self._lifeline.start)
         self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
-        self._lifeline.start()
 
     def teardown(self) -> None:
         """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
@@ -138,6 +147,31 @@ class Worker(SimpleWorker):
             "python_version": self.python_version,
             "ip_address": self.ip_address,
         }
+
+    # Redis may be away at any of these; RQ's loop would end the worker.
+
+    def check_for_suspension(self, burst: bool) -> None:
+        """The lane looks for it with every request."""
+        if self._lane is None:
+            super().check_for_suspension(burst)
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """RQ's heartbeat; ours goes on beside it."""
+        with self._excused(pipeline is None):
+            super().heartbeat(timeout, pipeline=pipeline)
+
+    def run_maintenance_tasks(self) -> None:
+        """RQ's maintenance; put off to the next time when Redis is away."""
+        with self._excused():
+            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def _excused(self, excuse: bool = True) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if self._lane is None or not excuse or not transient(error):
+                raise
 
     # -- stopping ---------------------------------------------------------------------------------------------------
 
@@ -193,7 +227,7 @@ class Worker(SimpleWorker):
             elif self._is_over(taken, idle_since, max_idle_time):
                 return None
             if self.should_run_maintenance_tasks:
-                self._maintain()
+                self.run_maintenance_tasks()
 
     def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | None:
         """One conversation with Redis: deliver, and take unless we are stopping."""
@@ -222,13 +256,6 @@ class Worker(SimpleWorker):
         if max_idle_time is not None:
             longest = min(longest, max(0.01, idle_since + max_idle_time - time.monotonic()))
         return longest
-
-    def _maintain(self) -> None:
-        try:
-            self.run_maintenance_tasks()  # type: ignore[no-untyped-call]
-        except Exception as error:
-            if not transient(error):
-                raise
 
     def _run(self, taken: Taken) -> Done | None:
         """Run one request; what the next call shall say about it. None when it was put back."""

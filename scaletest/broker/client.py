@@ -11,6 +11,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from scaletest.broker import jobs, keys
@@ -55,6 +56,8 @@ class Client:
         self._numbers = itertools.count(1)
         self._calls = itertools.count(1)
         self._position = "0-0"
+        self._server = ""
+        self._changed = False
         self._closing = threading.Event()
         self._retrying.run(self._beat)
         self._heart = threading.Thread(target=self._live, name="scaletest-client-heart", daemon=True)
@@ -94,6 +97,28 @@ class Client:
     def replies(self, timeout_s: float) -> list[Finished]:
         """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
         return self._retrying.run(lambda: self._read(timeout_s))
+
+    @property
+    def caught_up(self) -> tuple[int, int]:
+        """The last reply that was read, as an ordered pair."""
+        return _order(self._position)
+
+    def disturbed(self) -> bool:
+        """Whether Redis was started anew or replaced since the last call: it may have forgotten requests of ours."""
+        changed, self._changed = self._changed, False
+        return changed
+
+    def missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
+        """Which requests Redis does not know, and how far replies must be read before that means that they are lost."""
+        found: list[str] = []
+        upto = (0, 0)
+        for start in range(0, len(ids), SUBMIT_BATCH):
+            batch = list(ids[start : start + SUBMIT_BATCH])
+            ask = partial(script("missing"), self._redis, [keys.replies(self.name)], batch)
+            last, *unknown = self._retrying.run(ask)
+            found += [name.decode() for name in unknown]
+            upto = max(upto, _order(last.decode()))
+        return found, upto
 
     def wake(self) -> None:
         """Make a waiting `replies` return now."""
@@ -152,6 +177,11 @@ class Client:
         return list(_parse(entries))
 
     def _beat(self) -> None:
+        server = self._redis.info("server")["run_id"]
+        if self._server not in ("", server):
+            self._changed = True
+            logger.warning("client %s: Redis was started anew, looking for requests that it forgot", self.name)
+        self._server = server
         script("client_beat")(
             self._redis,
             [keys.CLIENTS, keys.replies(self.name), keys.client(self.name)],
@@ -187,6 +217,11 @@ def _block_ms(timeout_s: float) -> int:
     return max(1, int(min(timeout_s, LONGEST_BLOCK_S) * 1000))
 
 
-def _after(entry: str) -> str:
+def _order(entry: str) -> tuple[int, int]:
     milliseconds, number = entry.split("-")
-    return f"{milliseconds}-{int(number) + 1}"
+    return int(milliseconds), int(number)
+
+
+def _after(entry: str) -> str:
+    milliseconds, number = _order(entry)
+    return f"{milliseconds}-{number + 1}"

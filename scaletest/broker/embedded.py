@@ -84,6 +84,11 @@ class EmbeddedServer:
         self._guard.watch(self._process.pid)
         self._wait_until_ready()
 
+    def join(self) -> None:
+        """Wait until the server, which somebody told to end, has ended."""
+        assert self._process is not None
+        self._process.wait()
+
     def kill(self) -> None:
         """End it as a crash would, data directory kept; `start` brings it back."""
         assert self._process is not None

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from scaletest import __version__
-from scaletest.model.errors import ScaletestError
+from scaletest.model.errors import ScaletestError, Unreachable
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -102,10 +102,23 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
+        explained = _as_unreachable(error)
+        if explained:
+            _say(f"error: {explained}")
+            _say("  start it again, or correct --redis-url (SCALETEST_REDIS_URL)")
+            return Unreachable.exit_code
         traceback.print_exc()
         _say(f"error: {type(error).__name__}: {error}")
         _say("  this is a bug of scaletest: please report it with the lines above")
         return 1
+
+
+def _as_unreachable(error: Exception) -> str:
+    """What to say about an error of Redis that came after we had connected; "" for any other error."""
+    broker = sys.modules.get("scaletest.broker.connection")
+    if broker is None or not (broker.transient(error) or isinstance(error, broker.REFUSED)):
+        return ""
+    return f"Redis does not serve us: {error}"
 
 
 def _wants_traceback(arguments: list[str]) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
 import uuid
 from typing import Any
 
@@ -117,10 +119,14 @@ def _once(given: dict[str, Any]) -> int:
 
 def _serve(given: dict[str, Any], verbose: bool) -> int:
     from scaletest.broker import Queues, connect
+    from scaletest.broker.retry import Retrying
     from scaletest.model import checks
     from scaletest.model.errors import InvalidValue
     from workers.worker import Worker
 
+    # until the worker has its own handlers there is nothing to drain
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
     name = given["name"] or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     checks.worker_name(name)
     interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
@@ -128,18 +134,22 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
     attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
     settings = _settings(given)
     redis = connect(given["redis_url"])
-    Queues(redis).require(given["queue"])
-    worker = Worker(
-        [given["queue"]],
-        name=name,
-        connection=redis,
-        settings=settings,
-        allow_functions=given["allow_function"],
-        interval_s=interval_s,
-        max_attempts=attempts,
-        grace_s=grace_s,
-        log_messages=given["log_messages"],
-    )
+
+    def make() -> Worker:
+        Queues(redis).require(given["queue"])
+        return Worker(
+            [given["queue"]],
+            name=name,
+            connection=redis,
+            settings=settings,
+            allow_functions=given["allow_function"],
+            interval_s=interval_s,
+            max_attempts=attempts,
+            grace_s=grace_s,
+            log_messages=given["log_messages"],
+        )
+
+    worker = Retrying(f"worker {name}").run(make)
     try:
         worker.work(burst=given["burst"], logging_level="INFO" if verbose else "WARNING")
     except ValueError as error:

@@ -1,6 +1,7 @@
 """Closed load: N requests in flight, a new one for every reply. N may change at any time, also to 0.
 
-One thread submits and reads; however many are in flight it needs one connection. It decides nothing about a run.
+One thread submits and reads; however many are in flight it needs one connection. It decides nothing about a run. What
+Redis forgot in a crash it submits again, under the same id.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from scaletest.broker import Client
 from scaletest.model import Record, Request
@@ -17,15 +19,27 @@ from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.client")
 
-READ_TIMEOUT_S = 10.0
+# Also how long a request that Redis forgot stays unnoticed, after the heartbeat that sees the new server.
+READ_TIMEOUT_S = 2.0
 # After a full queue, or replies that all failed, the next submission waits, longer each time: a broken worker must not
 # make its client run hot.
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 
 
+class Pending(NamedTuple):
+    """A request in flight: its step, when it was submitted on the monotonic clock, and itself."""
+
+    step: int
+    began: float
+    request: Request
+
+
 class ClosedLoop:
-    """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread."""
+    """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread.
+
+    total: submit this many requests and no more; None for no end.
+    """
 
     def __init__(
         self,
@@ -35,6 +49,7 @@ class ClosedLoop:
         *,
         arguments: tuple[str, ...] = (),
         time_limit_s: float = 0.0,
+        total: int | None = None,
         log_messages: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -43,9 +58,12 @@ class ClosedLoop:
         self._sink = sink
         self._arguments = arguments
         self._time_limit_s = time_limit_s
+        self._left = total
         self._log_messages = log_messages
         self._clock = clock
-        self._pending: dict[str, tuple[int, float]] = {}
+        self._pending: dict[str, Pending] = {}
+        self._lost: tuple[list[str], tuple[int, int]] | None = None
+        self._recheck = False
         self._parallel = 0
         self._step = 0
         self._closing = False
@@ -54,6 +72,7 @@ class ClosedLoop:
         self._failure: BaseException | None = None
         self._backoff_s = 0.0
         self.duplicates = 0
+        self.resubmitted = 0
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._thread.start()
 
@@ -73,7 +92,7 @@ class ClosedLoop:
         self._client.wake()
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight (after `set_parallel(0)`); whether that came in time."""
+        """Wait until nothing is in flight (after `set_parallel(0)`, or the total); whether that came in time."""
         idle = self._idle.wait(timeout_s)
         self.check()
         return idle
@@ -91,20 +110,30 @@ class ClosedLoop:
             self._thread.join()
 
     def _live(self) -> None:
-        try:
-            while not self._closing:
+        """Fill, read, again. What the user must mend ends the loop; any other error is told, and the loop goes on."""
+        while not self._closing:
+            try:
                 self._fill()
-                if not self._pending and not self._parallel:
+                if not self._pending and self._wanted() <= 0:
                     self._idle.set()
                 self._read()
-        except BaseException as error:
-            self._failure = error
-            self._idle.set()
-            if not isinstance(error, ScaletestError):
-                logger.exception("the load ended")
+                self._find_lost()
+            except ScaletestError as error:
+                self._failure = error
+                self._idle.set()
+                return
+            except Exception:
+                logger.exception("the load stumbled, and goes on")
+                self._recheck = True
+                self._back_off()
+                time.sleep(self._backoff_s)
+
+    def _wanted(self) -> int:
+        missing = self._parallel - len(self._pending)
+        return missing if self._left is None else min(missing, self._left)
 
     def _fill(self) -> None:
-        missing = self._parallel - len(self._pending)
+        missing = self._wanted()
         if missing <= 0:
             return
         if self._backoff_s:
@@ -113,18 +142,24 @@ class ClosedLoop:
             Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s) for _ in range(missing)
         ]
         now = self._clock()
-        for request in requests:
-            self._pending[request.id] = (self._step, now)
-        accepted = self._client.submit(requests)
-        for request in requests[accepted:]:
-            del self._pending[request.id]
+        self._pending.update({request.id: Pending(self._step, now, request) for request in requests})
+        accepted = self._submit(requests)
+        if self._left is not None:
+            self._left -= accepted
         if accepted < missing:
             self._back_off()
         if self._log_messages:
             logger.info("submitted %d requests from %s", accepted, requests[0].id)
 
+    def _submit(self, requests: list[Request]) -> int:
+        """How many the queue accepted; the others are not pending."""
+        accepted = self._client.submit(requests)
+        for request in requests[accepted:]:
+            self._pending.pop(request.id, None)
+        return accepted
+
     def _read(self) -> None:
-        waiting = READ_TIMEOUT_S if len(self._pending) >= self._parallel else self._backoff_s
+        waiting = READ_TIMEOUT_S if self._wanted() <= 0 else self._backoff_s
         finished = self._client.replies(waiting)
         now = self._clock()
         for _, reply in finished:
@@ -132,15 +167,27 @@ class ClosedLoop:
             if pending is None:
                 self.duplicates += 1
                 continue
-            step, began = pending
             if self._log_messages:
                 logger.info("reply %s", cut(reply.to_json(), 1000))
-            self._sink(Record(self._queue, step, reply, now - began))
+            self._sink(Record(self._queue, pending.step, reply, now - pending.began))
         if finished:
             if any(reply.ok for _, reply in finished):
                 self._backoff_s = 0.0
             else:
                 self._back_off()
+
+    def _find_lost(self) -> None:
+        """After a crash of Redis: submit again what it does not know and what no reply has come for."""
+        if self._lost is None and (self._client.disturbed() or self._recheck):
+            self._recheck = False
+            self._lost = self._client.missing(list(self._pending))
+        if self._lost is None or self._client.caught_up < self._lost[1]:
+            return
+        lost = [self._pending[name].request for name in self._lost[0] if name in self._pending]
+        self._lost = None
+        if lost:
+            logger.warning("Redis forgot %d requests in its crash, submitting them again", len(lost))
+            self.resubmitted += self._submit(lost)
 
     def _back_off(self) -> None:
         self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
