@@ -36,6 +36,7 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
 from workers import admission, entry
+from workers.breaker import Breaker
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 
@@ -74,6 +75,8 @@ class Worker(SimpleWorker):
         self._grace_s = grace_s
         self._log_messages = log_messages
         self._force = Wake()
+        self._stopping = Wake()
+        self._breaker = Breaker()
         self._forced = False
         self._fast_jobs = 0
         self._slow_jobs = 0
@@ -181,6 +184,7 @@ class Worker(SimpleWorker):
             super()._shutdown()  # type: ignore[no-untyped-call]
             return
         self._stop_requested = True
+        self._stopping.set()
         self._stopped_at = time.monotonic()
         lane = self._lane
         self._lifeline.unblock(lambda: lane.client_id)
@@ -234,6 +238,10 @@ class Worker(SimpleWorker):
         assert self._lane is not None
         self._idle = done is None
         try:
+            if self._breaker.suspect and done is not None:
+                self._lane.cycle(done, take=False)
+                done, self._idle = None, True
+                self._stopping.wait(self._breaker.delay_s)
             return self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
         except Exception as error:
             if transient(error) and self._stop_requested:
@@ -248,7 +256,7 @@ class Worker(SimpleWorker):
         if self._stop_requested or self._burst or self._enough():
             return True
         if taken is PAUSED:
-            return self._force.wait(PAUSE_LOOK_S)
+            return self._stopping.wait(PAUSE_LOOK_S)
         return max_idle_time is not None and time.monotonic() - idle_since >= max_idle_time
 
     def _block_s(self, idle_since: float, max_idle_time: int | None) -> float:
@@ -280,6 +288,9 @@ class Worker(SimpleWorker):
             taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
         )
         self._count(result, run_s, reply)
+        if self._breaker.note(result, run_s):
+            self._lifeline.mark_suspect(self._breaker.suspect)
+            logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
 
     def _count(self, result: Result, run_s: float, reply: str) -> None:

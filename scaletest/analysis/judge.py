@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Step:
     wait_s: float
     run_s: float
     overhead_s: float
+    suspects: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is infinite or missing is null."""
@@ -68,6 +70,7 @@ class Step:
             "wait_s": self.wait_s,
             "run_s": self.run_s,
             "overhead_s": self.overhead_s,
+            "suspects": list(self.suspects),
         }
 
 
@@ -90,9 +93,19 @@ def summarise(plan: Plan, records: Mapping[int, Sequence[Record]]) -> list[Step]
                 wait_s=_mean([row.reply.wait_s for row in good]),
                 run_s=_mean([row.reply.run_s for row in good]),
                 overhead_s=_mean([row.overhead_s for row in good]),
+                suspects=suspects(rows),
             )
         )
     return steps
+
+
+def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
+    """Workers that failed all of at least five requests while others succeeded."""
+    failed = Counter(row.reply.worker for row in rows if _failed(row))
+    good = {row.reply.worker for row in rows if row.ok}
+    if not good:
+        return ()
+    return tuple(sorted(name for name, count in failed.items() if name and count >= 5 and name not in good))
 
 
 def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
@@ -101,9 +114,11 @@ def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "run it again to the end")
     failures = sum(step.failures for step in steps)
     if failures > plan.tolerate_failures:
+        suspect = sorted({name for step in steps for name in step.suspects})
+        blame = f"; suspect: {', '.join(suspect)}, which failed all of theirs" if suspect else ""
         return Verdict(
             VerdictKind.FAIL,
-            f"{failures} requests failed, {plan.tolerate_failures} are tolerated",
+            f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
             "read the error in the report, or try the workload alone: scaletest worker --once",
         )
     return _failed_ratio(steps) or _missing(plan, steps) or Verdict(VerdictKind.PASS, _passed(plan, steps))

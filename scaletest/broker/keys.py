@@ -55,6 +55,11 @@ def workers(queue: str) -> str:
     return f"scaletest:workers:{queue}"
 
 
+def suspects(queue: str) -> str:
+    """The queue's suspect workers."""
+    return f"scaletest:suspects:{queue}"
+
+
 def client(name: str) -> str:
     """A client's last call."""
     return f"scaletest:client:{name}"
@@ -102,4 +107,4 @@ def rq_queue_workers(queue: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    return [counters(queue), wait(queue), run(queue), paused(queue), leases(queue), workers(queue)]
+    return [counters(queue), wait(queue), run(queue), paused(queue), leases(queue), workers(queue), suspects(queue)]

@@ -83,6 +83,18 @@ class Lifeline:
         held, self._held = self._held, None
         return held is not None and held.registered
 
+    def mark_suspect(self, suspect: bool) -> None:
+        """Say to everybody that this worker's requests fail at once, or do no more."""
+        key = keys.suspects(self._queue)
+        try:
+            if suspect:
+                self._client.sadd(key, self._worker)
+            else:
+                self._client.srem(key, self._worker)
+        except Exception as error:
+            if not transient(error):
+                raise
+
     def unblock(self, client_id: Callable[[], int]) -> None:
         """From now on end blocking moves of the connection with this id, until closed. Safe in a signal handler."""
         self._unblock = client_id
@@ -97,6 +109,7 @@ class Lifeline:
         self._wake.close()
         try:
             self._client.zrem(keys.workers(self._queue), self._worker)
+            self._client.srem(keys.suspects(self._queue), self._worker)
         except Exception as error:
             if not transient(error):
                 raise

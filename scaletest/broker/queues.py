@@ -22,6 +22,7 @@ class QueueState:
     """A queue at one instant. Counts are requests; counters run since the queue was declared.
 
     oldest_waiting_s: seconds since the first waiting request was enqueued; None when none waits.
+    suspects: workers whose requests fail at once, and which therefore wait between requests.
     wait_s, run_s: median and 95th percentile of finished requests, in seconds; empty when none finished.
     """
 
@@ -36,6 +37,7 @@ class QueueState:
     counters: dict[str, int] = field(default_factory=dict)
     wait_s: dict[str, float] = field(default_factory=dict)
     run_s: dict[str, float] = field(default_factory=dict)
+    suspects: tuple[str, ...] = ()
 
     @property
     def balance(self) -> int:
@@ -80,7 +82,7 @@ class Queues:
         row = script("state")(self._redis, _state_keys(name), [])
         if row is None:
             raise UndeclaredQueue(name, self.names())
-        declared, waiting, running, workers, paused, oldest, counts, waits, runs = row
+        declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects = row
         entry = json.loads(declared)
         return QueueState(
             name=name,
@@ -94,6 +96,7 @@ class Queues:
             counters={_text(key): int(value) for key, value in _pairs(counts)},
             wait_s=_quantiles(waits),
             run_s=_quantiles(runs),
+            suspects=tuple(sorted(_text(name) for name in suspects)),
         )
 
     def worker_names(self, name: str) -> list[str]:

@@ -80,6 +80,8 @@ def show(name: str, redis_url: str, output: str) -> None:
     oldest = f", the oldest for {seconds(state.oldest_waiting_s)}" if state.oldest_waiting_s is not None else ""
     click.echo(f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {state.maximum or 'none'}")
     click.echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
+    if state.suspects:
+        click.echo(f"  suspect, their requests fail at once: {', '.join(state.suspects)}")
     counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
     click.echo(f"  {counters or 'no request yet'}")
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):

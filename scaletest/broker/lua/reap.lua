@@ -61,6 +61,7 @@ for _, worker in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', micros(now), 'LIM
   -- moved to the worker, never taken: the connection broke between the two halves of a packet
   while call('LMOVE', 'scaletest:taking:' .. worker, KEYS[3], 'RIGHT', 'LEFT') do end
   call('ZREM', KEYS[2], worker)
+  call('SREM', 'scaletest:suspects:' .. ARGV[1], worker)
   call('SREM', KEYS[6], 'rq:worker:' .. worker)
   call('SREM', 'rq:workers', 'rq:worker:' .. worker)
   call('DEL', 'rq:worker:' .. worker)

@@ -1,7 +1,7 @@
 -- A queue at one instant, all in one atomic read. Changes nothing.
 -- KEYS 1 scaletest:queues  2 rq:queue:<q>  3 leases  4 workers  5 paused  6 counters  7 wait  8 run
 -- Answer: {declared, waiting, running, workers, paused, age of the oldest in microseconds or nil,
---          counters, wait, run}, nil for an undeclared queue
+--          counters, wait, run, suspects}, nil for an undeclared queue
 --@include now
 local call = redis.call
 local name = string.sub(KEYS[2], 10)
@@ -15,4 +15,5 @@ if first then
 end
 return {declared, call('LLEN', KEYS[2]), call('ZCARD', KEYS[3]),
   call('ZCOUNT', KEYS[4], micros(now), '+inf'), call('EXISTS', KEYS[5]), oldest,
-  call('HGETALL', KEYS[6]), call('HGETALL', KEYS[7]), call('HGETALL', KEYS[8])}
+  call('HGETALL', KEYS[6]), call('HGETALL', KEYS[7]), call('HGETALL', KEYS[8]),
+  call('SMEMBERS', 'scaletest:suspects:' .. name)}
