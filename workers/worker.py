@@ -82,6 +82,7 @@ class Worker(SimpleWorker):
         self._slow_jobs = 0
         self._max_jobs: int | None = None
         self._burst = False
+        self._crash: Exception | None = None
         self._idle = True
         self._stopped_at = 0.0
         self._slow_began = 0.0
@@ -94,23 +95,17 @@ class Worker(SimpleWorker):
         """RQ's loop; whether any job was processed."""
         self._burst, self._max_jobs = burst, options.get("max_jobs")
         worked = super().work(burst, *args, **options)
+        if self._crash is not None:
+            raise self._crash  # RQ logs it and ends the loop as if all were well
         return worked or self._fast_jobs > 0
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
         """RQ's start, then ours: runtime, lane, heartbeat."""
-        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
-        tried: list[bool] = []
-
-        def start() -> None:
-            if tried:  # a first try may have registered us before its connection broke
-                self.connection.delete(self.key)
-            tried.append(True)
-            super(Worker, self).bootstrap(*args, **options)
-
-        self._retrying.run(start)
         if len(self.queues) != 1:
+            super().bootstrap(*args, **options)
             return
         queue = self.queues[0].name
+        self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
         self._lifeline = Lifeline(
@@ -121,7 +116,15 @@ class Worker(SimpleWorker):
             max_attempts=self._max_attempts,
             details=self._details,
         )
-        self._retrying.run(self._lifeline.start)
+
+        def start() -> None:
+            # RQ takes a worker that was killed for alive until its hash expires, eight minutes later. Our deadline
+            # knows better, also when a first try of ours registered and then lost its connection.
+            self._lifeline.forget_dead_namesake()
+            super(Worker, self).bootstrap(*args, **options)
+            self._lifeline.start()
+
+        self._retrying.run(start)
         self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
 
     def teardown(self) -> None:
@@ -187,7 +190,7 @@ class Worker(SimpleWorker):
         self._stopping.set()
         self._stopped_at = time.monotonic()
         lane = self._lane
-        self._lifeline.unblock(lambda: lane.client_id)
+        self._lifeline.unblock(lambda: lane.client_id if lane.blocking else 0)
         timer = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         timer.daemon = True
         timer.start()
@@ -217,6 +220,13 @@ class Worker(SimpleWorker):
         """Work in the fast lane until a job comes that RQ's own code must run: that one is returned."""
         if self._lane is None:
             return super().dequeue_job_and_maintain_ttl(timeout, max_idle_time)
+        try:
+            return self._work_fast(max_idle_time)
+        except Exception as error:
+            self._crash = error
+            raise
+
+    def _work_fast(self, max_idle_time: int | None) -> tuple[Job, Queue] | None:
         idle_since = time.monotonic()
         done: Done | None = None
         while True:

@@ -10,12 +10,13 @@ import itertools
 import logging
 import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from scaletest.broker import jobs, keys
 from scaletest.broker.connection import Redis
+from scaletest.broker.lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
@@ -54,7 +55,9 @@ class Client:
         self._redis = redis
         self._retrying = Retrying(f"client {self.name}", patience_s=patience_s)
         self._numbers = itertools.count(1)
+        self._nonce = call_nonce()
         self._calls = itertools.count(1)
+        self._lost: tuple[list[str], tuple[int, int]] | None = None
         self._position = "0-0"
         self._server = ""
         self._changed = False
@@ -98,18 +101,31 @@ class Client:
         """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
         return self._retrying.run(lambda: self._read(timeout_s))
 
-    @property
-    def caught_up(self) -> tuple[int, int]:
-        """The last reply that was read, as an ordered pair."""
-        return _order(self._position)
+    def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
+        """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
 
-    def disturbed(self) -> bool:
-        """Whether Redis was started anew or replaced since the last call: it may have forgotten requests of ours."""
-        changed, self._changed = self._changed, False
-        return changed
+        What Redis does not know is either answered or lost. So first it is asked, then replies are read as far as they
+        went at that moment, and what has no reply by then is submitted again under its old id. Call it between reads.
+        """
+        if self._lost is None and (self._changed or force):
+            self._changed = False
+            self._lost = self._missing(list(pending))
+        if self._lost is None or _order(self._position) < self._lost[1]:
+            return 0
+        lost = [pending[name] for name in self._lost[0] if name in pending]
+        self._lost = None
+        if lost:
+            logger.warning("client %s: Redis forgot %d requests, submitting them again", self.name, len(lost))
+        return self.submit(lost)
 
-    def missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
-        """Which requests Redis does not know, and how far replies must be read before that means that they are lost."""
+    def cancel(self, queue: str, ids: Sequence[str]) -> int:
+        """Take requests that still wait out of their queue; how many. Those that run are finished."""
+        if not ids:
+            return 0
+        names = [keys.rq_queue(queue), keys.counters(queue)]
+        return int(self._retrying.run(lambda: script("cancel")(self._redis, names, list(ids))))
+
+    def _missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
         found: list[str] = []
         upto = (0, 0)
         for start in range(0, len(ids), SUBMIT_BATCH):
@@ -125,7 +141,7 @@ class Client:
         self._retrying.run(lambda: self._redis.xadd(keys.replies(self.name), {"w": ""}, nomkstream=True))
 
     def close(self) -> None:
-        """Say goodbye: requests of ours that still wait will be dropped when they are taken."""
+        """Say goodbye. Requests of ours that still wait are dropped once they have waited for our time to live."""
         self._closing.set()
         self._heart.join()
         try:
@@ -144,7 +160,7 @@ class Client:
         arguments: list[bytes | str | int] = [
             queue,
             self.name,
-            next(self._calls),
+            f"{self._nonce}:{next(self._calls):012}",
             int(CLIENT_TTL_S * 1e6),
             int(reply),
             result_ttl_s,
@@ -195,7 +211,7 @@ class Client:
                 self._beat()
             except Exception as error:
                 if not self._retrying.transient(error):
-                    raise
+                    logger.error("client %s: heartbeat failed: %s", self.name, error)
 
 
 def _parse(entries: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterable[Finished]:

@@ -5,10 +5,13 @@ Nothing here retries: who calls decides (a command line gives up at once, a work
 
 from __future__ import annotations
 
+import logging
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 import redis.backoff
@@ -19,7 +22,11 @@ from scaletest.model.errors import InvalidValue, Unreachable
 
 Redis = redis.Redis
 
+logger = logging.getLogger("scaletest.broker")
+
 CONNECT_TIMEOUT_S = 5.0
+LOADING_LOOKS = 60
+LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
 # What a broken, restarting, overloaded or read-only server answers; all of it passes, so all of it may be tried again.
 TRANSIENT = (
@@ -32,22 +39,15 @@ TRANSIENT = (
     redis.exceptions.MasterDownError,
     OSError,
 )
+REDIS_ERRORS = (redis.exceptions.RedisError,)
 # Refusals that no waiting mends. They are ConnectionErrors in redis-py, hence looked at first.
 REFUSED = (
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
     redis.exceptions.NoPermissionError,
 )
-_TRANSIENT_PREFIXES = (
-    "BUSY ",
-    "LOADING",
-    "OOM ",
-    "READONLY",
-    "MASTERDOWN",
-    "TRYAGAIN",
-    "UNKILLABLE",
-    "CLUSTERDOWN",
-)
+# In the middle of a text when a pipeline or a script passes the error on.
+_PASSING = re.compile(r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b")
 
 
 def transient(error: BaseException) -> bool:
@@ -56,19 +56,16 @@ def transient(error: BaseException) -> bool:
         return False
     if isinstance(error, TRANSIENT):
         return True
-    text = str(error)
-    return isinstance(error, redis.exceptions.ResponseError) and (
-        text.startswith(_TRANSIENT_PREFIXES) or "OOM command not allowed" in text or "READONLY" in text
-    )
+    return isinstance(error, redis.exceptions.ResponseError) and bool(_PASSING.search(str(error)))
 
 
 def masked(url: str) -> str:
     """The URL without its password, fit for messages."""
-    return re.sub(r"//([^:@/]*):[^@/]*@", r"//\1:***@", url)
+    return re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url)
 
 
-def connect(url: str, *, socket_timeout_s: float | None = 30.0, check: bool = True) -> Redis:
-    """A client for `url` (redis://, rediss://, unix://). With `check` the server is asked at once.
+def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
+    """A client for `url` (redis://, rediss://, unix://), which is asked at once; a loading server is waited for.
 
     Raises Unreachable when it cannot be reached, refuses us, or is no server that we can work with, and InvalidValue
     for a URL that cannot be read.
@@ -76,23 +73,30 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0, check: bool = Tr
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_timeout": socket_timeout_s,
-        "socket_keepalive": True,
         "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0),
         "protocol": 2,
     }
-    if url.startswith("unix:"):
-        del options["socket_keepalive"]
+    if not url.startswith("unix:"):
+        options["socket_keepalive"] = True
     try:
+        _check_url(url)
         client = redis.Redis.from_url(url, **options)
-    except ValueError as error:
+        with explained(url):
+            _check_server(client)
+    except (ValueError, TypeError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {error}",
             hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH",
         ) from error
-    if check:
-        with explained(url):
-            _check_server(client)
     return client
+
+
+def _check_url(url: str) -> None:
+    """redis-py takes any path that is no number for database 0, which is not the one that was named."""
+    parts = urlsplit(url)
+    database = parts.path.strip("/")
+    if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
+        raise ValueError(f"{database!r} is no database number")
 
 
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
@@ -113,7 +117,7 @@ def explained(url: str) -> Iterator[None]:
         raise Unreachable(
             f"Redis at {masked(url)} refuses us: {error}", hint="check user and password in the Redis URL"
         ) from error
-    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError) as error:
+    except (redis.exceptions.RedisError, OSError) as error:
         raise Unreachable(
             f"Redis at {masked(url)} cannot be reached: {error}",
             hint="start it, or correct --redis-url (SCALETEST_REDIS_URL)",
@@ -121,7 +125,7 @@ def explained(url: str) -> Iterator[None]:
 
 
 def _check_server(client: Redis) -> None:
-    info: dict[str, Any] = client.info("server")
+    info: dict[str, Any] = _when_loaded(client)
     version = tuple(int(part) for part in str(info.get("redis_version", "0.0")).split(".")[:2])
     if version < MINIMUM_VERSION:
         raise Unreachable(
@@ -133,3 +137,15 @@ def _check_server(client: Redis) -> None:
             "this is a Redis Cluster, which cannot run our scripts over several keys",
             hint="use one Redis; Sentinel gives it a standby",
         )
+
+
+def _when_loaded(client: Redis) -> dict[str, Any]:
+    """The server's description, once it has read its data; a minute at most."""
+    for _ in range(LOADING_LOOKS):
+        try:
+            client.ping()
+            return client.info("server")
+        except redis.exceptions.BusyLoadingError:
+            logger.warning("Redis is loading its data, waiting")
+            time.sleep(LOADING_LOOK_S)
+    return client.info("server")

@@ -40,6 +40,8 @@ def decode(data: bytes) -> tuple[tuple[str, ...], float]:
         if function != FUNCTION or instance is not None or options != {}:
             raise InvalidValue(f"the job calls {checks.cut(str(function), 80)}, not {FUNCTION}")
         values, limit = arguments
+        if not isinstance(values, list):
+            raise InvalidValue("the job's arguments are no list")
         return checks.arguments(values), checks.seconds(limit, "time limit")
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidValue(f"the job's data cannot be read: {checks.cut(str(error), 200)}") from error

@@ -11,6 +11,7 @@ scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
 scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
+scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 """
 
@@ -93,6 +94,11 @@ def rq_started(queue: str) -> str:
 def rq_failed(queue: str) -> str:
     """RQ's registry of failed jobs."""
     return f"rq:failed:{queue}"
+
+
+def rq_finished(queue: str) -> str:
+    """RQ's registry of finished jobs."""
+    return f"rq:finished:{queue}"
 
 
 def rq_worker(worker: str) -> str:

@@ -10,6 +10,8 @@ This room does not run anything and does not know what a workload is.
 
 from __future__ import annotations
 
+import time
+import uuid
 from typing import Any, NamedTuple
 
 import redis.exceptions
@@ -54,7 +56,13 @@ class Paused:
     """The queue is paused, or RQ is suspended: nothing was taken."""
 
 
+class Again:
+    """Many entries were skipped, and there may be more."""
+
+
 PAUSED = Paused()
+AGAIN = Again()
+Answer = Taken | Paused | Again | None
 
 
 class FastLane:
@@ -66,7 +74,10 @@ class FastLane:
         self._queue = queue
         self._worker = worker
         self._lease_us = str(int(lease_s * 1e6))
-        self._call = 0
+        self._nonce = call_nonce()
+        self._number = 0
+        self._call = ""
+        self.blocking = False
         self._source_key = keys.rq_queue(queue)
         self._taking = keys.taking(worker)
         self._started_key = keys.rq_started(queue)
@@ -92,16 +103,22 @@ class FastLane:
     def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | None:
         """Finish `done`, take the next request; None when there is none (after waiting up to `block_s`)."""
         answer = self._call_script(done, "1" if take else "0")
+        while answer is AGAIN:
+            answer = self._call_script(None, "1")
         if answer is None and take and block_s > 0:
             answer = self._blocking_take(min(block_s, LONGEST_BLOCK_S))
-        return answer
+        return None if isinstance(answer, Again) else answer
 
     def close(self) -> None:
         """Close the connection. What was taken and not finished stays leased."""
         self._connection.disconnect()
 
-    def _call_script(self, done: Done | None, source: str) -> Taken | Paused | None:
-        self._call += 1
+    def _next_call(self) -> None:
+        self._number += 1
+        self._call = f"{self._nonce}:{self._number:012}"
+
+    def _call_script(self, done: Done | None, source: str) -> Answer:
+        self._next_call()
         command = self._command(done, source)
         try:
             self._send(command)
@@ -109,19 +126,22 @@ class FastLane:
         except Exception as error:
             return self._repeat(command, error)
 
-    def _blocking_take(self, block_s: float) -> Taken | Paused | None:
+    def _blocking_take(self, block_s: float) -> Answer:
         """One packet: wait for a request to arrive, then take it."""
-        self._call += 1
+        self._next_call()
         command = self._command(None, "2")
         move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
         try:
             self._send(move, command)
+            self.blocking = True
             self._connection.read_response()
             return _parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
+        finally:
+            self.blocking = False
 
-    def _repeat(self, command: tuple[Any, ...], error: Exception) -> Taken | Paused | None:
+    def _repeat(self, command: tuple[Any, ...], error: Exception) -> Answer:
         """Send the same call again, without the blocking move, until Redis answers.
 
         The answer to the first half of a packet may still be on its way, so the connection is opened anew.
@@ -130,7 +150,7 @@ class FastLane:
         if not missing and not transient(error):
             raise error
 
-        def again() -> Taken | Paused | None:
+        def again() -> Answer:
             self._connection.disconnect()
             self._send(("SCRIPT", "LOAD", self._script.text), command)
             self._connection.read_response()
@@ -172,10 +192,15 @@ class FastLane:
         connection.send_packed_command(packets, check_health=False)
 
 
-def _parse(row: Any) -> Taken | Paused | None:
+def call_nonce() -> str:
+    """What makes the calls of one process larger than those of an earlier one with the same name."""
+    return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"
+
+
+def _parse(row: Any) -> Answer:
     if row is None:
         return None
     if len(row) == 1:
-        return PAUSED
+        return PAUSED if row[0] == b"paused" else AGAIN
     name, attempt, started, enqueued, client, data = row
     return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)

@@ -65,10 +65,19 @@ class Lifeline:
         self._unblock: Callable[[], int] | None = None
         self._thread = threading.Thread(target=self._live, name="scaletest-lifeline", daemon=True)
 
+    def forget_dead_namesake(self) -> None:
+        """Unregister a worker of our name whose deadline has passed."""
+        key = keys.workers(self._queue)
+        deadline = self._client.zscore(key, self._worker)
+        seconds, micros = self._client.time()
+        if deadline is None or float(deadline) < seconds * 1_000_000 + micros:
+            self._client.delete(keys.rq_worker(self._worker))
+
     def start(self) -> None:
         """Beat once, so that the worker is known before its first request, then go on in the background."""
         self._beat()
-        self._thread.start()
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def hold(self, request: str, attempt: int) -> None:
         """This request runs from now on."""
@@ -96,7 +105,7 @@ class Lifeline:
                 raise
 
     def unblock(self, client_id: Callable[[], int]) -> None:
-        """From now on end blocking moves of the connection with this id, until closed. Safe in a signal handler."""
+        """From now on end blocking moves of the connection with this id (0: none blocks). Safe in a signal handler."""
         self._unblock = client_id
         self._wake.set()
 
@@ -118,11 +127,14 @@ class Lifeline:
     def _live(self) -> None:
         due = time.monotonic() + self._tick_s
         while not self._closing.is_set():
-            self._wake.wait(due - time.monotonic())
-            self._wake.clear()
+            left = due - time.monotonic()
+            if self._unblock:
+                self._closing.wait(max(0.0, min(left, UNBLOCK_EVERY_S)))
+            else:
+                self._wake.wait(left)
+                self._wake.clear()
             try:
-                if self._unblock and not self._closing.is_set():
-                    self._end_blocking()
+                self._end_blocking()
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._tick_s
                     self._beat()
@@ -131,14 +143,10 @@ class Lifeline:
                 self._failed(error)
 
     def _end_blocking(self) -> None:
-        """The main thread may be just about to block, so this is said again until it has noticed and closes us."""
-        while self._unblock and not self._closing.wait(UNBLOCK_EVERY_S):
-            try:
-                self._client.client_unblock(self._unblock())
-            except Exception as error:
-                # Without the right to CLIENT UNBLOCK the move ends by its own time-out
-                self._failed(error)
-                self._unblock = None
+        """A worker that stops must not wait for a request any more. It may be just about to, so this is said again."""
+        client_id = self._unblock() if self._unblock else 0
+        if client_id:
+            self._client.client_unblock(client_id)
 
     def _beat(self) -> None:
         held = self._held

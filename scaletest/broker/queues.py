@@ -56,11 +56,14 @@ class Queues:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    def add(self, name: str, maximum: int = 0, note: str = "") -> bool:
-        """Declare a queue, or change its maximum (0: unlimited) and note; whether it is new."""
+    def add(self, name: str, maximum: int = 0, note: str = "", owner: str = "") -> bool:
+        """Declare a queue, or change its maximum (0: unlimited) and note; whether it is new.
+
+        owner: the client whose private queue it is.
+        """
         checks.queue_name(name)
         checks.count(maximum, "maximum")
-        entry = json.dumps({"maximum": maximum, "note": checks.cut(note, 200)})
+        entry = json.dumps({"maximum": maximum, "note": checks.cut(note, 200), "owner": owner})
         pipe = self._redis.pipeline()
         pipe.hset(keys.QUEUES, name, entry)
         pipe.sadd(keys.RQ_QUEUES, keys.rq_queue(name))
@@ -101,7 +104,9 @@ class Queues:
 
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
-        return sorted(_text(worker) for worker, _ in self._redis.zscan_iter(keys.workers(name)))
+        seconds, micros = self._redis.time()
+        alive: Any = self._redis.zrangebyscore(keys.workers(name), seconds * 1_000_000 + micros, "+inf")
+        return sorted(_text(worker) for worker in alive)
 
     def pause(self, name: str) -> None:
         """Stop workers from taking requests of this queue; running ones finish."""
@@ -124,14 +129,22 @@ class Queues:
                 return total
 
     def remove(self, name: str) -> int:
-        """Purge and forget a queue with its counters; how many waiting requests were dropped."""
+        """Purge and forget a queue with all that belongs to it; how many waiting requests were dropped."""
         dropped = self.purge(name)
-        pipe = self._redis.pipeline()
-        pipe.hdel(keys.QUEUES, name)
-        pipe.srem(keys.RQ_QUEUES, keys.rq_queue(name))
-        pipe.delete(*keys.of_queue(name))
-        pipe.execute()
+        names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue(name), keys.leases(name), keys.rq_started(name)]
+        names += [keys.rq_failed(name), keys.rq_finished(name), keys.rq_queue_workers(name)]
+        script("remove")(self._redis, names, [name, *keys.of_queue(name)])
         return dropped
+
+    def remove_abandoned(self) -> list[str]:
+        """Remove queues whose owner, a client, is gone: what a run that was killed left behind. Their names."""
+        removed = []
+        for raw, entry in self._redis.hgetall(keys.QUEUES).items():
+            owner = json.loads(entry).get("owner", "")
+            if owner and self._redis.zscore(keys.CLIENTS, owner) is None:
+                self.remove(_text(raw))
+                removed.append(_text(raw))
+        return removed
 
 
 def _state_keys(name: str) -> list[str]:

@@ -116,7 +116,7 @@ def run(arguments: list[str]) -> int:
 def _as_unreachable(error: Exception) -> str:
     """What to say about an error of Redis that came after we had connected; "" for any other error."""
     broker = sys.modules.get("scaletest.broker.connection")
-    if broker is None or not (broker.transient(error) or isinstance(error, broker.REFUSED)):
+    if broker is None or not isinstance(error, broker.REDIS_ERRORS):
         return ""
     return f"Redis does not serve us: {error}"
 

@@ -9,7 +9,8 @@ import click
 from scaletest.cli import options
 
 if TYPE_CHECKING:
-    from scaletest.broker import Queues
+    from scaletest.broker import Client, Queues
+    from scaletest.model import Reply, Request
 
 
 @click.group("queue")
@@ -97,9 +98,24 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
     queues = _queues(redis_url)
     state = queues.state(name)
-    if not yes:
-        click.confirm(f"Drop {state.waiting} waiting requests of queue {name}?", abort=True, err=True)
+    if not yes and not click.confirm(f"Drop {state.waiting} waiting requests of queue {name}?", err=True):
+        click.echo(f"{name}: nothing dropped")
+        return
     click.echo(f"{name}: {queues.purge(name)} requests dropped")
+
+
+@command.command()
+@click.argument("name")
+@options.redis_url()
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(name: str, redis_url: str, yes: bool) -> None:
+    """Forget a queue: its waiting requests, its counters, its entries in RQ's registries."""
+    queues = _queues(redis_url)
+    state = queues.state(name)
+    if not yes and not click.confirm(f"Forget queue {name} with {state.waiting} waiting requests?", err=True):
+        click.echo(f"{name}: kept")
+        return
+    click.echo(f"{name}: removed, {queues.remove(name)} requests dropped")
 
 
 @command.command()
@@ -141,7 +157,7 @@ def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) 
         if given["no_wait"]:
             click.echo(request.id)
             return 0
-        reply = _await(client, request.id, timeout_s)
+        reply = _await(client, request, timeout_s)
     options.show(reply.to_dict(), "json")
     return 0 if reply.ok else 5
 
@@ -160,18 +176,20 @@ def result(request_id: str, redis_url: str) -> int:
     return 0 if reply.ok else 5
 
 
-def _await(client: Any, request_id: str, timeout_s: float) -> Any:
+def _await(client: Client, request: Request, timeout_s: float) -> Reply:
     import time
 
     from scaletest.model.errors import WaitTimeout
 
     deadline = time.monotonic() + timeout_s if timeout_s else float("inf")
     while time.monotonic() < deadline:
-        for _, reply in client.replies(min(20.0, max(0.0, deadline - time.monotonic()))):
-            if reply.id == request_id:
+        for _, reply in client.replies(min(2.0, max(0.0, deadline - time.monotonic()))):
+            if reply.id == request.id:
                 return reply
+        client.recover({request.id: request})
+    was_waiting = client.cancel(request.queue, [request.id])
     raise WaitTimeout(
-        f"no reply came within {timeout_s:g} s; the request will be dropped",
+        f"no reply came within {timeout_s:g} s; the request {'was dropped' if was_waiting else 'still runs'}",
         hint="see whether a worker serves the queue: scaletest queue show",
     )
 

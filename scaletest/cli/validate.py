@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from scaletest.validation import Result, Runner
 
 
+# How long a run waits for a Redis that went away before it gives up.
+REDIS_PATIENCE_S = 60.0
+
+
 @click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
@@ -129,6 +133,7 @@ def _validate(plan: Plan, given: dict[str, Any]) -> int:
 def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Result:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.broker import Client, EmbeddedServer, Queues, connect
+    from scaletest.broker.retry import Retrying
     from scaletest.load import ClosedLoop
     from scaletest.validation import LocalBackend, WorkerOptions
 
@@ -137,12 +142,14 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Result
         redis = connect(url)
         stack.callback(redis.close)
         queues = Queues(redis)
-        queues.add(plan.queue, note=f"validate {plan.workload}")
-        stack.callback(queues.remove, plan.queue)
+        patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
+        client = stack.enter_context(Client(connect(url), patience_s=REDIS_PATIENCE_S))
+        queues.remove_abandoned()
+        queues.add(plan.queue, note=f"validate {plan.workload}", owner=client.name)
+        stack.callback(patient.run, lambda: queues.remove(plan.queue))
         worker_options = WorkerOptions(url, plan.queue, plan.command, plan.device_glob, plan.time_limit_s)
-        backend = LocalBackend(worker_options, log, lambda: queues.state(plan.queue).workers)
+        backend = LocalBackend(worker_options, log, lambda: patient.run(lambda: queues.state(plan.queue).workers))
         stack.callback(backend.close)
-        client = stack.enter_context(Client(connect(url), patience_s=60.0))
         load = ClosedLoop(
             client,
             plan.queue,

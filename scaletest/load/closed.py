@@ -62,8 +62,7 @@ class ClosedLoop:
         self._log_messages = log_messages
         self._clock = clock
         self._pending: dict[str, Pending] = {}
-        self._lost: tuple[list[str], tuple[int, int]] | None = None
-        self._recheck = False
+        self._stumbled = False
         self._parallel = 0
         self._step = 0
         self._closing = False
@@ -103,11 +102,12 @@ class ClosedLoop:
             raise self._failure
 
     def close(self) -> None:
-        """End the loop; what is in flight is given up."""
+        """End the loop; what still waits is taken out of the queue."""
         self._closing = True
         if self._thread.is_alive():
             self._client.wake()
             self._thread.join()
+        self._client.cancel(self._queue, list(self._pending))
 
     def _live(self) -> None:
         """Fill, read, again. What the user must mend ends the loop; any other error is told, and the loop goes on."""
@@ -117,14 +117,14 @@ class ClosedLoop:
                 if not self._pending and self._wanted() <= 0:
                     self._idle.set()
                 self._read()
-                self._find_lost()
+                self._recover()
             except ScaletestError as error:
                 self._failure = error
                 self._idle.set()
                 return
             except Exception:
                 logger.exception("the load stumbled, and goes on")
-                self._recheck = True
+                self._stumbled = True
                 self._back_off()
                 time.sleep(self._backoff_s)
 
@@ -176,18 +176,10 @@ class ClosedLoop:
             else:
                 self._back_off()
 
-    def _find_lost(self) -> None:
-        """After a crash of Redis: submit again what it does not know and what no reply has come for."""
-        if self._lost is None and (self._client.disturbed() or self._recheck):
-            self._recheck = False
-            self._lost = self._client.missing(list(self._pending))
-        if self._lost is None or self._client.caught_up < self._lost[1]:
-            return
-        lost = [self._pending[name].request for name in self._lost[0] if name in self._pending]
-        self._lost = None
-        if lost:
-            logger.warning("Redis forgot %d requests in its crash, submitting them again", len(lost))
-            self.resubmitted += self._submit(lost)
+    def _recover(self) -> None:
+        pending = {name: row.request for name, row in self._pending.items()}
+        self.resubmitted += self._client.recover(pending, force=self._stumbled)
+        self._stumbled = False
 
     def _back_off(self) -> None:
         self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))

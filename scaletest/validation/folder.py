@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -20,7 +21,10 @@ from scaletest.model.wire import SCHEMA_VERSION
 def default_root(environment: Mapping[str, str]) -> Path:
     """Where runs are kept: $XDG_DATA_HOME/scaletest/runs, else ~/.local/share/scaletest/runs."""
     base = environment.get("XDG_DATA_HOME", "")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "scaletest" / "runs"
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "share") / "scaletest" / "runs"
+    except RuntimeError as error:
+        raise UsageError("this user has no home directory to keep runs in", hint="give --run-dir DIR") from error
 
 
 class RunFolder:
@@ -77,7 +81,7 @@ def environment(command_line: Sequence[str]) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "scaletest": __version__,
-        "command_line": list(command_line),
+        "command_line": [re.sub(r"//([^:@/]*):.*@", r"//\1:***@", word) for word in command_line],
         "python": sys.version.split()[0],
         "system": platform.platform(),
         "machine": platform.machine(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -13,7 +14,9 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
 from scaletest.system.guard import Guard
 
-STOP_TIMEOUT_S = 10.0
+GRACE_S = 5.0
+# longer than a worker's grace period and its workload's together
+STOP_TIMEOUT_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class LocalBackend:
         return self._alive()
 
     def close(self) -> None:
-        """End all workers: they finish what they run, for ten seconds, and are killed then."""
+        """End all workers: they finish what they run, for a while, and are killed then."""
         self._end(self._processes)
         self._processes = []
         self._guard.close()
@@ -74,13 +77,13 @@ class LocalBackend:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
-                env=self._guard.environment(),
+                # a URL may hold a password, and everybody can read a command line
+                env=self._guard.environment({**os.environ, "SCALETEST_REDIS_URL": self._options.redis_url}),
             )
 
     def _arguments(self, index: int) -> list[str]:
         options = self._options
-        line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue]
-        line += ["--redis-url", options.redis_url, "--grace", f"{STOP_TIMEOUT_S / 2:g}"]
+        line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"]
         if options.time_limit_s:
             line += ["--time-limit", repr(options.time_limit_s)]
         if options.device_glob:

@@ -6,7 +6,6 @@ that the run was interrupted.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from scaletest.analysis.throughput import throughput
 from scaletest.model import Plan, Record, Verdict
 from scaletest.model.errors import WaitTimeout
 from scaletest.model.wire import SCHEMA_VERSION
+from scaletest.system.waiting import Wake
 from scaletest.validation.folder import RunFolder
 from scaletest.validation.interfaces import Backend, Load, Progress
 
@@ -66,7 +66,7 @@ class Runner:
         self._clock = clock
         self._began = clock()
         self._records: dict[int, list[Record]] = defaultdict(list)
-        self._stop = threading.Event()
+        self._wake = Wake()
         self._stopped_by = ""
 
     def record(self, record: Record) -> None:
@@ -74,15 +74,15 @@ class Runner:
         self._records[record.step].append(record)
 
     def stop(self, reason: str) -> None:
-        """End the run as soon as requests in flight are done."""
+        """End the run as soon as requests in flight are done. Safe in a signal handler."""
         self._stopped_by = self._stopped_by or reason
-        self._stop.set()
+        self._wake.set()
 
     def run(self, backend: Backend, load: Load) -> Result:
         """All steps in order, then the verdict."""
         for workers in self._plan.steps:
             self._step(workers, backend, load)
-            if self._stop.is_set():
+            if self._stopped_by:
                 break
             rows = self._records[workers]
             if rows and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures:
@@ -98,16 +98,18 @@ class Runner:
     def _step(self, workers: int, backend: Backend, load: Load) -> None:
         self._records[workers] = []
         self._progress.phase(workers, "scaling")
-        backend.scale(workers)
-        self._wait_ready(workers, backend)
-        if not self._stop.is_set():
-            load.set_parallel(workers, workers)
-            self._measure(workers, backend, load)
-        self._progress.phase(workers, "draining")
-        load.set_parallel(0)
-        self._drain(load)
-        self._folder.add(self._records[workers])
-        if not self._records[workers] and self._stop.is_set():
+        try:
+            backend.scale(workers)
+            self._wait_ready(workers, backend)
+            if not self._stopped_by:
+                load.set_parallel(workers, workers)
+                self._measure(workers, backend, load)
+            self._progress.phase(workers, "draining")
+            load.set_parallel(0)
+            self._drain(load)
+        finally:
+            self._folder.add(self._records[workers])
+        if not self._records[workers] and self._stopped_by:
             del self._records[workers]
         result = self.result()
         self._folder.result(result.to_dict())
@@ -116,7 +118,7 @@ class Runner:
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
         deadline = self._clock() + READY_TIMEOUT_S
-        while backend.ready() < workers and not self._stop.wait(LOOK_S / 5):
+        while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{backend.ready()} of {workers} workers were ready after {READY_TIMEOUT_S:.0f} s",
@@ -130,7 +132,7 @@ class Runner:
         began = self._clock()
         wanted = plan.measure_s + plan.seconds  # the first request of each worker only warms it up
         longest = wanted if plan.step_s else max(wanted, LONGEST_STEP_S, 30.0 * plan.seconds)
-        while not self._stop.wait(LOOK_S):
+        while not self._wake.wait(LOOK_S):
             elapsed = self._clock() - began
             rows = list(self._records[workers])
             failures = sum(not row.ok for row in rows)

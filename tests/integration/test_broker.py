@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, jobs, keys
 from scaletest.broker.lane import PAUSED, Done, FastLane, Taken
@@ -74,7 +75,7 @@ def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
 
 def test_a_repeated_submission_is_answered_and_not_done_again(client: Client, redis: Any) -> None:
     names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
-    values: list[Any] = ["q", "c", 1, 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
+    values: list[Any] = ["q", "c", "n:1", 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
     first = script("submit")(redis, names, values)
     assert script("submit")(redis, names, values) == first == [1, 0]
     assert redis.llen("rq:queue:q") == 1
@@ -87,7 +88,7 @@ def test_a_repeated_cycle_is_answered_and_not_done_again(client: Client, redis: 
     first = lane.cycle(None)
     # when the call that finishes it and takes the next is sent twice
     second = lane.cycle(done(first))
-    lane._call -= 1
+    lane._number -= 1
     again = lane.cycle(done(first))
     # expect the same answer, one reply, one running
     assert again == second
@@ -124,6 +125,120 @@ def test_a_connection_cut_before_or_after_the_script_changes_nothing(
     assert (state.waiting, state.running, state.counters["succeeded"], state.balance) == (1, 1, 1, 0)
     assert len(wait_for(client, 1)) == 1
     lane.close()
+
+
+def test_a_call_that_comes_late_is_refused(client: Client, redis: Any, queues: Queues) -> None:
+    # given a worker that has moved on
+    client.submit([Request(client.new_id(), "q") for _ in range(3)])
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    lane.cycle(done(first))
+    # when an older packet of its arrives, as after a broken connection
+    lane._number -= 2
+    with pytest.raises(ResponseError, match="STALECALL"):
+        lane.cycle(None)
+    assert queues.state("q").running == 1
+    lane.close()
+
+
+def test_many_skipped_entries_do_not_look_like_an_empty_queue(client: Client, redis: Any) -> None:
+    redis.rpush("rq:queue:q", *[f"gone-{number}" for number in range(2500)])
+    client.submit_one(Request(client.new_id(), "q"))
+    lane = lane_of(redis)
+    assert isinstance(lane.cycle(None), Taken)
+    lane.close()
+
+
+fields = st.binary(max_size=20) | st.sampled_from([b"1", b"-1", b"1e300", b"9" * 40, b"nan", b"", b"0x10", b"a b"])
+
+
+@real
+@given(
+    name=st.binary(min_size=1, max_size=20) | st.just(b"ok-1"),
+    job=st.dictionaries(
+        st.sampled_from(["data", "reply_to", "enqueued_us", "attempts", "client_ttl_us", "counted", "status"]), fields
+    ),
+    kind=st.sampled_from(["hash", "string", "list"]),
+)
+def test_no_foreign_entry_stops_a_worker_or_unbalances_the_books(
+    redis: Any, name: bytes, job: dict[str, bytes], kind: str
+) -> None:
+    # given something that anybody may have written
+    redis.flushall()
+    queues = Queues(redis)
+    queues.add("q")
+    key = b"rq:job:" + name
+    if kind == "string":
+        redis.set(key, "x")
+    elif kind == "list":
+        redis.rpush(key, "x")
+    elif job:
+        redis.hset(key, mapping=job)
+    redis.rpush("rq:queue:q", name)
+    # when a worker takes what there is
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    if isinstance(taken, Taken):
+        ended = (
+            lane.cycle(done(taken))
+            if taken.client
+            else script("release")(
+                redis, [keys.leases("q"), keys.rq_queue("q"), keys.rq_started("q")], [taken.id, taken.attempt, "w"]
+            )
+        )
+        assert ended is not False
+    # expect balanced books, counted or not at all
+    state = queues.state("q")
+    if "enqueued_us" not in job and "counted" not in job:
+        assert state.balance == 0, state
+    assert queues.purge("q") <= 1
+    lane.close()
+
+
+def test_a_frozen_client_is_told_that_it_was_given_up(client: Client, redis: Any, queues: Queues) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.hset(f"rq:job:{request.id}", "client_ttl_us", 1)
+    redis.zadd(keys.CLIENTS, {client.name: 1})
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
+    assert queues.state("q").balance == 0
+    lane.close()
+
+
+def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) -> None:
+    # given two requests, one of them answered but not read, the other forgotten
+    requests = [Request(client.new_id(), "q") for _ in range(2)]
+    pending = {request.id: request for request in requests}
+    client.submit(requests)
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None)))
+    redis.delete(f"rq:job:{requests[1].id}", "scaletest:leases:q")
+    # when it looks, expect only the forgotten one to be submitted again, and only after the reply was read
+    assert client.recover(pending, force=True) == 0
+    for _, reply in client.replies(1.0):
+        del pending[reply.id]
+    assert client.recover(pending) == 1
+    assert list(pending) == [requests[1].id]
+    assert redis.lrange("rq:queue:q", 0, -1) == [requests[1].id.encode()]
+    assert client.recover(pending) == 0
+    lane.close()
+
+
+def test_cancelled_requests_are_gone_and_counted(client: Client, queues: Queues, redis: Any) -> None:
+    ids = [client.new_id() for _ in range(3)]
+    client.submit([Request(name, "q") for name in ids])
+    assert client.cancel("q", ids[:2]) == 2
+    state = queues.state("q")
+    assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
+
+
+def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None:
+    queues.add("mine", owner=client.name)
+    queues.add("orphan", owner="nobody")
+    assert queues.remove_abandoned() == ["orphan"]
+    assert queues.names() == ["mine", "q"]
 
 
 def test_scripts_come_back_after_a_script_flush(client: Client, redis: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.broker import Queues
+from scaletest.broker import EmbeddedServer, Queues
 from scaletest.model import Record
 from tests.conftest import call, eventually, processes_with, program
 
@@ -122,13 +122,19 @@ def test_queue_commands(url: str, redis: Any, start: Any) -> None:
     listed = json.loads(queue("list", "-o", "json").stdout)
     assert [(row["name"], row["maximum"]) for row in listed] == [("a", 0), ("b", 2), ("q", 0)]
     assert "for tests" in queue("list").stdout
-    # nobody serves b: submit times out, its request stays until it is purged
-    assert queue("submit", "b", "--timeout", "0.1", "--", "0").returncode == 6
+    # nobody serves b: submit times out and takes its request back
+    late = queue("submit", "b", "--timeout", "0.1", "--", "0")
+    assert (late.returncode, "was dropped" in late.stderr) == (6, True)
+    assert queue("submit", "b", "--no-wait", "--", "0").returncode == 0
     assert queue("submit", "b", "--no-wait", "--", "0").returncode == 0
     full = queue("submit", "b", "--no-wait", "--", "0")
     assert (full.returncode, "full" in full.stderr) == (5, True)
     assert queue("purge", "b", "--yes").stdout == "b: 2 requests dropped\n"
-    assert "purged 2" in queue("show", "b").stdout
+    shown = queue("show", "b").stdout
+    assert "purged 2" in shown
+    assert "client_gone 1" in shown
+    assert queue("remove", "b", "--yes").returncode == 0
+    assert queue("show", "b").returncode == 2
     # q is served
     start()
     done = queue("submit", "q", "--", "0")
@@ -139,6 +145,39 @@ def test_queue_commands(url: str, redis: Any, start: Any) -> None:
     assert json.loads(eventually(lambda: queue("result", name).stdout))["id"] == name
     assert queue("result", "unknown").returncode == 2
     assert queue("show", "typo").returncode == 2
+
+
+def test_a_declined_question_changes_nothing(url: str, queues: Queues) -> None:
+    answer = call("queue", "purge", "q", "--redis-url", url, input="n\n")
+    assert (answer.returncode, answer.stdout) == (0, "q: nothing dropped\n")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["redis://127.0.0.1/abc", "http://x", "redis://127.0.0.1:1/0?nonsense=1", "redis://h:x"]
+)
+def test_a_wrong_url_is_a_usage_error(wrong: str) -> None:
+    result = call("queue", "list", "--redis-url", wrong)
+    assert result.returncode == 2, result.stderr
+    assert "cannot be read" in result.stderr
+
+
+def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    with EmbeddedServer(append_only=True, tcp=True) as server:
+        url = server.url.replace("redis://", "redis://default:@")
+        line = program("validate", "--limit", "2", "--seconds", "0.2", "--step-time", "4", "--redis-url", url)
+        line += ["--run-dir", str(tmp_path / "run"), "-o", "json"]
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        eventually(lambda: len(processes_with("validate-")) >= 1)
+        # no URL with a password on any worker's command line
+        assert not any(b"redis://" in Path(f"/proc/{pid}/cmdline").read_bytes() for pid in processes_with("\0worker\0"))
+        eventually(lambda: (tmp_path / "run" / "result.json").exists())
+        server.kill()
+        server.start()
+        out, err = process.communicate(timeout=90)
+    assert b"Traceback" not in err, err
+    result = json.loads(out)
+    assert process.returncode in (0, 4), err
+    assert [step["failures"] for step in result["steps"]] == [0, 0]
 
 
 def test_once_gives_the_programs_exit_code() -> None:

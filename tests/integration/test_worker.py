@@ -37,6 +37,10 @@ def ask(client: Client, *arguments: str, limit_s: float = 0.0) -> Any:
     return wait_for(client, 1)[name]
 
 
+def connect_url(queues: Queues) -> str:
+    return "unix://" + queues._redis.connection_pool.connection_kwargs["path"]
+
+
 def stock_queue(redis: Any) -> rq.Queue:
     return rq.Queue("q", connection=redis, serializer=JSONSerializer)
 
@@ -90,6 +94,45 @@ def test_a_signal_drains(client: Client, start: Any, queues: Queues, number: int
     assert queues.state("q").waiting == 1
     assert queues.state("q").balance == 0
     assert waiting != running
+
+
+def test_a_draining_worker_keeps_its_lease(client: Client, start: Any, queues: Queues) -> None:
+    draining = start("--heartbeat", "0.4", "--name", "draining")
+    name = submit(client, "2.5")
+    eventually(lambda: queues.state("q").running == 1)
+    start("--heartbeat", "0.4", "--name", "other")
+    draining.send_signal(signal.SIGTERM)
+    reply = wait_for(client, 1)[name]
+    assert (reply.worker, reply.attempts) == ("draining", 1)
+    assert draining.wait(10) == 0
+    assert "requeued" not in queues.state("q").counters
+
+
+def test_a_killed_worker_may_come_back_under_its_name(start: Any, queues: Queues) -> None:
+    first = start("--heartbeat", "0.4", "--name", "fixed")
+    living = start("--name", "fixed", wait=False)
+    assert living.wait(20) == 2
+    first.kill()
+    first.wait()
+    eventually(lambda: queues.worker_names("q") == [])
+    start("--heartbeat", "0.4", "--name", "fixed")
+    assert queues.worker_names("q") == ["fixed"]
+
+
+def test_one_broken_worker_does_not_eat_the_queue(client: Client, start: Any, queues: Queues, tmp_path: Path) -> None:
+    # given four workers, one of which fails everything at once
+    start("--name", "broken", "--", "false")
+    for name in ("a", "b", "c"):
+        start("--name", name, "--", "sleep", "0.02")
+    requests = [Request(client.new_id(), "q") for _ in range(300)]
+    client.submit(requests)
+    replies = wait_for(client, 300, 60)
+    # expect it to have taken a small share, and to be named
+    share = sum(reply.worker == "broken" for reply in replies.values())
+    assert 5 <= share < 60
+    state = queues.state("q")
+    assert state.suspects == ("broken",)
+    assert "suspect" in call("queue", "show", "q", "--redis-url", connect_url(queues)).stdout
 
 
 def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) -> None:
@@ -269,6 +312,18 @@ def test_broken_data_never_stops_a_worker(
     if reply_to:
         assert replies[request.id].reason is Reason.POISON
     assert queues.state("q").balance == 0
+
+
+def test_books_balance_when_a_stock_job_is_put_back(start: Any, redis: Any, queues: Queues) -> None:
+    stock_queue(redis).enqueue("time.sleep", 1.0)
+    worker = start("--grace", "0.2", "--allow-function", "time")
+    eventually(lambda: queues.state("q").running == 1)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    assert queues.state("q").waiting == 1
+    assert start("--burst", "--allow-function", "time", wait=False).wait(30) == 0
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
 
 
 def kinds_of_jobs(queue: rq.Queue) -> None:

@@ -51,7 +51,9 @@ class Command:
         self._devices = devices
         self._interrupt = interrupt
         self._guard = Guard("KILL")
-        self._environment = self._guard.environment({**os.environ, **options.environment})
+        # the workload has no business with our Redis, whose URL may hold a password
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("SCALETEST_REDIS")}
+        self._environment = self._guard.environment({**ours, **options.environment})
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> Result:
         """Run the program to its end, or to the limit; its whole process group is gone afterwards."""
@@ -135,10 +137,17 @@ class _Tail:
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
             while chunk := os.read(self._stream.fileno(), 65536):
-                if self._echo:
-                    sys.stderr.buffer.write(chunk)
-                    sys.stderr.buffer.flush()
+                self._pass_on(chunk)
                 self._kept = (self._kept + chunk)[-TAIL_BYTES:]
+
+    def _pass_on(self, chunk: bytes) -> None:
+        """Echo while that is possible. When it is not (disk full, reader gone) the program must not notice."""
+        if self._echo:
+            try:
+                sys.stderr.buffer.write(chunk)
+                sys.stderr.buffer.flush()
+            except (OSError, ValueError):
+                self._echo = False
 
 
 def _result(code: int, program: str, error_text: str, device: str) -> Result:

@@ -11,6 +11,7 @@ for _, execution in ipairs(call('ZRANGE', executions, 0, -1)) do
 end
 call('DEL', executions)
 if call('EXISTS', 'rq:job:' .. ARGV[1]) == 0 then return 0 end
-call('HSET', 'rq:job:' .. ARGV[1], 'status', 'queued', 'started_at', '', 'worker_name', '')
+call('HSET', 'rq:job:' .. ARGV[1], 'status', 'queued', 'started_at', '', 'worker_name', '',
+  'counted', '1')
 call('LPUSH', KEYS[2], ARGV[1])
 return 1

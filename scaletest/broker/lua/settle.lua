@@ -3,19 +3,19 @@
 -- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 outcome  5 wait bucket
 --      6 run bucket  7 client ('' for none)  8 reply  9 '1' when the request must be counted as submitted first
 -- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
+-- Safe to repeat: for two minutes the answer is remembered.
 --@include now
 local call = redis.call
-if ARGV[2] ~= '' then
-  if call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0 then
-    if call('LREM', KEYS[2], 1, ARGV[1]) == 0 then
-      call('HINCRBY', KEYS[3], 'stale', 1)
-      return 0
-    end
-  end
-else
-  local job = 'rq:job:' .. ARGV[1]
-  if call('EXISTS', job) == 1 and call('HSETNX', job, 'settled', '1') == 0 then return 0 end
+local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2]
+local before = call('GET', settled)
+if before then return before end
+if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0
+  and call('LREM', KEYS[2], 1, ARGV[1]) == 0 then
+  call('HINCRBY', KEYS[3], 'stale', 1)
+  call('SET', settled, '0', 'EX', 120)
+  return '0'
 end
+call('SET', settled, micros(now), 'EX', 120)
 if ARGV[9] == '1' then call('HINCRBY', KEYS[3], 'submitted', 1) end
 call('HINCRBY', KEYS[3], ARGV[4], 1)
 call('HINCRBY', KEYS[4], ARGV[5], 1)

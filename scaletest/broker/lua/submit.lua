@@ -1,6 +1,6 @@
--- Enqueue requests, all in one call. Safe to repeat: the client's call number gets the same answer again.
+-- Enqueue requests, all in one call. Safe to repeat: the same call gets the same answer; an older one is refused.
 -- KEYS 1 scaletest:queues  2 rq:queues  3 rq:queue:<q>  4 counters  5 client:<id>
--- ARGV 1 queue  2 client  3 call number  4 client's time to live in microseconds  5 '1' when replies are wanted
+-- ARGV 1 queue  2 client  3 call, larger as a string than any before  4 client's time to live in microseconds  5 '1' when replies are wanted
 --      6 result time to live in seconds  then for each request: id, data, RQ timeout
 -- Answer: {accepted, maximum} (those beyond the maximum are rejected and counted), or nil for an undeclared queue.
 --@include now
@@ -8,6 +8,7 @@
 local call = redis.call
 local last = call('HMGET', KEYS[5], 'call', 'answer', 'maximum')
 if last[1] == ARGV[3] then return {tonumber(last[2]), tonumber(last[3])} end
+if last[1] and ARGV[3] < last[1] then return redis.error_reply('STALECALL an older call came late') end
 
 local declared = call('HGET', KEYS[1], ARGV[1])
 if not declared then return false end
