@@ -94,6 +94,7 @@ class Worker(SimpleWorker):
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
         """RQ's loop; whether any job was processed."""
         self._burst, self._max_jobs = burst, options.get("max_jobs")
+        self._fast_jobs = self._slow_jobs = 0
         worked = super().work(burst, *args, **options)
         if self._crash is not None:
             raise self._crash  # RQ logs it and ends the loop as if all were well

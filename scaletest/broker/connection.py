@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 import redis
 import redis.backoff
 import redis.exceptions
 import redis.retry
+import redis.sentinel
 
 from scaletest.model.errors import InvalidValue, Unreachable
 
@@ -65,7 +66,7 @@ def masked(url: str) -> str:
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """A client for `url` (redis://, rediss://, unix://), which is asked at once; a loading server is waited for.
+    """A client for `url` (redis, rediss, unix, sentinel), which is asked at once; a loading server is waited for.
 
     Raises Unreachable when it cannot be reached, refuses us, or is no server that we can work with, and InvalidValue
     for a URL that cannot be read.
@@ -79,24 +80,49 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     if not url.startswith("unix:"):
         options["socket_keepalive"] = True
     try:
-        _check_url(url)
-        client = redis.Redis.from_url(url, **options)
+        client = _from_url(url, options)
         with explained(url):
             _check_server(client)
     except (ValueError, TypeError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {error}",
-            hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB or unix:///PATH",
+            hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or sentinel://HOST:PORT,.../SERVICE/DB",
         ) from error
     return client
 
 
-def _check_url(url: str) -> None:
-    """redis-py takes any path that is no number for database 0, which is not the one that was named."""
+def _from_url(url: str, options: dict[str, Any]) -> Redis:
     parts = urlsplit(url)
+    if parts.scheme == "sentinel":
+        return _from_sentinels(parts, options)
     database = parts.path.strip("/")
     if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
+        # redis-py would take database 0, which is not the one that was named
         raise ValueError(f"{database!r} is no database number")
+    return redis.Redis.from_url(url, **options)
+
+
+def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
+    """sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB]: the service's present master.
+
+    User and password are the master's; the sentinels' own are SENTINEL_USERNAME and SENTINEL_PASSWORD in the query.
+    """
+    login, _, hosts = parts.netloc.rpartition("@")
+    service, _, database = parts.path.strip("/").partition("/")
+    if not service:
+        raise ValueError("it names no service")
+    addresses = [(host, int(port or 26379)) for host, _, port in (word.rpartition(":") for word in hosts.split(","))]
+    query = dict(parse_qsl(parts.query))
+    own = {
+        name.removeprefix("sentinel_").lower(): value for name, value in query.items() if name.startswith("sentinel_")
+    }
+    user, _, password = login.partition(":")
+    make: Any = redis.sentinel.Sentinel
+    sentinel = make(addresses, sentinel_kwargs={**own, "socket_timeout": CONNECT_TIMEOUT_S})
+    master: Redis = sentinel.master_for(
+        service, db=int(database or 0), username=unquote(user) or None, password=unquote(password) or None, **options
+    )
+    return master
 
 
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
@@ -105,7 +131,13 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     options = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith("maint_")}
     options.pop("event_dispatcher", None)
     options |= {"socket_timeout": socket_timeout_s, "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0)}
-    return redis.Redis(connection_pool=redis.ConnectionPool(connection_class=pool.connection_class, **options))
+    if isinstance(pool, redis.sentinel.SentinelConnectionPool):
+        options.pop("connection_pool", None)
+        make: Any = redis.sentinel.SentinelConnectionPool
+        found = make(pool.service_name, pool.sentinel_manager, **options)
+    else:
+        found = redis.ConnectionPool(connection_class=pool.connection_class, **options)
+    return redis.Redis(connection_pool=found)
 
 
 @contextmanager

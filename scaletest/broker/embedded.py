@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from scaletest.broker.connection import connect
@@ -43,14 +44,25 @@ def find_server() -> str:
 class EmbeddedServer:
     """A Redis of our own on a private socket. Use it as a context; `url` is valid inside."""
 
-    def __init__(self, *, append_only: bool = False, tcp: bool = False, program: str | None = None) -> None:
-        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback address instead."""
+    def __init__(
+        self,
+        *,
+        append_only: bool = False,
+        tcp: bool = False,
+        program: str | None = None,
+        extra: Sequence[str] = (),
+    ) -> None:
+        """`append_only` keeps an append-only file; `tcp` listens on a free port of the loopback address instead.
+
+        `extra` are further options of the server, as on its command line.
+        """
+        self._extra = tuple(extra)
         self._program = program or find_server()
         self._append_only = append_only
         # A Unix socket path holds 107 bytes at most, so the directory lies where the system keeps short-lived files.
         self.directory = Path(tempfile.mkdtemp(prefix="scaletest-"))
         self.socket = self.directory / "redis.sock"
-        self._port = _free_port() if tcp else 0
+        self._port = free_port() if tcp else 0
         self.url = f"redis://127.0.0.1:{self._port}/0" if tcp else f"unix://{self.socket}"
         self._guard: Guard | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -115,7 +127,7 @@ class EmbeddedServer:
             "--unixsocket", str(self.socket), "--unixsocketperm", "700",
             "--dir", str(self.directory), "--save", "", "--daemonize", "no", "--databases", "16",
             "--maxmemory-policy", "noeviction", "--appendonly", "yes" if self._append_only else "no",
-            "--appendfsync", "everysec",
+            "--appendfsync", "everysec", *self._extra,
         ]  # fmt: skip
 
     def _wait_until_ready(self) -> None:
@@ -138,7 +150,8 @@ class EmbeddedServer:
         )
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A TCP port of the loopback address that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -102,6 +102,42 @@ class Queues:
             suspects=tuple(sorted(_text(name) for name in suspects)),
         )
 
+    def check(self, name: str) -> list[str]:
+        """What is wrong with a queue's books, one line each; nothing is repaired. Counts move while it looks, so a
+        queue at rest gives the surest answer.
+        """
+        state = self.state(name)
+        waiting: Any = self._redis.lrange(keys.rq_queue(name), 0, -1)
+        members: Any = self._redis.zrange(keys.leases(name), 0, -1)
+        leased = [_text(member).split(":")[0] for member in members]
+        uncounted, missing = self._look_at([_text(row) for row in waiting])
+        wrong = []
+        if state.balance + uncounted + missing:
+            wrong.append(
+                f"submitted {state.counters.get('submitted', 0)} is not waiting {state.waiting}"
+                f" + running {state.running} + ended {sum(state.counters.get(key, 0) for key in OUTCOMES)}"
+                f" (stock jobs not yet counted: {uncounted})"
+            )
+        if missing:
+            wrong.append(f"{missing} waiting entries have no job: RQ deleted or expired them; workers skip them")
+        lost = self._look_at(leased)[1]
+        if lost:
+            wrong.append(f"{lost} running requests have no job any more: somebody deleted them")
+        return wrong
+
+    def _look_at(self, ids: list[str]) -> tuple[int, int]:
+        """How many of these jobs are stock RQ's and not yet counted as submitted, and how many do not exist."""
+        uncounted = missing = 0
+        for start in range(0, len(ids), _PURGE_BATCH):
+            pipe = self._redis.pipeline(transaction=False)
+            for job in ids[start : start + _PURGE_BATCH]:
+                pipe.hmget(keys.rq_job(job), "data", "enqueued_us", "attempts", "counted")
+            for row in pipe.execute(raise_on_error=False):
+                fields = row if isinstance(row, list) else [None]
+                missing += fields[0] is None
+                uncounted += fields[0] is not None and not any(fields[1:])
+        return uncounted, missing
+
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
         seconds, micros = self._redis.time()

@@ -9,7 +9,7 @@ import click
 from scaletest.cli import options
 
 if TYPE_CHECKING:
-    from scaletest.broker import Client, Queues
+    from scaletest.broker import Client, Queues, Redis
     from scaletest.model import Reply, Request
 
 
@@ -91,6 +91,22 @@ def show(name: str, redis_url: str, output: str) -> None:
 
 
 @command.command()
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@options.redis_url()
+@options.output
+def check(names: tuple[str, ...], redis_url: str, output: str) -> int:
+    """Check that the books balance, of all queues or of those named. Repairs nothing. Exit code 3 when they do not."""
+    queues = _queues(redis_url)
+    found = {name: queues.check(name) for name in names or queues.names()}
+    if output != "table":
+        options.show({name: {"ok": not wrong, "wrong": wrong} for name, wrong in found.items()}, output)
+    else:
+        for name, wrong in found.items():
+            click.echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
+    return 3 if any(found.values()) else 0
+
+
+@command.command()
 @click.argument("name")
 @options.redis_url()
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -141,6 +157,7 @@ def resume(name: str, redis_url: str) -> None:
 @options.redis_url()
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="The request may run this long; 0: no limit.")
 @click.option("--no-wait", is_flag=True, help="Print the id and go; see: scaletest queue result.")
+@click.option("--keep", is_flag=True, help="Run it even when we are gone by then, and keep its result.")
 @click.option("--result-ttl", type=int, default=500, show_default=True, metavar="S", help="Keep a result (--no-wait).")
 @click.option("--timeout", type=float, default=0.0, metavar="S", help="Wait this long for the reply; 0: for ever.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
@@ -151,13 +168,15 @@ def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) 
 
     timeout_s = checks.seconds(given["timeout"], "timeout")
     checks.count(given["result_ttl"], "result ttl", minimum=1)
-    with Client(connect(redis_url), patience_s=10.0) as client:
+    redis = connect(redis_url)
+    with Client(redis, patience_s=10.0) as client:
         request = Request(client.new_id(), name, arguments, given["time_limit"])
-        client.submit_one(request, reply=not given["no_wait"], result_ttl_s=given["result_ttl"])
+        kept = given["no_wait"] or given["keep"]
+        client.submit_one(request, reply=not kept, result_ttl_s=given["result_ttl"])
         if given["no_wait"]:
             click.echo(request.id)
             return 0
-        reply = _await(client, request, timeout_s)
+        reply = _await_kept(redis, request, timeout_s) if kept else _await(client, request, timeout_s)
     options.show(reply.to_dict(), "json")
     return 0 if reply.ok else 5
 
@@ -192,6 +211,13 @@ def _await(client: Client, request: Request, timeout_s: float) -> Reply:
         f"no reply came within {timeout_s:g} s; the request {'was dropped' if was_waiting else 'still runs'}",
         hint="see whether a worker serves the queue: scaletest queue show",
     )
+
+
+def _await_kept(redis: Redis, request: Request, timeout_s: float) -> Reply:
+    from scaletest.broker.results import wait_for
+
+    click.echo(f"request {request.id}", err=True)
+    return wait_for(redis, request.id, timeout_s or float("inf"))
 
 
 def _queues(redis_url: str) -> Queues:

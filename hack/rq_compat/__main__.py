@@ -1,0 +1,74 @@
+"""Fetches RQ's source of the installed version, runs the tests that concern us, and compares with the documented list.
+
+A test that fails must stand in docs/rq-compatibility.md with its reason; one that stands there must still fail.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from importlib import metadata
+from pathlib import Path
+
+from scaletest.broker import EmbeddedServer
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "rq-compatibility.md"
+FILES = [
+    "worker", "callbacks", "results", "registry", "retry", "repeat", "timeouts", "executions", "intermediate_queue",
+    "dependencies", "job", "group", "webhooks",
+]  # fmt: skip
+LEAST = 0.9
+# It starts RQ's own forking worker, not ours, and on the default port, where somebody's Redis may listen.
+NOT_OURS = "not TestWorkerSubprocess"
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="scaletest-rq-") as name, EmbeddedServer(tcp=True) as server:
+        folder = Path(name)
+        fetch(folder, metadata.version("rq"))
+        failed, passed = run(folder, server)
+    documented = set(re.findall(r"^\| `([^`]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE))
+    share = passed / (passed + len(failed))
+    print(f"RQ {metadata.version('rq')}: {passed} of {passed + len(failed)} selected tests pass, {share:.1%}")
+    for test in sorted(failed - documented):
+        print(f"fails and is not in {PAGE.name}: {test}")
+    for test in sorted(documented - failed):
+        print(f"passes but stands in {PAGE.name}: {test}")
+    return 0 if share >= LEAST and failed == documented else 1
+
+
+def fetch(folder: Path, version: str) -> None:
+    """RQ's tests from its source distribution."""
+    line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    subprocess.run([*line, "--no-binary", ":all:", "--dest", str(folder), f"rq=={version}"], check=True)
+    with tarfile.open(folder / f"rq-{version}.tar.gz") as archive:
+        archive.extractall(folder, filter="data")
+    shutil.move(folder / f"rq-{version}" / "tests", folder / "tests")
+    shutil.rmtree(folder / f"rq-{version}")
+
+
+def run(folder: Path, server: EmbeddedServer) -> tuple[set[str], int]:
+    """Names of the failed tests, and how many passed."""
+    tests = [f"tests/test_{name}.py" for name in FILES]
+    line = [sys.executable, "-m", "pytest", "-p", "hack.rq_compat.plugin", "-p", "no:cacheprovider", "-q", "-rfE"]
+    port = server.url.split(":")[2].split("/")[0]
+    environment = {**os.environ, "RQ_TESTS_PORT": port, "PYTHONPATH": f"{folder}:{ROOT}"}
+    shown = subprocess.run(
+        [*line, "--timeout", "30", "-W", "ignore", "-k", NOT_OURS, *tests],
+        cwd=folder, env=environment, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", shown, re.MULTILINE))
+    counts = re.search(r"(\d+) passed", shown)
+    if counts is None:
+        sys.exit(f"RQ's tests did not run:\n{shown[-3000:]}")
+    return {test.removeprefix("tests/") for test in failed}, int(counts[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""A pytest plugin for RQ's own tests: our worker class, JSON, and a server of our own.
+
+It changes what the tests import, never the worker: the functions of the tests are admitted as any operator would admit
+them, by prefix.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import redis
+import rq
+import rq.serializers
+import rq.worker
+import rq.worker.worker_classes
+
+from workers.admission import VARIABLE
+from workers.worker import Worker
+
+# RQ's tests flush the Redis on the default port; ours is another, and nobody else's.
+_PORT = int(os.environ["RQ_TESTS_PORT"])
+_redis_init = redis.Redis.__init__
+
+
+def _init(self: Any, *args: Any, **options: Any) -> None:
+    if not args and not {"port", "connection_pool", "unix_socket_path"} & options.keys():
+        options["port"] = _PORT
+    _redis_init(self, *args, **options)
+
+
+redis.Redis.__init__ = _init  # type: ignore[method-assign]
+os.environ[VARIABLE] = "tests rq time os builtins operator"
+rq.serializers.DefaultSerializer = rq.serializers.JSONSerializer  # type: ignore[misc,assignment]
+rq.serializers.PickleSerializer = rq.serializers.JSONSerializer  # type: ignore[misc,assignment]
+if not os.environ.get("RQ_TESTS_STOCK"):
+    for module in (rq, rq.worker, rq.worker.worker_classes):
+        module.SimpleWorker = Worker  # type: ignore[attr-defined]

@@ -1,0 +1,315 @@
+"""Redis misbehaves in every way that we know of, in the middle of the work: nothing is lost, nothing comes twice."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import ResponseError
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
+from scaletest.broker.connection import masked, transient
+from scaletest.broker.retry import Retrying
+from scaletest.load import ClosedLoop
+from scaletest.model import Record, Request
+from scaletest.model.errors import Unreachable
+from tests.conftest import eventually, missing, program, wait_for
+
+TOTAL = 600
+
+
+@pytest.fixture
+def own() -> Iterator[EmbeddedServer]:
+    """A server of the test's own, to be maltreated."""
+    with EmbeddedServer(append_only=True, tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        yield server
+
+
+def spin(redis: Any) -> None:
+    """Keep the server busy with a script, for others BUSY."""
+    other = connect(f"redis://127.0.0.1:{redis.connection_pool.connection_kwargs['port']}/0")
+
+    def run() -> None:
+        try:
+            other.eval("while true do end", 0)
+        except (ResponseError, RedisConnectionError):
+            pass
+        other.close()
+
+    redis.config_set("busy-reply-threshold", 20)
+    threading.Thread(target=run, daemon=True).start()
+
+
+def breaks_snapshots(redis: Any) -> None:
+    """MISCONF: the last snapshot failed, so the server takes no writes."""
+    redis.config_set("save", "3600 1")
+    folder = Path(redis.config_get("dir")["dir"]) / "dump.rdb"
+    folder.mkdir()
+    (folder / "x").touch()
+    redis.bgsave()
+    eventually(lambda: redis.info("persistence")["rdb_last_bgsave_status"] == "err")
+
+
+def mends_snapshots(redis: Any) -> None:
+    """Let snapshots succeed again."""
+    redis.config_set("save", "")
+    shutil.rmtree(Path(redis.config_get("dir")["dir"]) / "dump.rdb")
+
+
+FAULTS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "cut": (lambda r: r.client_kill_filter(_type="normal", skipme=True), lambda r: None),
+    "scripts flushed": (lambda r: r.script_flush(), lambda r: None),
+    "paused": (lambda r: r.client_pause(700, all=True), lambda r: None),
+    "out of memory": (lambda r: r.config_set("maxmemory", 1), lambda r: r.config_set("maxmemory", 0)),
+    "read only": (lambda r: r.replicaof("127.0.0.1", 1), lambda r: r.replicaof("NO", "ONE")),
+    "busy": (spin, lambda r: r.script_kill()),
+    "misconf": (breaks_snapshots, mends_snapshots),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> None:
+    # given a worker and a client at work
+    begin, end = FAULTS[name]
+    redis = connect(own.url)
+    with at_work(own, tmp_path) as (loop, records):
+        eventually(lambda: len(records) > TOTAL // 6)
+        # when the fault comes and goes
+        begin(redis)
+        time.sleep(0.5)  # for the fault to be met: it is what is tested, nothing waits for it to be over
+        end(redis)
+        # expect every request answered once
+        assert loop.wait_idle(60)
+        check(records, loop, redis)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4.0])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_work_goes_on_after_a_restart(own: EmbeddedServer, tmp_path: Path, number: int, seconds: float) -> None:
+    with at_work(own, tmp_path) as (loop, records):
+        eventually(lambda: len(records) > TOTAL // 6)
+        if number == signal.SIGKILL:
+            own.kill()
+        else:
+            import os
+
+            os.kill(own.pid, number)
+            own.join()
+        time.sleep(seconds)  # the outage itself
+        own.start()
+        assert loop.wait_idle(60)
+        check(records, loop, connect(own.url))
+
+
+class at_work:  # noqa: N801 - a context
+    """One worker process and one loop of TOTAL short requests."""
+
+    def __init__(self, server: EmbeddedServer, folder: Path) -> None:
+        self._server, self._folder = server, folder
+
+    def __enter__(self) -> tuple[ClosedLoop, list[Record]]:
+        line = program("worker", "--queue", "q", "--redis-url", self._server.url, "--heartbeat", "0.5")
+        self._log = (self._folder / "log").open("wb")
+        self._worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+        self._client = Client(connect(self._server.url), patience_s=60)
+        records: list[Record] = []
+        self._loop = ClosedLoop(self._client, "q", records.append, arguments=("0.002",), total=TOTAL)
+        self._loop.set_parallel(8)
+        return self._loop, records
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.close()
+        self._client.close()
+        alive = self._worker.poll() is None
+        self._worker.terminate()
+        code = self._worker.wait(20)
+        self._log.close()
+        assert alive, "the worker ended by itself"
+        assert code == 0
+        text = (self._folder / "log").read_text()
+        assert "Traceback" not in text, text[-3000:]
+
+
+def check(records: list[Record], loop: ClosedLoop, redis: Any) -> None:
+    """Every request once, all succeeded, books balanced."""
+    assert len({record.reply.id for record in records}) == len(records) == TOTAL
+    assert all(record.ok for record in records)
+    assert loop.duplicates == 0
+    queues = Queues(redis)
+    eventually(lambda: queues.state("q").running == 0)
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.balance) == (TOTAL, 0)
+    assert queues.check("q") == []
+
+
+def test_redis_that_lost_everything_is_an_error_and_no_hang(tmp_path: Path) -> None:
+    # given a server without persistence and a client with a request in flight
+    with EmbeddedServer(tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        client = Client(connect(server.url), patience_s=20)
+        loop = ClosedLoop(client, "q", lambda _: None)
+        loop.set_parallel(1)
+        eventually(lambda: Queues(connect(server.url)).state("q").waiting == 1)
+        # when it is restarted, and so forgets that the queue was declared
+        server.kill()
+        server.start()
+        # expect the loop to end with an error that says so
+        eventually(lambda: loop._failure)
+        with pytest.raises(Exception, match="not declared"):
+            loop.check()
+        client.close()
+
+
+def test_only_what_passes_is_tried_again() -> None:
+    passing = ["OOM command not allowed when used memory > 'maxmemory'", "READONLY You can't write", "MISCONF x"]
+    passing += ["Command # 1 (XADD) of pipeline caused error: BUSY Redis is busy", "NOREPLICAS x", "UNBLOCKED force"]
+    assert all(transient(ResponseError(text)) for text in passing)
+    assert not any(transient(ResponseError(text)) for text in ["ERR unknown", "WRONGTYPE x", "STALECALL x"])
+    assert not transient(ValueError("BUSY"))
+
+
+def test_retrying_waits_longer_each_time_and_gives_up_in_the_end() -> None:
+    now, waits = [0.0], []
+
+    def sleep(seconds: float) -> bool:
+        waits.append(seconds)
+        now[0] += seconds
+        return False
+
+    def fail() -> None:
+        raise RedisConnectionError("gone")
+
+    retrying = Retrying("test", patience_s=10, sleep=sleep, clock=lambda: now[0], chance=lambda: 1.0)
+    with pytest.raises(Unreachable, match="was away for 1"):
+        retrying.run(fail)
+    assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
+    assert max(waits) == 2.0
+
+
+def test_passwords_are_masked_whatever_they_hold() -> None:
+    assert masked("redis://user:p@ss/w:rd@host:1/0") == "redis://user:***@host:1/0"
+    assert masked("redis://host/0") == "redis://host/0"
+
+
+# -- other ways to a server --------------------------------------------------------------------------------------------
+
+
+def test_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
+    with EmbeddedServer(tcp=True) as server:
+        admin = connect(server.url)
+        Queues(admin).add("q")
+        admin.acl_setuser("tester", enabled=True, passwords=["+s3cret"], keys=["*"], channels=["*"],
+                          commands=["+@all", "-client|unblock"])  # fmt: skip
+        url = server.url.replace("redis://", "redis://tester:s3cret@")
+        with pytest.raises(Unreachable, match="refuses us") as caught:
+            connect(server.url.replace("redis://", "redis://tester:wrong@"))
+        assert "wrong" not in caught.value.message
+        with Client(connect(url)) as client:
+            client.submit_one(Request(client.new_id(), "q", ("0",)))
+            burst = subprocess.run(program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False)
+            assert burst.returncode == 0
+            assert len(wait_for(client, 1)) == 1
+
+
+def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
+    if not shutil.which("openssl"):
+        missing("openssl")
+    server_program = shutil.which("redis-server")
+    if not server_program:
+        missing("a redis-server with TLS")
+    for name in ("ca", "server", "client"):
+        sign = [] if name == "ca" else ["-CA", f"{tmp_path}/ca.crt", "-CAkey", f"{tmp_path}/ca.key"]
+        extra = ["-addext", "subjectAltName=IP:127.0.0.1"] if name == "server" else []
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", f"/CN={name}",
+             "-keyout", f"{tmp_path}/{name}.key", "-out", f"{tmp_path}/{name}.crt", *extra, *sign],
+            check=True, capture_output=True,
+        )  # fmt: skip
+    port = embedded.free_port()
+    extra = ["--tls-port", str(port), "--tls-cert-file", f"{tmp_path}/server.crt", "--tls-key-file"]
+    extra += [f"{tmp_path}/server.key", "--tls-ca-cert-file", f"{tmp_path}/ca.crt"]
+    with EmbeddedServer(program=server_program, extra=extra):
+        url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={tmp_path}/ca.crt"
+        with pytest.raises(Unreachable):
+            connect(url)
+        url += f"&ssl_certfile={tmp_path}/client.crt&ssl_keyfile={tmp_path}/client.key"
+        Queues(connect(url)).add("q")
+        with Client(connect(url)) as client:
+            client.submit_one(Request(client.new_id(), "q", ("0",)))
+            assert (
+                subprocess.run(program("worker", "--queue", "q", "--burst", "--redis-url", url), check=False).returncode
+                == 0
+            )
+            assert len(wait_for(client, 1)) == 1
+
+
+def test_sentinel_failover(tmp_path: Path) -> None:
+    # given a master, a replica and a sentinel
+    program_ = embedded.find_server()
+    with EmbeddedServer(tcp=True) as master:
+        port = master.url.split(":")[2].split("/")[0]
+        with EmbeddedServer(tcp=True, extra=["--replicaof", "127.0.0.1", port]) as replica:
+            eventually(lambda: connect(replica.url).info("replication").get("master_link_status") == "up")
+            watch, config = embedded.free_port(), tmp_path / "sentinel.conf"
+            config.write_text(
+                f"port {watch}\nbind 127.0.0.1\nsentinel monitor main 127.0.0.1 {port} 1\n"
+                "sentinel down-after-milliseconds main 500\nsentinel failover-timeout main 3000\n"
+            )
+            with (tmp_path / "sentinel.log").open("wb") as log:
+                sentinel = subprocess.Popen([program_, str(config), "--sentinel"], stdout=log, stderr=log)
+            try:
+                url = f"sentinel://127.0.0.1:{watch}/main/0"
+                redis = eventually(lambda: _try(url))
+                Queues(redis).add("q")
+                redis.wait(1, 1000)
+                eventually(lambda: "num-slaves=1" in _sentinel_state(watch))
+                failover(url, master)
+            finally:
+                sentinel.terminate()
+                sentinel.wait()
+
+
+def failover(url: str, master: EmbeddedServer) -> None:
+    """Kill the master at work; everything is answered by way of the replica."""
+    line = program("worker", "--queue", "q", "--redis-url", url, "--heartbeat", "0.5")
+    worker = subprocess.Popen(line, stdin=subprocess.DEVNULL)
+    records: list[Record] = []
+    with Client(connect(url), patience_s=60) as client:
+        loop = ClosedLoop(client, "q", records.append, arguments=("0.005",), total=300)
+        loop.set_parallel(4)
+        eventually(lambda: len(records) > 50)
+        master.kill()
+        assert loop.wait_idle(60)
+        loop.close()
+    worker.terminate()
+    assert worker.wait(20) == 0
+    assert len({record.reply.id for record in records}) == 300
+
+
+def _try(url: str) -> Any:
+    try:
+        return connect(url)
+    except Unreachable:
+        return None
+
+
+def _sentinel_state(port: int) -> str:
+    import redis
+
+    with redis.Redis(port=port) as client:
+        row = client.execute_command("SENTINEL", "MASTER", "main")
+        pairs = row if isinstance(row, dict) else dict(zip(row[::2], row[1::2], strict=True))
+        return " ".join(f"{_word(key)}={_word(value)}" for key, value in pairs.items())
+
+
+def _word(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
