@@ -46,6 +46,7 @@ DEFAULT_GRACE_S = 30.0
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
+PUBSUB_RETRY_S = 2.0
 
 
 class Worker(SimpleWorker):
@@ -86,6 +87,7 @@ class Worker(SimpleWorker):
         self._idle = True
         self._stopped_at = 0.0
         self._slow_began = 0.0
+        self._grace: threading.Timer | None = None
         self._lane: FastLane | None = None
         self._slow: entry.Current | None = None
 
@@ -130,6 +132,8 @@ class Worker(SimpleWorker):
 
     def teardown(self) -> None:
         """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
+        if self._grace is not None:
+            self._grace.cancel()
         if self._lane is not None:
             self._lane.close()
             self._lifeline.close()
@@ -172,6 +176,12 @@ class Worker(SimpleWorker):
         with self._excused():
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
+    def _pubsub_exception_handler(self, exc: Exception, *args: Any) -> None:
+        """RQ's channel for commands to workers: it comes back by itself, and the lane has told that Redis is away."""
+        if self._lane is None or not transient(exc):
+            super()._pubsub_exception_handler(exc, *args)
+        self._stopping.wait(PUBSUB_RETRY_S)
+
     @contextmanager
     def _excused(self, excuse: bool = True) -> Iterator[None]:
         try:
@@ -192,9 +202,9 @@ class Worker(SimpleWorker):
         self._stopped_at = time.monotonic()
         lane = self._lane
         self._lifeline.unblock(lambda: lane.client_id if lane.blocking else 0)
-        timer = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
-        timer.daemon = True
-        timer.start()
+        self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
+        self._grace.daemon = True
+        self._grace.start()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
         """Second signal, or the end of the grace period: end the workload and put the request back."""

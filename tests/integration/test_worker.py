@@ -326,6 +326,19 @@ def test_books_balance_when_a_stock_job_is_put_back(start: Any, redis: Any, queu
     assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)
 
 
+def test_a_hundred_megabytes_are_kept_away_from_workers(client: Client, start: Any, redis: Any, queues: Queues) -> None:
+    request = Request(client.new_id(), "q", ("0",))
+    client.submit_one(request)
+    redis.hset(f"rq:job:{request.id}", "data", b"x" * 100_000_000)
+    good = submit(client, "0")
+    assert start("--burst", wait=False).wait(60) == 0
+    replies = wait_for(client, 2)
+    assert replies[good].ok
+    assert replies[request.id].reason is Reason.POISON
+    assert "100000000 bytes" in replies[request.id].error
+    assert queues.state("q").balance == 0
+
+
 def kinds_of_jobs(queue: rq.Queue) -> None:
     here = "tests.integration.functions."
     queue.enqueue(here + "add", 1, 2, job_id="plain")

@@ -1,0 +1,78 @@
+"""Does a worker's memory stay flat? Feeds one worker a million requests and looks at its resident memory.
+
+The growth counts from the first ten thousand requests on, when everything has been imported and every cache is warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.load import ClosedLoop
+from scaletest.model import Record
+
+WARM = 10_000
+LIMIT_KIB = 1024
+
+
+class Watcher:
+    """Notes the worker's resident memory at set numbers of replies."""
+
+    def __init__(self, every: int) -> None:
+        self._every = every
+        self.pid = 0
+        self.count = 0
+        self.rows: list[tuple[int, int]] = []
+
+    def add(self, record: Record) -> None:
+        self.count += 1
+        if self.count == WARM or self.count % self._every == 0:
+            self.rows.append((self.count, resident_kib(self.pid)))
+            print(f"{self.rows[-1][0]:9} requests  {self.rows[-1][1]:7} KiB", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=1_000_000)
+    options = parser.parse_args()
+    watcher = Watcher(max(WARM, options.requests // 10))
+    with EmbeddedServer(tcp=True) as server, tempfile.TemporaryFile() as log:
+        Queues(connect(server.url)).add("bench")
+        line = [sys.executable, "-m", "scaletest", "worker", "--queue", "bench", "--redis-url", server.url]
+        worker = subprocess.Popen(line, stdout=log, stderr=log)
+        watcher.pid = worker.pid
+        feed(server.url, watcher, options.requests)
+        worker.terminate()
+        worker.wait(20)
+    first = next(kib for count, kib in watcher.rows if count == WARM)
+    growth = watcher.rows[-1][1] - first
+    verdict = "PASS" if growth < LIMIT_KIB else "FAIL"
+    print(f"{verdict}: {growth} KiB of growth after the first {WARM} requests, {LIMIT_KIB} are allowed")
+    print(json.dumps({"schema_version": 1, "kind": "bench.memory", "growth_kib": growth, "rows": watcher.rows}))
+    return 0 if verdict == "PASS" else 3
+
+
+def feed(url: str, watcher: Watcher, total: int) -> None:
+    """Closed load, so that the queue itself stays short."""
+    with Client(connect(url)) as client:
+        loop = ClosedLoop(client, "bench", watcher.add, arguments=("0",), total=total)
+        loop.set_parallel(64)
+        while not loop.wait_idle(5.0):
+            loop.check()
+        loop.close()
+
+
+def resident_kib(pid: int) -> int:
+    """VmRSS of a process in KiB."""
+    text: Any = Path(f"/proc/{pid}/status").read_text()
+    return int(text.split("VmRSS:")[1].split()[0])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

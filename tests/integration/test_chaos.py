@@ -1,0 +1,28 @@
+"""A short soak of `hack/chaos`: everything is killed, frozen and cut for about a minute; nothing may be lost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.timeout(400)
+def test_nothing_is_lost_in_chaos() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "hack.chaos", "--requests", "50000", "--longest", "300"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout, result.stderr[-3000:]
+    found = json.loads(result.stdout)
+    assert found["verdict"] == "PASS", found
+    assert (found["attack"]["redis_kills"], found["attack"]["redis_shutdowns"]) == (2, 1)
+    assert found["attack"]["kills"] > 5

@@ -1,0 +1,157 @@
+"""The connection breaks before and after each script that changes something: it is as if it had not broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis.connection
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+from scaletest.model import Request
+from tests.conftest import wait_for
+
+
+@pytest.fixture(params=["before", "after"])
+def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`cut(name)` breaks the connection once, before or after the next call of that script."""
+    real = redis.connection.AbstractConnection.send_packed_command
+
+    def arm(name: str) -> None:
+        digest = script(name).digest.encode()
+        armed = [True]
+
+        def send(self: Any, command: Any, check_health: bool = True) -> None:
+            packet = command if isinstance(command, bytes) else b"".join(command)
+            if not armed or digest not in packet:
+                return real(self, command, check_health=check_health)
+            armed.clear()
+            if request.param == "after":
+                real(self, command, check_health=check_health)
+                self.read_response()
+            self.disconnect()
+            raise redis.ConnectionError("cut")
+
+        monkeypatch.setattr(redis.connection.AbstractConnection, "send_packed_command", send)
+
+    return arm
+
+
+@pytest.fixture
+def ledger(url: str) -> Ledger:
+    return Ledger(connect(url), Retrying("test", patience_s=10))
+
+
+@pytest.fixture
+def lot(client: Client, redis: Any) -> Lot:
+    """A request that worker w holds outside the fast lane."""
+    redis.script_load(script("settle").text)
+    name = client.new_id()
+    client.submit_one(Request(name, "q"), reply=False)
+    redis.lpop("rq:queue:q")
+    redis.zadd(keys.leases("q"), {f"{name}:1:w": 9e15})
+    return Lot(name, "q", "w", 1, client.name, 1)
+
+
+def load_all(redis: Any) -> None:
+    """So that no call needs a second try for a reason of its own."""
+    for name in ("submit", "settle", "release", "poison", "cancel", "purge", "beat", "reap"):
+        redis.script_load(script(name).text)
+
+
+def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]) -> None:
+    load_all(redis)
+    cut("submit")
+    assert client.submit([Request(client.new_id(), "q") for _ in range(3)]) == 3
+    state = queues.state("q")
+    assert (state.waiting, state.counters["submitted"], state.balance) == (3, 3, 0)
+
+
+def test_settle(
+    client: Client, queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]
+) -> None:
+    load_all(redis)
+    cut("settle")
+    reply = json.dumps({"id": lot.id, "outcome": "succeeded"})
+    assert ledger.settle(lot, "succeeded", 0.1, 0.1, reply) > 1e9
+    assert list(wait_for(client, 1)) == [lot.id]
+    assert client.replies(0.05) == []
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters.get("stale"), state.balance) == (1, None, 0)
+
+
+def test_release(queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]) -> None:
+    load_all(redis)
+    cut("release")
+    ledger.release(lot)
+    assert redis.lrange("rq:queue:q", 0, -1) == [lot.id.encode()]
+    assert queues.state("q").balance == 0
+
+
+def test_poison(queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]) -> None:
+    load_all(redis)
+    cut("poison")
+    ledger.poison(lot, "it must not run")
+    state = queues.state("q")
+    assert (state.counters["poison"], state.counters["failed"], state.balance) == (1, 1, 0)
+
+
+def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str], None]) -> None:
+    load_all(redis)
+    ids = [client.new_id() for _ in range(3)]
+    client.submit([Request(name, "q") for name in ids])
+    cut("cancel")
+    client.cancel("q", ids[:2])
+    state = queues.state("q")
+    assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
+
+
+def test_beat_and_reap(url: str, redis: Any, queues: Queues, lot: Lot, cut: Callable[[str], None]) -> None:
+    load_all(redis)
+    retrying = Retrying("test", patience_s=10)
+    dead = Lifeline(connect(url), "w", "q", interval_s=0.2)
+    alive = Lifeline(connect(url), "other", "q", interval_s=0.2)
+    dead._beat()
+    redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
+    cut("beat")
+    retrying.run(alive._beat)
+    cut("reap")
+    retrying.run(alive._reap)
+    state = queues.state("q")
+    assert redis.lrange("rq:queue:q", 0, -1) == [lot.id.encode()]
+    assert (state.counters["requeued"], state.running, state.balance) == (1, 0, 0)
+
+
+def test_two_reapers_at_once_put_back_once(url: str, redis: Any, queues: Queues, lot: Lot) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    reapers = [Lifeline(connect(url), f"r{number}", "q", interval_s=5) for number in range(8)]
+    for reaper in reapers:
+        reaper._beat()
+    redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda reaper: reaper._reap(), reapers))
+    assert redis.llen("rq:queue:q") == 1
+    assert queues.state("q").counters["requeued"] == 1
+
+
+def test_deadlines_stand_still_while_redis_is_away(url: str, redis: Any, queues: Queues, lot: Lot) -> None:
+    # given a lease that ran out, and nobody seen alive since
+    redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
+    redis.set(keys.PULSE, 1)
+    reaper = Lifeline(connect(url), "r", "q", interval_s=5)
+    # when a reaper comes first after the outage, expect three intervals more, and no harm before
+    reaper._reap()
+    assert queues.state("q").running == 1
+    deadline = redis.zscore(keys.leases("q"), f"{lot.id}:1:w")
+    seconds, micros = redis.time()
+    assert deadline - (seconds * 1e6 + micros) == pytest.approx(15e6, abs=2e6)
+    # and when it comes again, the pulse is fresh and the lease holds
+    reaper._reap()
+    assert queues.state("q").running == 1

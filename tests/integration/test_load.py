@@ -1,0 +1,107 @@
+"""The closed loop on a real server, with its worker played by the test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, connect
+from scaletest.broker.lane import FastLane, Taken
+from scaletest.broker.retry import Retrying
+from scaletest.load import ClosedLoop
+from scaletest.load import closed as closed_module
+from scaletest.model import Outcome, Record
+from tests.conftest import eventually
+from tests.integration.test_broker import done
+
+
+@pytest.fixture
+def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
+    """A worker in a thread that answers at once; `outcome` may be changed."""
+    state: dict[str, Any] = {"stop": False, "outcome": Outcome.SUCCEEDED, "served": 0}
+
+    def serve() -> None:
+        lane = FastLane(connect(url), "w", "q", 10.0, Retrying("test", patience_s=20))
+        finished = None
+        while not state["stop"]:
+            taken = lane.cycle(finished, block_s=0.05)
+            finished = done(taken, state["outcome"]) if isinstance(taken, Taken) else None
+            state["served"] += finished is not None
+        lane.cycle(finished, take=False)
+        lane.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield state
+    state["stop"] = True
+    thread.join()
+
+
+def test_it_keeps_n_in_flight_and_n_may_change(client: Client, queues: Queues) -> None:
+    # given nobody who serves
+    loop = ClosedLoop(client, "q", lambda _: None)
+    for wanted in (3, 10):
+        loop.set_parallel(wanted)
+        eventually(lambda wanted=wanted: queues.state("q").waiting == wanted)
+    loop.close()
+    # expect what waited to be taken back at the end
+    state = queues.state("q")
+    assert (state.waiting, state.balance) == (0, 0)
+
+
+def test_records_carry_their_step_and_the_total_is_kept(client: Client, served: dict[str, Any]) -> None:
+    records: list[Record] = []
+    loop = ClosedLoop(client, "q", records.append, total=200)
+    loop.set_parallel(4, step=1)
+    eventually(lambda: len(records) > 50)
+    loop.set_parallel(8, step=2)
+    assert loop.wait_idle(20)
+    loop.close()
+    assert len(records) == 200
+    assert [record.step for record in records[:20]] == [1] * 20
+    assert records[-1].step == 2
+
+
+def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
+    # given a reader that breaks for a reason that nobody thought of, with replies in hand
+    real, broken = client.replies, [3]
+
+    def replies(timeout_s: float) -> Any:
+        found = real(timeout_s)
+        if found and broken[0]:
+            broken[0] -= 1
+            raise RuntimeError("nobody thought of this")
+        return found
+
+    monkeypatch.setattr(client, "replies", replies)
+    records: list[Record] = []
+    loop = ClosedLoop(client, "q", records.append, total=100)
+    loop.set_parallel(4)
+    # expect every request to be answered all the same: what was read and dropped is asked for again
+    assert loop.wait_idle(30)
+    loop.close()
+    assert len({record.reply.id for record in records}) == 100
+
+
+def test_it_does_not_run_hot_when_all_fail(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(closed_module.time, "sleep", waits.append)
+    served["outcome"] = Outcome.FAILED
+    loop = ClosedLoop(client, "q", lambda _: None, total=20)
+    loop.set_parallel(1)
+    assert loop.wait_idle(20)
+    loop.close()
+    assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
+    assert max(waits) == 2.0
+
+
+def test_an_undeclared_queue_ends_it_with_the_reason(client: Client) -> None:
+    loop = ClosedLoop(client, "typo", lambda _: None)
+    loop.set_parallel(1)
+    eventually(lambda: loop._failure)
+    with pytest.raises(Exception, match="not declared"):
+        loop.set_parallel(2)
+    loop.close()
