@@ -95,6 +95,8 @@ class Workers:
         """TERM for all; their exit codes."""
         for _, process in self.processes:
             process.send_signal(signal.SIGCONT)
+        time.sleep(3.0)  # one that was started, or frozen at its start, just now cannot drain before it can read
+        for _, process in self.processes:
             process.terminate()
         codes = []
         for _, process in self.processes:
@@ -205,7 +207,6 @@ def soak(server: EmbeddedServer, queues: Queues, log: Path, options: argparse.Na
             say(f"{time.monotonic() - began:5.0f} s  {done} of {wanted}")
     elapsed = time.monotonic() - began
     attack.counts["ended"] += workers.revive()
-    time.sleep(3.0)  # a worker that was just started cannot drain before it has read its own program
     for loop, client in loops:
         loop.close()
         client.close()

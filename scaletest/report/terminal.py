@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from scaletest.analysis.judge import Ratio, Step
+from scaletest.analysis.law import Choice
 from scaletest.model import Verdict, VerdictKind
 from scaletest.validation import Result
 
@@ -29,12 +30,29 @@ def summary(result: Result, console: Console, folder: str) -> None:
     if result.steps:
         console.print(_table(result.steps))
         console.print("± 95 % interval; times are means over successful requests", style="dim")
+    if result.law:
+        console.print(Text(law_line(result.law)), soft_wrap=True)
+    elif len(result.steps) > 1:
+        console.print("law: too few steps to tell (needs 4)", style="dim")
     for text, count in list(result.errors.items())[:MAX_ERRORS]:
         console.print(Text(f"error, {count} times: {text}"), soft_wrap=True)
     console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
         console.print(Text(f"  what to do: {result.verdict.remedy}"), soft_wrap=True)
     console.print(Text(f"saved in {folder}"), soft_wrap=True)
+
+
+def law_line(choice: Choice) -> str:
+    """The scaling law in words, and what could not be told apart for lack of points."""
+    law = choice.law
+    words = {
+        "linear": "linear: nothing shared limits it here",
+        "amdahl": f"amdahl: contention {law.contention:.1%}, some work of each request waits for the others",
+        "usl": f"usl: contention {law.contention:.1%}, coherency {law.coherency:.2%}",
+        "capped": f"a ceiling at {law.ceiling:.3g} requests/s" if math.isfinite(law.ceiling) else "linear",
+    }
+    few = f" (too few steps to tell from {', '.join(choice.too_few)})" if choice.too_few else ""
+    return f"law: {words[law.name]}{few}"
 
 
 def verdict_line(verdict: Verdict) -> Text:

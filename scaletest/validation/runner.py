@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.judge import Step, judge, summarise
+from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.throughput import throughput
 from scaletest.model import Plan, Record, Verdict
 from scaletest.model.errors import WaitTimeout
@@ -37,6 +38,12 @@ class Result:
     elapsed_s: float
     errors: dict[str, int]
 
+    @property
+    def law(self) -> Choice | None:
+        """The scaling law of the steps with throughput enough to count; None for fewer than four."""
+        points = [(float(step.workers), step.throughput.per_s) for step in self.steps if step.throughput.enough]
+        return choose(points)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
         return {
@@ -44,6 +51,7 @@ class Result:
             "kind": "validation",
             "plan": self.plan.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
+            "law": self.law.to_dict() if self.law else None,
             "verdict": self.verdict.to_dict(),
             "elapsed_s": self.elapsed_s,
             "errors": self.errors,

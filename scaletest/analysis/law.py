@@ -1,0 +1,180 @@
+"""Scaling laws: linear, Amdahl, the Universal Scalability Law and a hard ceiling, chosen by corrected AIC.
+
+    linear   X(N) = g N
+    amdahl   X(N) = g N / (1 + a (N - 1))                           a: contention
+    usl      X(N) = g N / (1 + a (N - 1) + b N (N - 1))             b: coherency      (Gunther 2007)
+    capped   X(N) = min(g N, C)                                     C: ceiling
+
+The first three are linear in (1/g, a/g, b/g) after N/X, so they are fitted in closed form by weighted least squares
+with weights (X/N)^2, which makes the errors relative. Both coefficients are kept at 0 or above by trying the sign
+patterns: unconstrained fits of linear data turn negative 95 % of the time. The ceiling is searched over the measured
+plateaus.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+LAWS = ("linear", "amdahl", "usl", "capped")
+PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A fitted law. rate: g, requests/s of one worker; ceiling: C in requests/s, infinity when there is none."""
+
+    name: str
+    rate: float
+    contention: float = 0.0
+    coherency: float = 0.0
+    ceiling: float = math.inf
+
+    def at(self, workers: float) -> float:
+        """Predicted throughput in requests/s."""
+        n = workers
+        scaled = self.rate * n / (1 + self.contention * (n - 1) + self.coherency * n * (n - 1))
+        return min(scaled, self.ceiling)
+
+    @property
+    def peak(self) -> float | None:
+        """Workers at the maximum, sqrt((1 - a) / b); None when throughput never falls."""
+        if self.coherency <= 0 or self.contention >= 1:
+            return None
+        return math.sqrt((1 - self.contention) / self.coherency)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The law that AICc prefers among those for which there are points enough (n >= k + 2).
+
+    criteria: AICc of each fitted law. too_few: laws that were left out for lack of points.
+    """
+
+    law: Law
+    criteria: dict[str, float]
+    too_few: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an infinite ceiling and a missing peak are null."""
+        law = self.law
+        return {
+            "name": law.name,
+            "rate_per_s": law.rate,
+            "contention": law.contention,
+            "coherency": law.coherency,
+            "ceiling_per_s": law.ceiling if math.isfinite(law.ceiling) else None,
+            "peak_workers": law.peak,
+            "aicc": self.criteria,
+            "too_few_points_for": list(self.too_few),
+        }
+
+
+def fit(name: str, points: Sequence[Point]) -> Law:
+    """The law `name` fitted to (workers, requests/s) points; throughputs must be above 0."""
+    if name == "capped":
+        return _fit_capped(points)
+    if name == "linear":
+        return _closed_form(points, ())
+    if name == "amdahl":
+        return min((_closed_form(points, ("a",)), _closed_form(points, ())), key=_misfit(points))
+    patterns: tuple[tuple[str, ...], ...] = (("a", "b"), ("a",), ("b",), ())
+    return min((_closed_form(points, pattern, "usl") for pattern in patterns), key=_misfit(points))
+
+
+def choose(points: Sequence[Point]) -> Choice | None:
+    """The best law by AICc; None when there are points for the linear one at most: one law alone says nothing."""
+    count = len(points)
+    fitted = {name: fit(name, points) for name in LAWS if count >= PARAMETERS[name] + 2}
+    if len(fitted) < 2:
+        return None
+    criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
+    best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
+    return Choice(fitted[best], criteria, tuple(name for name in LAWS if name not in fitted))
+
+
+def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
+    """Corrected Akaike criterion of relative residuals; smaller is better; infinite below n = k + 2 points."""
+    n, k = len(points), parameters
+    squares = max(sum(_relative(point, law) ** 2 for point in points), n * 1e-12)
+    correction = 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
+    return n * math.log(squares / n) + 2 * k + correction
+
+
+def repeats_needed(distinct: int, name: str = "usl") -> int:
+    """How many repeats of `distinct` numbers of workers give points enough for a law."""
+    return max(1, math.ceil((PARAMETERS[name] + 2) / max(1, distinct)))
+
+
+def _relative(point: Point, law: Law) -> float:
+    workers, rate = point
+    return law.at(workers) / rate - 1.0
+
+
+def _misfit(points: Sequence[Point]) -> Callable[[Law], float]:
+    """Sum of squares, infinite for coefficients below 0."""
+
+    def of(law: Law) -> float:
+        if law.rate <= 0 or law.contention < 0 or law.coherency < 0:
+            return math.inf
+        return sum(_relative(point, law) ** 2 for point in points)
+
+    return of
+
+
+def _closed_form(points: Sequence[Point], free: tuple[str, ...], name: str = "") -> Law:
+    """Weighted least squares of N/X = p + q (N - 1) + r N (N - 1), where p = 1/g, q = a/g, r = b/g."""
+    columns: list[Callable[[float], float]] = [lambda n: 1.0]
+    columns += [(lambda n: n - 1.0) if term == "a" else (lambda n: n * (n - 1.0)) for term in free]
+    size = len(columns)
+    matrix = [[0.0] * size for _ in range(size)]
+    right = [0.0] * size
+    for n, x in points:
+        weight = (x / n) ** 2
+        row = [column(n) for column in columns]
+        for i in range(size):
+            right[i] += weight * row[i] * n / x
+            for j in range(size):
+                matrix[i][j] += weight * row[i] * row[j]
+    solved = _solve(matrix, right)
+    law = name or ("amdahl" if free else "linear")
+    if solved is None or solved[0] <= 0:
+        return Law(law, 0.0, -1.0, -1.0)
+    values = dict(zip(free, (value / solved[0] for value in solved[1:]), strict=True))
+    return Law(law, 1.0 / solved[0], values.get("a", 0.0), values.get("b", 0.0))
+
+
+def _fit_capped(points: Sequence[Point]) -> Law:
+    """Every number of workers may be the first on the ceiling; each side is a weighted mean of its own."""
+    ordered = sorted(points)
+    best = Law("capped", sum(x / n for n, x in ordered) / len(ordered))
+    for split in sorted({n for n, _ in ordered})[1:]:
+        rising = [x / n for n, x in ordered if n < split]
+        flat = [x for n, x in ordered if n >= split]
+        candidate = Law("capped", _relative_mean(rising), ceiling=_relative_mean(flat))
+        best = min(best, candidate, key=_misfit(points))
+    return best
+
+
+def _relative_mean(values: Sequence[float]) -> float:
+    """The constant c that minimises the sum of (c/x - 1)^2."""
+    return sum(1 / value for value in values) / sum(1 / value**2 for value in values)
+
+
+def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
+    """Gauss with partial pivoting for up to 3 x 3; None for a singular matrix."""
+    size = len(right)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for column in range(size):
+        pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
+        if abs(rows[pivot][column]) < 1e-300:
+            return None
+        rows[column], rows[pivot] = rows[pivot], rows[column]
+        for index in range(size):
+            if index != column:
+                factor = rows[index][column] / rows[column][column]
+                rows[index] = [a - factor * b for a, b in zip(rows[index], rows[column], strict=True)]
+    return [rows[index][size] / rows[index][index] for index in range(size)]

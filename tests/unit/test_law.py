@@ -1,0 +1,86 @@
+"""Scaling laws: what was put in comes out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.law import LAWS, Law, choose, fit, repeats_needed
+
+WORKERS = (1, 2, 4, 8, 16)
+
+
+def noisy(law: Law, noise: float, repeats: int, seed: int) -> list[tuple[float, float]]:
+    chance = random.Random(seed)
+    return [(n, law.at(n) * (1 + chance.gauss(0, noise))) for n in WORKERS for _ in range(repeats)]
+
+
+@given(
+    st.floats(0.1, 1e4),
+    st.floats(0, 0.5),
+    st.floats(0, 0.05),
+)
+def test_usl_comes_back_exactly_without_noise(rate: float, contention: float, coherency: float) -> None:
+    truth = Law("usl", rate, contention, coherency)
+    found = fit("usl", [(n, truth.at(n)) for n in WORKERS])
+    assert found.rate == pytest.approx(rate, rel=1e-6)
+    assert found.contention == pytest.approx(contention, abs=1e-6)
+    assert found.coherency == pytest.approx(coherency, abs=1e-6)
+
+
+TRUTHS = {
+    "linear": Law("linear", 2.0),
+    "amdahl": Law("amdahl", 2.0, 0.08),
+    "usl": Law("usl", 2.0, 0.03, 0.008),
+    "capped": Law("capped", 2.0, ceiling=9.0),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_the_right_law_is_chosen_nearly_always(name: str) -> None:
+    hits = 0
+    for seed in range(100):
+        choice = choose(noisy(TRUTHS[name], 0.02, 5, seed))
+        assert choice is not None
+        hits += choice.law.name == name
+    assert hits >= 85, hits
+
+
+def test_coefficients_are_never_negative() -> None:
+    for seed in range(200):
+        found = fit("usl", noisy(TRUTHS["linear"], 0.05, 3, seed))
+        assert found.contention >= 0
+        assert found.coherency >= 0
+
+
+def test_too_few_points_are_said() -> None:
+    assert choose([(1, 1.0), (2, 2.0), (4, 4.0)]) is None
+    choice = choose([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.0)])
+    assert choice is not None
+    assert choice.law.name == "linear"
+    assert choice.too_few == ("usl",)
+    assert repeats_needed(4) == 2
+    assert repeats_needed(5) == 1
+
+
+def test_the_peak_is_where_throughput_is_highest() -> None:
+    law = Law("usl", 1.0, 0.05, 0.01)
+    assert law.peak == pytest.approx((0.95 / 0.01) ** 0.5)
+    best = max(range(1, 40), key=law.at)
+    assert abs(best - law.peak) <= 1
+    assert Law("amdahl", 1.0, 0.1).peak is None
+
+
+# Gunther's measurements of a ray tracer (Guerrilla Capacity Planning, 2007): processors, throughput. He found a
+# contention of 5 % and next to no coherency.
+RAY_TRACER = [(1, 20), (4, 78), (8, 130), (12, 170), (16, 190), (20, 200), (24, 210), (28, 230), (32, 260), (48, 280),
+              (64, 310)]  # fmt: skip
+
+
+def test_published_data_give_the_published_coefficients() -> None:
+    found = fit("usl", [(float(n), float(x)) for n, x in RAY_TRACER])
+    assert found.contention == pytest.approx(0.05, abs=0.012)
+    assert found.coherency == pytest.approx(0.00001, abs=0.00006)
