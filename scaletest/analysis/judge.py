@@ -19,6 +19,11 @@ from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_W
 from scaletest.model import Plan, Record, Verdict, VerdictKind
 from scaletest.model.reply import Outcome
 
+WARN_OVERHEAD = 0.02
+MOST_OVERHEAD = 0.10
+# Below, the client left workers idle; above, completions are on record that nobody had in flight.
+LITTLE = (0.90, 1.05)
+
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
@@ -50,6 +55,13 @@ class Step:
     run_s: float
     overhead_s: float
     suspects: tuple[str, ...] = ()
+    little: float | None = None
+
+    @property
+    def overhead_share(self) -> float:
+        """The part of a request's total time that the tester itself cost."""
+        total = self.wait_s + self.run_s + self.overhead_s
+        return self.overhead_s / total if total > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is infinite or missing is null."""
@@ -70,6 +82,8 @@ class Step:
             "wait_s": self.wait_s,
             "run_s": self.run_s,
             "overhead_s": self.overhead_s,
+            "overhead_share": self.overhead_share,
+            "little": self.little,
             "suspects": list(self.suspects),
         }
 
@@ -94,6 +108,7 @@ def summarise(plan: Plan, records: Mapping[int, Sequence[Record]]) -> list[Step]
                 run_s=_mean([row.reply.run_s for row in good]),
                 overhead_s=_mean([row.overhead_s for row in good]),
                 suspects=suspects(rows),
+                little=_little(workers, rate, good),
             )
         )
     return steps
@@ -121,7 +136,40 @@ def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
             f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
             "read the error in the report, or try the workload alone: scaletest worker --once",
         )
-    return _failed_ratio(steps) or _missing(plan, steps) or Verdict(VerdictKind.PASS, _passed(plan, steps))
+    return (
+        _tester(steps)
+        or _failed_ratio(steps)
+        or _missing(plan, steps)
+        or Verdict(VerdictKind.PASS, _passed(plan, steps))
+    )
+
+
+def warnings(steps: Sequence[Step]) -> list[str]:
+    """What a reader should know although it decides nothing, one line each with the cure."""
+    return [
+        f"{step.workers} workers: the tester costs {step.overhead_share:.0%} of a request's time; use longer requests"
+        for step in steps
+        if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD
+    ]
+
+
+def _tester(steps: Sequence[Step]) -> Verdict | None:
+    """Whether the tester, not the workload, was measured. It comes first: it could cause any ratio."""
+    for step in steps:
+        if step.overhead_share > MOST_OVERHEAD:
+            return Verdict(
+                VerdictKind.INVALID,
+                f"with {step.workers} workers the tester itself cost {step.overhead_share:.0%} of a request's time",
+                "use longer requests, or run the client and Redis on machines of their own",
+            )
+        if step.little is not None and not LITTLE[0] <= step.little <= LITTLE[1]:
+            return Verdict(
+                VerdictKind.INVALID,
+                f"with {step.workers} workers throughput x time in the system is {step.little:.2f} of the requests in "
+                "flight (Little's law): records are missing, or the client could not keep up",
+                "run the client on a machine of its own, or use longer requests",
+            )
+    return None
 
 
 def _failed_ratio(steps: Sequence[Step]) -> Verdict | None:
@@ -185,6 +233,16 @@ def _ratio(before: Step, workers: int, rate: Throughput, scale: float) -> Ratio 
         return Ratio(value, value * math.exp(-spread), value * math.exp(spread), wanted)
     except OverflowError:
         return Ratio(value, 0.0, math.inf, wanted)
+
+
+def _little(workers: int, rate: Throughput, good: Sequence[Record]) -> float | None:
+    """Little's law for closed load: X W / N, which is 1 when N requests are always in flight and all are on record.
+
+    None for less than 20 completions, where the edges of the step weigh too much.
+    """
+    if len(good) < 20 or not rate.enough:
+        return None
+    return rate.per_s * _mean([row.total_s for row in good]) / workers
 
 
 def _efficiency(first: Step | None, workers: int, rate: Throughput) -> float | None:

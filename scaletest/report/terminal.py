@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.analysis.judge import Ratio, Step
+from scaletest.analysis.judge import Ratio, Step, warnings
 from scaletest.analysis.law import Choice
 from scaletest.model import Verdict, VerdictKind
 from scaletest.validation import Result
@@ -34,6 +34,8 @@ def summary(result: Result, console: Console, folder: str) -> None:
         console.print(Text(law_line(result.law)), soft_wrap=True)
     elif len(result.steps) > 1:
         console.print("law: too few steps to tell (needs 4)", style="dim")
+    for line in warnings(result.steps):
+        console.print(Text(f"warning: {line}"), soft_wrap=True)
     for text, count in list(result.errors.items())[:MAX_ERRORS]:
         console.print(Text(f"error, {count} times: {text}"), soft_wrap=True)
     console.print(verdict_line(result.verdict), soft_wrap=True)

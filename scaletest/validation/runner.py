@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.judge import Step, judge, summarise
+from scaletest.analysis.judge import Step, judge, summarise, warnings
 from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.throughput import throughput
 from scaletest.model import Plan, Record, Verdict
@@ -52,6 +52,7 @@ class Result:
             "plan": self.plan.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
             "law": self.law.to_dict() if self.law else None,
+            "warnings": warnings(self.steps),
             "verdict": self.verdict.to_dict(),
             "elapsed_s": self.elapsed_s,
             "errors": self.errors,

@@ -6,16 +6,16 @@ import random
 
 import pytest
 
-from scaletest.analysis.judge import judge, summarise
+from scaletest.analysis.judge import judge, summarise, warnings
 from scaletest.analysis.student import t95
 from scaletest.analysis.throughput import throughput
-from scaletest.model import Outcome, Plan, Reason, Record, Reply, VerdictKind
+from scaletest.model import Outcome, Plan, Record, Reply, VerdictKind
 
 
-def record(worker: str, ended: float, step: int = 1, ok: bool = True) -> Record:
+def record(worker: str, ended: float, step: int = 1, ok: bool = True, total_s: float = 0.5) -> Record:
     outcome = Outcome.SUCCEEDED if ok else Outcome.FAILED
-    reply = Reply("r", outcome, Reason.NONE, worker=worker, ended_s=ended, run_s=0.4, wait_s=0.1)
-    return Record("q", step, reply, 0.6)
+    run_s, wait_s = 0.79 * total_s, 0.2 * total_s
+    return Record("q", step, Reply("r", outcome, worker=worker, ended_s=ended, run_s=run_s, wait_s=wait_s), total_s)
 
 
 def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise: float = 0.0) -> list[Record]:
@@ -24,7 +24,7 @@ def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise
     for number in range(workers):
         at = 100.0 + offset * number
         for _ in range(count):
-            rows.append(record(f"w{number}", at, workers))
+            rows.append(record(f"w{number}", at, workers, total_s=seconds))
             at += seconds * (1 + noise * chance.uniform(-1, 1))
     return rows
 
@@ -128,4 +128,25 @@ def test_failures_fail_unless_tolerated() -> None:
 
 
 def test_overhead_is_what_remains() -> None:
-    assert record("w", 1.0).overhead_s == pytest.approx(0.1)
+    assert record("w", 1.0).overhead_s == pytest.approx(0.005)
+
+
+def slow_tester(rows: list[Record], overhead_s: float) -> list[Record]:
+    return [Record("q", row.step, row.reply, row.total_s + overhead_s) for row in rows]
+
+
+def test_a_tester_that_costs_much_makes_a_run_invalid_before_any_ratio() -> None:
+    plan = Plan(limit=2, scale=1.8)
+    steps = {1: step_of(1, 0.5, 30), 2: slow_tester(step_of(2, 0.9, 30), 0.1)}
+    kind, reason = verdict_of(plan, steps)
+    assert kind is VerdictKind.INVALID
+    assert "the tester itself cost 11%" in reason
+    assert len(warnings(summarise(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
+
+
+def test_books_that_break_littles_law_make_a_run_invalid() -> None:
+    # given 30 completions of one worker, a second apart, of requests that were half a second in the system
+    rows = [record("w0", float(number)) for number in range(30)]
+    kind, reason = verdict_of(Plan(limit=1), {1: rows})
+    assert kind is VerdictKind.INVALID
+    assert "0.50 of the requests in flight (Little's law)" in reason
