@@ -152,4 +152,25 @@ def processes_with(text: str) -> list[int]:
     return found
 
 
-__all__ = ["ScaletestError", "call", "eventually", "missing", "processes_with", "program", "wait_for"]
+def command_lines_below(parent: int) -> list[str]:
+    """Command lines of a process's living children."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == parent:
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except (OSError, IndexError):
+            continue
+    return found
+
+
+__all__ = [
+    "ScaletestError",
+    "call",
+    "command_lines_below",
+    "eventually",
+    "missing",
+    "processes_with",
+    "program",
+    "wait_for",
+]
