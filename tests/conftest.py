@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,9 +107,11 @@ def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Call
     started: list[subprocess.Popen[bytes]] = []
     log = (tmp_path / "workers.log").open("ab")
 
-    def run(*arguments: str, queue: str = "q", wait: bool = True, **options: Any) -> subprocess.Popen[bytes]:
+    def run(
+        *arguments: str, queue: str = "q", wait: bool = True, shell_prefix: Sequence[str] = (), **options: Any
+    ) -> subprocess.Popen[bytes]:
         before = len(Queues(redis).worker_names(queue))
-        line = program("worker", "--queue", queue, "--redis-url", url, *arguments)
+        line = [*shell_prefix, *program("worker", "--queue", queue, "--redis-url", url, *arguments)]
         process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
         started.append(process)
         if wait:

@@ -23,12 +23,12 @@ STOCK_PATIENCE_S = 60.0
 
 @dataclass(slots=True)
 class Current:
-    """Set by our worker around RQ's own code: what it runs, its runtime, and when it was taken."""
+    """Set by our worker around RQ's own code: what it runs, its runtime, and how that went."""
 
     runtime: Runtime
     ledger: Ledger
     lot: Lot
-    started_us: int
+    ok: bool = False
     settled: bool = False
 
 
@@ -47,7 +47,7 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
         result, run_s = here.runtime.run(values, limit)
     lot = here.lot
     reply, wait_s = here.runtime.reply_json(
-        lot.id, lot.worker, result, run_s, lot.enqueued_us, here.started_us, lot.attempt or 1
+        lot.id, lot.worker, result, run_s, lot.enqueued_us, lot.started_us, lot.attempt or 1
     )
     ended_s = here.ledger.settle(lot, result.outcome.value, wait_s, run_s, reply)
     here.settled = True
@@ -64,5 +64,4 @@ def _under_stock_worker() -> Current:
     if _stock_runtime is None:
         _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
     ledger = Ledger(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
-    lot, started_us = ledger.look_up(job.id, job.origin)
-    return Current(_stock_runtime, ledger, lot, started_us)
+    return Current(_stock_runtime, ledger, ledger.look_up(job.id, job.origin))

@@ -328,7 +328,7 @@ class Worker(SimpleWorker):
     def _fetch(self, taken: Taken) -> tuple[Job, Queue] | None:
         """The job for RQ's own code, or None for poison, which is kept aside and never executed."""
         queue = self.queues[0]
-        lot = Lot(taken.id, queue.name, self.name, taken.attempt, enqueued_us=taken.enqueued_us)
+        lot = Lot(taken.id, queue.name, self.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
         self._slow_jobs += 1
         try:
             job = self.job_class.fetch(taken.id, connection=self.connection, serializer=self.serializer)
@@ -342,7 +342,7 @@ class Worker(SimpleWorker):
             logger.error("worker %s refuses job %s: %s", self.name, taken.id, refusal)
             self._ledger.poison(lot, refusal)
             return None
-        self._slow = entry.Current(self._runtime, self._ledger, lot, taken.started_us)
+        self._slow = entry.Current(self._runtime, self._ledger, lot)
         job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job, queue
 
@@ -352,11 +352,10 @@ class Worker(SimpleWorker):
         if slow is None:
             super().execute_job(job, queue)
             return
-        self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1)
+        self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1, slow=True)
         entry.current = slow
         try:
             super().execute_job(job, queue)
-            ok = job.get_status(refresh=False) == "finished"
         except Exception as error:
             if not transient(error):
                 raise
@@ -365,16 +364,23 @@ class Worker(SimpleWorker):
         finally:
             entry.current = self._slow = None
             self._lifeline.let_go()
-        if not slow.settled and not self._forced:
+        if not slow.settled:
             run_s = time.monotonic() - self._slow_began
-            wait_s = max(0.0, (slow.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
-            outcome = Outcome.SUCCEEDED if ok else Outcome.FAILED
+            wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
+            outcome = Outcome.SUCCEEDED if slow.ok else Outcome.FAILED
             self._ledger.settle(slow.lot, outcome.value, wait_s, run_s)
+
+    def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
+        """As RQ. The job's status does not tell: RQ leaves it alone when no result is kept."""
+        if self._slow is not None:
+            self._slow.ok = True
+        super().handle_job_success(job, *args, **options)
 
     def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
         """As RQ, but a job that was ended by our own stop goes back to its queue."""
         if self._forced and self._slow is not None and not self._slow.settled:
             self.execution = None
             self._ledger.release(self._slow.lot)
+            self._slow.settled = True
             return
         super().handle_job_failure(job, queue, *args, **options)

@@ -113,10 +113,12 @@ class Client:
         if self._lost is None or _order(self._position) < self._lost[1]:
             return 0
         lost = [pending[name] for name in self._lost[0] if name in pending]
-        self._lost = None
         if lost:
             logger.warning("client %s: Redis forgot %d requests, submitting them again", self.name, len(lost))
-        return self.submit(lost)
+        accepted = self.submit(lost)
+        # a full queue takes the rest at a later call
+        self._lost = ([request.id for request in lost[accepted:]], (0, 0)) if accepted < len(lost) else None
+        return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
         """Take requests that still wait out of their queue; how many. Those that run are finished."""
@@ -197,12 +199,14 @@ class Client:
         if self._server not in ("", server):
             self._changed = True
             logger.warning("client %s: Redis was started anew, looking for requests that it forgot", self.name)
-        self._server = server
-        script("client_beat")(
+        known = script("client_beat")(
             self._redis,
             [keys.CLIENTS, keys.replies(self.name), keys.client(self.name)],
             [self.name, int(CLIENT_TTL_S * 1e6), int(2 * HEARTBEAT_S * 1e6)],
         )
+        if self._server and not known:
+            self._changed = True  # Redis, or a reaper while we were frozen, dropped our replies
+        self._server = server
 
     def _live(self) -> None:
         """Beat until closed. A beat that fails is tried again at the next turn: the client's time to live is long."""

@@ -12,6 +12,7 @@ scaletest:client:<id>        hash    call, answer: the client's last call number
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
 scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
 scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
+scaletest:interval           string  the longest heartbeat interval of any worker, microseconds
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 """
 

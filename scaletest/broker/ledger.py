@@ -23,6 +23,7 @@ class Lot:
     attempt: int | None
     client: str = ""
     enqueued_us: int = 0
+    started_us: int = 0
 
 
 class Ledger:
@@ -32,16 +33,16 @@ class Ledger:
         self._redis = redis
         self._retrying = retrying
 
-    def look_up(self, job_id: str, queue: str) -> tuple[Lot, int]:
-        """What a stock worker runs now, and the Redis time in microseconds at its start."""
+    def look_up(self, job_id: str, queue: str) -> Lot:
+        """What a stock worker runs now; started_us is the Redis time of this call."""
 
-        def read() -> tuple[Lot, int]:
+        def read() -> Lot:
             pipe = self._redis.pipeline(transaction=False)
             pipe.hmget(keys.rq_job(job_id), "reply_to", "enqueued_us", "worker_name")
             pipe.time()
             (client, enqueued, worker), (seconds, micros) = pipe.execute()
-            lot = Lot(job_id, queue, (worker or b"").decode(), None, (client or b"").decode(), int(enqueued or 0))
-            return lot, seconds * 1_000_000 + micros
+            now = seconds * 1_000_000 + micros
+            return Lot(job_id, queue, (worker or b"").decode(), None, (client or b"").decode(), int(enqueued or 0), now)
 
         return self._retrying.run(read)
 
@@ -65,6 +66,7 @@ class Ledger:
             lot.client,
             reply,
             int(never_counted),
+            lot.started_us,
         ]
         return int(self._retrying.run(lambda: script("settle")(self._redis, names, values))) / 1e6
 

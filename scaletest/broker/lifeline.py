@@ -32,10 +32,14 @@ RETRY_S = 0.2
 
 @dataclass(slots=True)
 class Held:
-    """The request that a worker runs now. `registered` says that a beat may have entered it in RQ's registry."""
+    """The request that a worker runs now.
+
+    slow: RQ's own code runs it and keeps its registries. registered: a beat may have entered it there.
+    """
 
     id: str
     attempt: int
+    slow: bool = False
     registered: bool = False
 
 
@@ -79,9 +83,9 @@ class Lifeline:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def hold(self, request: str, attempt: int) -> None:
+    def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
         """This request runs from now on."""
-        self._held = Held(request, attempt)
+        self._held = Held(request, attempt, slow)
 
     def let_go(self) -> bool:
         """It runs no more; whether a beat may have entered it in RQ's registry of started jobs.
@@ -140,6 +144,7 @@ class Lifeline:
                     self._beat()
                     self._reap()
             except Exception as error:
+                due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
 
     def _end_blocking(self) -> None:
@@ -173,6 +178,7 @@ class Lifeline:
                 held.attempt if held else 0,
                 self._interval_us,
                 WORKER_TTL_S,
+                int(held is not None and held.slow),
                 *details,
             ],
         )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options
+from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from scaletest.broker import Client, Queues, Redis
@@ -128,6 +129,8 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     """Forget a queue: its waiting requests, its counters, its entries in RQ's registries."""
     queues = _queues(redis_url)
     state = queues.state(name)
+    if state.workers:
+        raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
     if not yes and not click.confirm(f"Forget queue {name} with {state.waiting} waiting requests?", err=True):
         click.echo(f"{name}: kept")
         return

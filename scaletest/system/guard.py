@@ -12,7 +12,9 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
+import weakref
 from pathlib import Path
+from typing import IO
 
 MARK = "SCALETEST_GUARD"
 
@@ -43,6 +45,14 @@ exit 0
 """
 
 
+def _close(stream: IO[bytes] | None) -> None:
+    """Let go of a pipe's end in a forked child, whose stream object stays usable."""
+    if stream is not None and not stream.closed:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno(), inheritable=False)
+        os.close(nowhere)
+
+
 class Guard:
     """Ends a process group when this process dies. `environment()` must be given to whatever is guarded."""
 
@@ -65,6 +75,10 @@ class Guard:
             start_new_session=True,
             env={"PATH": os.environ.get("PATH", os.defpath)},
         )
+
+        # A forked child must not hold the pipe open: the guard would take it for the parent.
+        stream = weakref.ref(self._process.stdin) if self._process.stdin else lambda: None
+        os.register_at_fork(after_in_child=lambda: _close(stream()))
 
     def environment(self, base: dict[str, str] | None = None) -> dict[str, str]:
         """The environment for a guarded process: `base` (default: ours) with the mark."""

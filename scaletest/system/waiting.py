@@ -69,6 +69,17 @@ def end_group(process: subprocess.Popen[bytes], grace_s: float) -> None:
         wait_child(process, time.monotonic() + grace_s)
     _signal_group(process.pid, signal.SIGKILL)
     process.wait()
+    if os.getpid() == 1:
+        _reap_adopted()
+
+
+def _reap_adopted() -> None:
+    """As the first process of a container we inherit what a workload left behind; nobody else would reap it."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
 
 
 def wait_child(process: subprocess.Popen[bytes], deadline: float, *others: int) -> bool:

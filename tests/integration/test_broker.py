@@ -226,6 +226,33 @@ def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) ->
     lane.close()
 
 
+def test_what_a_full_queue_refuses_is_submitted_again_later(client: Client, redis: Any, queues: Queues) -> None:
+    queues.add("q", maximum=2)
+    requests = [Request(client.new_id(), "q") for _ in range(2)]
+    pending = {request.id: request for request in requests}
+    client.submit(requests)
+    redis.delete("rq:queue:q", *[f"rq:job:{name}" for name in pending])
+    with Client(connect(queue_url(redis))) as other:
+        other.submit_one(Request(other.new_id(), "q"))
+        assert client.recover(pending, force=True) == 1
+        queues.purge("q")
+        assert client.recover(pending) == 1
+    assert client.recover(pending) == 0
+
+
+def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.delete(keys.replies(client.name), f"rq:job:{request.id}", "rq:queue:q")
+    client._beat()
+    client.replies(0.01)
+    assert client.recover({request.id: request}) == 1
+
+
+def queue_url(redis: Any) -> str:
+    return "unix://" + redis.connection_pool.connection_kwargs["path"]
+
+
 def test_cancelled_requests_are_gone_and_counted(client: Client, queues: Queues, redis: Any) -> None:
     ids = [client.new_id() for _ in range(3)]
     client.submit([Request(name, "q") for name in ids])

@@ -98,7 +98,7 @@ def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
 def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: Any) -> None:
     options = ("--limit", "1", "--seconds", "0.1", "--step-time", "1", "--run-dir", str(tmp_path / "run"))
     assert call("validate", "--redis-url", url, *options).returncode == 0
-    left = {key.decode() for key in redis.keys("*")} - {"scaletest:pulse"}
+    left = {key.decode() for key in redis.keys("*")} - {"scaletest:pulse", "scaletest:interval"}
     assert not {key for key in left if not key.startswith("rq:worker:")}
     assert Queues(redis).names() == []
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import rq
 from rq.job import Callback, Job, Retry
+from rq.repeat import Repeat
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect
@@ -337,6 +338,78 @@ def test_a_hundred_megabytes_are_kept_away_from_workers(client: Client, start: A
     assert replies[request.id].reason is Reason.POISON
     assert "100000000 bytes" in replies[request.id].error
     assert queues.state("q").balance == 0
+
+
+@pytest.mark.parametrize("again", [{"retry": Retry(max=2)}, {"repeat": Repeat(times=1, interval=0)}])
+def test_an_rq_retry_or_repeat_runs_once_more_and_not_twice(
+    start: Any, redis: Any, queues: Queues, tmp_path: Path, again: dict[str, Any]
+) -> None:
+    function = "fail_once" if "retry" in again else "note"
+    stock_queue(redis).enqueue(f"tests.integration.functions.{function}", str(tmp_path / "marks"), **again)
+    worker = start("--heartbeat", "0.3", "--allow-function", "tests", cwd=ROOT)
+    eventually(lambda: (tmp_path / "marks").exists() and (tmp_path / "marks").read_text() == "xx")
+    eventually(lambda: queues.state("q").balance == 0 and queues.state("q").running == 0)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    assert (tmp_path / "marks").read_text() == "xx"
+    counters = queues.state("q").counters
+    assert (counters["submitted"], counters["succeeded"]) == ((2, 1) if "retry" in again else (2, 2))
+    assert "requeued" not in counters
+
+
+def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(start: Any, redis: Any, queues: Queues) -> None:
+    for number in range(40):
+        stock_queue(redis).enqueue("tests.integration.functions.add", number, 1, result_ttl=0)
+    assert start("--burst", "--heartbeat", "0.05", "--allow-function", "tests", cwd=ROOT, wait=False).wait(60) == 0
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (40, None, 0)
+    assert not redis.keys("rq:job:*")
+    assert redis.zcard("rq:wip:q") == 0
+
+
+def test_a_killed_slow_job_runs_again_and_may_be_enqueued_anew(
+    start: Any, redis: Any, queues: Queues, tmp_path: Path
+) -> None:
+    def enqueue(seconds: float) -> None:
+        path = str(tmp_path / "marks")
+        stock_queue(redis).enqueue("tests.integration.functions.note", path, seconds, job_id="same")
+
+    enqueue(1.0)
+    options = ("--heartbeat", "0.3", "--allow-function", "tests")
+    doomed = start(*options, cwd=ROOT)
+    eventually((tmp_path / "marks").exists)
+    doomed.kill()
+    doomed.wait()
+    start(*options, cwd=ROOT)
+    eventually(lambda: queues.state("q").counters.get("succeeded") == 1)
+    enqueue(0.0)
+    eventually(lambda: queues.state("q").counters.get("succeeded") == 2)
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["requeued"], state.balance) == (2, 1, 0)
+
+
+def test_a_stop_during_a_run_is_no_time_out(client: Client, start: Any, queues: Queues, tmp_path: Path) -> None:
+    # given a program that ignores TERM, near its limit
+    ready = tmp_path / "ready"
+    script = f"trap '' TERM; touch {ready}; sleep 20 & wait; wait"
+    worker = start("--time-limit", "2.5", "--kill-grace", "2", "--", "/bin/sh", "-c", script)
+    submit(client)
+    eventually(ready.exists)
+    worker.send_signal(signal.SIGTERM)
+    eventually(lambda: queues.state("q").running == 1)
+    import time
+
+    time.sleep(0.7)  # a second signal sooner counts as the same
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    state = queues.state("q")
+    assert (state.waiting, state.counters.get("timed_out"), state.balance) == (1, None, 0)
+
+
+def test_a_worker_without_standard_error_still_drains_its_programs(client: Client, start: Any) -> None:
+    line = 'exec 2>&-; exec "$@"'
+    start("--", "sh", "-c", "head -c 300000 /dev/zero >&2", shell_prefix=["sh", "-c", line, "sh"])
+    assert ask(client).ok
 
 
 def kinds_of_jobs(queue: rq.Queue) -> None:

@@ -96,13 +96,14 @@ class Command:
         try:
             deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
             ended = wait_child(process, deadline, self._interrupt.fileno())
+            late = time.monotonic() >= deadline
         finally:
             end_group(process, self._options.kill_grace_s)
             self._guard.watch(None)
             error_text = tail.close()
         if ended:
             return _result(process.returncode, program, error_text, device)
-        if time.monotonic() < deadline:
+        if not late:
             raise Interrupted
         return Result(
             Outcome.TIMED_OUT,
@@ -119,7 +120,7 @@ class _Tail:
     def __init__(self, process: subprocess.Popen[bytes], *, echo: bool) -> None:
         assert process.stderr is not None
         self._stream = process.stderr
-        self._echo = echo
+        self._echo = echo and sys.stderr is not None
         self._kept = b""
         self._thread = threading.Thread(target=self._read, name="scaletest-stderr", daemon=True)
         self._thread.start()
@@ -146,7 +147,7 @@ class _Tail:
             try:
                 sys.stderr.buffer.write(chunk)
                 sys.stderr.buffer.flush()
-            except (OSError, ValueError):
+            except Exception:
                 self._echo = False
 
 

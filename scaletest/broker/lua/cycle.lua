@@ -94,7 +94,7 @@ for _ = 1, 1000 do
   local id = ARGV[2] == '2' and call('LPOP', KEYS[9]) or call('LPOP', queue)
   if not id then return rest('') end
   local job = redis.pcall('HMGET', 'rq:job:' .. id, 'data', 'reply_to', 'enqueued_us', 'attempts', 'client_ttl_us',
-    'counted')
+    'counted', 'booked')
   local wrong = fault(id, job)
   if wrong and not job.err and string.match(id, '^[%w_-]+$') and call('EXISTS', 'rq:job:' .. id) == 0 then
     wrong = nil -- RQ deleted or expired the job and left its id in the list; RQ skips such ids, and so do we
@@ -104,7 +104,12 @@ for _ = 1, 1000 do
     drop(id, job[2])
   else
     local attempt = (job[4] or 0) + 1
-    if not job[3] and not job[6] and attempt == 1 then call('HINCRBY', counters, 'submitted', 1) end
+    if job[7] then
+      -- it had an end in the books, and somebody requeued it from RQ's failed registry
+      call('HDEL', 'rq:job:' .. id, 'booked', 'attempts', 'lost_by')
+      call('HINCRBY', counters, 'submitted', 1)
+      attempt = 1
+    elseif not job[3] and not job[6] and attempt == 1 then call('HINCRBY', counters, 'submitted', 1) end
     local started = micros(now)
     call('ZADD', leases, micros(now + ARGV[3]), id .. ':' .. attempt .. ':' .. ARGV[4])
     call('HSET', worker, 'call', ARGV[1], 'answer', id .. ':' .. attempt .. ':' .. started, 'current_job', id,

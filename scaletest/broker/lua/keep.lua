@@ -19,7 +19,8 @@ local function keep(queue, counters, id, reason)
     redis.call('DEL', job)
     return
   end
-  redis.call('HSET', job, 'status', 'failed', 'origin', queue, 'ended_at', stamp(now), 'exc_info', reason)
+  redis.call('HSET', job, 'status', 'failed', 'origin', queue, 'ended_at', stamp(now), 'exc_info', reason,
+    'booked', '1')
   redis.call('HSETNX', job, 'data', '')
   redis.call('HSETNX', job, 'created_at', stamp(now))
   redis.call('ZADD', 'rq:failed:' .. queue, clock[1] + 31536000, id)

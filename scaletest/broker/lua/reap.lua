@@ -28,7 +28,7 @@ local function fail_as_lost(id, job, attempt, lost_by)
   if client and call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
     call('DEL', job)
   else
-    call('HSET', job, 'status', 'failed', 'ended_at', stamp(now))
+    call('HSET', job, 'status', 'failed', 'ended_at', stamp(now), 'booked', '1')
     call('ZADD', 'rq:failed:' .. ARGV[1], clock[1] + 31536000, id)
     call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', '', 'worker_name', lost_by)
     call('EXPIRE', 'rq:results:' .. id, 31536000)

@@ -2,11 +2,12 @@
 -- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 wait  5 run
 -- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 outcome  5 wait bucket
 --      6 run bucket  7 client ('' for none)  8 reply  9 '1' when the request must be counted as submitted first
+--      10 when it was taken, in microseconds: an RQ retry or repeat has the same id and attempt again
 -- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
 -- Safe to repeat: for two minutes the answer is remembered.
 --@include now
 local call = redis.call
-local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2]
+local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
 local before = call('GET', settled)
 if before then return before end
 if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0
@@ -16,6 +17,11 @@ if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. A
   return '0'
 end
 call('SET', settled, micros(now), 'EX', 120)
+local job = 'rq:job:' .. ARGV[1]
+if call('HEXISTS', job, 'enqueued_us') == 0 then
+  -- a job of stock RQ: when RQ runs it again, that is a new execution in the books
+  call('HDEL', job, 'attempts', 'lost_by', 'counted')
+end
 if ARGV[9] == '1' then call('HINCRBY', KEYS[3], 'submitted', 1) end
 call('HINCRBY', KEYS[3], ARGV[4], 1)
 call('HINCRBY', KEYS[4], ARGV[5], 1)
