@@ -129,7 +129,8 @@ class Bench:
             raise Failed(f"{self._peer.name}: {count} jobs were gone before they could be measured")
         spent = {key: (value - first.counts[key]) / jobs for key, value in last.counts.items()}
         spent["commands"] -= looks[0] / jobs
-        foreign = spent.pop("foreign_us") * jobs / seconds / 1e6
+        # Below zero by a tick or two: the machine and its processes are not counted at the same instant.
+        foreign = max(0.0, spent.pop("foreign_us") * jobs / seconds / 1e6)
         return {"per_s": jobs / seconds, "seconds": seconds, "foreign_cores": foreign, **spent}
 
     def _wait(
