@@ -187,3 +187,20 @@ def test_once_gives_the_programs_exit_code() -> None:
     assert call("worker", "--once", "--", "sh", "-c", "kill -9 $$").returncode == 137
     assert call("worker", "--once", "--", "/nonexistent").returncode == 127
     assert call("worker", "--once", "--time-limit", "0.1", "--", "sleep", "9").returncode == 124
+
+
+def test_a_kept_request_runs_without_its_client_and_keeps_its_result(url: str, start: Any) -> None:
+    start()
+    done = call("queue", "submit", "q", "--keep", "--redis-url", url, "--", "0")
+    assert (done.returncode, json.loads(done.stdout)["outcome"]) == (0, "succeeded")
+    name = done.stderr.split()[-1]
+    assert json.loads(call("queue", "result", name, "--redis-url", url).stdout)["id"] == name
+    assert call("queue", "check", "--redis-url", url).stdout == "q: the books balance\n"
+
+
+def test_check_says_what_is_wrong_and_repairs_nothing(url: str, redis: Any, queues: Queues) -> None:
+    redis.hincrby("scaletest:queue:q:counters", "submitted", 2)
+    for _ in range(2):
+        wrong = call("queue", "check", "q", "--redis-url", url)
+        assert wrong.returncode == 3
+        assert "submitted 2 is not waiting 0 + running 0 + ended 0" in wrong.stdout
