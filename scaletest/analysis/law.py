@@ -104,11 +104,6 @@ def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
     return n * math.log(squares / n) + 2 * k + correction
 
 
-def repeats_needed(distinct: int, name: str = "usl") -> int:
-    """How many repeats of `distinct` numbers of workers give points enough for a law."""
-    return max(1, math.ceil((PARAMETERS[name] + 2) / max(1, distinct)))
-
-
 def _relative(point: Point, law: Law) -> float:
     workers, rate = point
     return law.at(workers) / rate - 1.0

@@ -75,11 +75,6 @@ class ClosedLoop:
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._thread.start()
 
-    @property
-    def in_flight(self) -> int:
-        """Requests submitted and not yet answered."""
-        return len(self._pending)
-
     def set_parallel(self, parallel: int, step: int | None = None) -> None:
         """From now on keep this many in flight, and mark their records with `step`."""
         self.check()

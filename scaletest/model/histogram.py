@@ -32,11 +32,6 @@ def middle(index: int) -> float:
     return float(GROWTH ** (index + 0.5)) / 1e6
 
 
-def upper(index: int) -> float:
-    """The exclusive upper edge of a bucket in seconds."""
-    return float(GROWTH ** (index + 1)) / 1e6
-
-
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
     """The duration in seconds below which `share` (0 to 1) of the counted values lie; None when nothing is counted."""
     total = sum(counts.values())

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.law import LAWS, Law, choose, fit, repeats_needed
+from scaletest.analysis.law import LAWS, Law, choose, fit
 
 WORKERS = (1, 2, 4, 8, 16)
 
@@ -62,8 +62,6 @@ def test_too_few_points_are_said() -> None:
     assert choice is not None
     assert choice.law.name == "linear"
     assert choice.too_few == ("usl",)
-    assert repeats_needed(4) == 2
-    assert repeats_needed(5) == 1
 
 
 def test_the_peak_is_where_throughput_is_highest() -> None:
