@@ -1,27 +1,33 @@
-"""Throughput counted between completions, never per clock second, so that long requests are not quantised.
+"""Throughput with an interval that stays honest for few, for correlated and for shared fluctuations.
 
-For a worker with completions at e(1) < ... < e(k) on the Redis clock the cycles are e(i+1) - e(i); its rate is one
-over their mean, and the throughput of the step is the sum over workers. Its variance follows from the delta method:
-Var(1/m) = s^2 / (n m^4). Summing per worker instead of counting all completions in a window is exact for workers
-in lockstep, where a window that starts and ends on a burst counts one burst too many (6 % at 16 bursts).
+The rate is the progress (see `series`) in the time that all workers share. Its variance is built from the cycles of
+each worker, c(i) = e(i+1) - e(i): a renewal process makes k = T / m cycles in T with variance k s^2 / m^2. To that come
+three corrections, each for something that was seen to make the plain interval lie (figures: docs/performance.md):
 
-The first completion of each worker only starts its first cycle, so that the ramp of a step is never counted.
+1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and freed of its
+   small-sample bias (Marriott and Pope 1954), inflates the variance as for a first-order autoregression.
+2. With few cycles a worker that correlation cannot be seen; the spread between workers can, and the larger counts.
+3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its parts explain, by twice
+   the standard error of such a ratio, the interval comes from the sum: batch means, corrected for correlation likewise.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from scaletest.analysis.series import Ends, progress, rates, span
 from scaletest.analysis.student import t95
-from scaletest.model import Record
 
 MIN_COMPLETIONS = 8
 MIN_COMPLETIONS_PER_WORKER = 3
+# Above, the autocorrelation of one worker's cycles is known well enough.
+FEW_CYCLES = 20
+MOST_BATCHES = 100
+LEAST_BATCHES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,34 +51,123 @@ class Throughput:
         return self.half_width / self.per_s if self.per_s > 0 else math.inf
 
 
-def throughput(records: Iterable[Record], workers: int) -> Throughput:
-    """The throughput of one step, from the successful records of its `workers` workers."""
-    ends: dict[str, list[float]] = defaultdict(list)
-    for record in records:
-        if record.ok:
-            ends[record.reply.worker].append(record.reply.ended_s)
-    completions = sum(map(len, ends.values()))
-    rate = variance = 0.0
-    freedom = 0
-    for times in ends.values():
-        cycles = _cycles(sorted(times))
-        if not cycles:
-            continue
-        mean = statistics.fmean(cycles)
-        if mean <= 0:
-            continue
-        rate += 1.0 / mean
-        if len(cycles) > 1:
-            variance += statistics.variance(cycles, mean) / (len(cycles) * mean**4)
-            freedom += len(cycles) - 1
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Standard error in requests/s, and its degrees of freedom."""
+
+    error: float
+    freedom: float
+
+    @property
+    def half_width(self) -> float:
+        return t95(max(1, int(self.freedom))) * self.error
+
+
+def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughput:
+    """The throughput of one step from the completions of its `workers` workers, the warm-up already cut off.
+
+    cautious: take the correlation two standard errors higher than seen, for looks while measuring.
+    """
+    counts = [len(times) for times in ends.values()]
+    first, last = span(ends)
     enough = (
-        completions >= MIN_COMPLETIONS
-        and len(ends) >= workers
-        and all(len(times) >= MIN_COMPLETIONS_PER_WORKER for times in ends.values())
+        sum(counts) >= MIN_COMPLETIONS
+        and len(counts) >= workers
+        and min(counts) >= MIN_COMPLETIONS_PER_WORKER
+        and last > first
     )
-    half = t95(freedom) * math.sqrt(variance) if freedom else math.inf
-    return Throughput(rate, half, completions, freedom, enough)
+    if not enough:
+        return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
+    rate = sum(progress(ends, (first, last))) / (last - first)
+    estimate = _of_workers(ends, first, last, cautious)
+    common = _in_common(ends, first, last, estimate)
+    estimate = max(estimate, common, key=lambda one: one.half_width)
+    return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
 
 
-def _cycles(times: Sequence[float]) -> list[float]:
-    return [later - earlier for earlier, later in itertools.pairwise(times)]
+def cycles(times: Sequence[float]) -> list[float]:
+    """The times between a worker's completions, in s."""
+    return [later - earlier for earlier, later in pairwise(times)]
+
+
+def _rough(ends: Ends) -> float:
+    """One over the mean cycle, summed over workers: a rate to show while there is too little for an interval."""
+    means = [(times[-1] - times[0]) / (len(times) - 1) for times in ends.values() if len(times) > 1]
+    return sum(1.0 / mean for mean in means if mean > 0)
+
+
+def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estimate:
+    """Corrections 1 and 2: from every worker's own cycles."""
+    variance, freedom, done = 0.0, 0, []
+    deviations: list[list[float]] = []
+    for times in ends.values():
+        own = cycles(times)
+        mean = statistics.fmean(own)
+        share = sum(progress({"": times}, (first, last)))
+        variance += share * statistics.variance(own, mean) / mean**2
+        freedom += len(own) - 1
+        done.append(share)
+        deviations.append([(one - mean) / mean for one in own])
+    correlation = _correlation(deviations, cautious)
+    each = statistics.fmean(map(len, deviations))
+    long = last - first
+    inner = _Estimate(math.sqrt(variance * _inflation(correlation, each)) / long, freedom * _left(correlation))
+    if each >= FEW_CYCLES or len(done) < 4:
+        return inner
+    outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
+    return inner if inner.error >= outer.error else outer
+
+
+def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estimate:
+    """Correction 3: from the sum of all workers, when it scatters more than they do one by one."""
+    batches = max(4, min(MOST_BATCHES, min(map(len, ends.values())) - 1))
+    if len(ends) < 2:
+        return own
+    parts = [rates({"": times}, first, last, batches) for times in ends.values()]
+    whole = [sum(part) for part in zip(*parts, strict=True)]
+    apart = sum(map(statistics.variance, parts))
+    excess = statistics.variance(whole) / apart if apart > 0 else 1.0
+    if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
+        return own
+    scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
+    if batches < LEAST_BATCHES:
+        return scaled
+    mean = statistics.fmean(whole)
+    correlation = _correlation([[one - mean for one in whole]])
+    spread = statistics.stdev(whole) / math.sqrt(batches)
+    joint = _Estimate(spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation))
+    return max(scaled, joint, key=lambda one: one.half_width)
+
+
+def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
+    """Lag-1 correlation pooled over series of deviations from their means, from 0 to 0.95.
+
+    Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
+    1 / sqrt(all n): a part of it is added, since too low a correlation lies while too high a one only costs time.
+    """
+    products = sum(a * b for row in deviations for a, b in pairwise(row))
+    squares = sum(a * a * (len(row) - 1) / len(row) for row in deviations for a in row)
+    if squares <= 0:
+        return 0.0
+    raw = products / squares
+    counts = [len(row) for row in deviations]
+    unbiased = raw + (1 + 3 * raw) / statistics.fmean(counts)
+    error = 1.0 / math.sqrt(sum(counts))
+    return min(0.95, max(0.0, unbiased) + 2.0 * error if cautious else max(0.0, unbiased + 0.25 * error))
+
+
+def _inflation(correlation: float, count: float) -> float:
+    """By how much the variance of the mean of `count` values exceeds s^2 / count under a first-order autoregression.
+
+    v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling and Analysis, 4.4); s^2 is too small by (n - v) / (n - 1).
+    """
+    if correlation <= 0 or count < 2:
+        return 1.0
+    n = int(count)
+    v = 1 + 2 * sum((1 - i / n) * correlation**i for i in range(1, n))
+    return v / max((n - v) / (n - 1), 0.05)
+
+
+def _left(correlation: float) -> float:
+    """The part of the degrees of freedom that correlated values are worth."""
+    return (1 - correlation) / (1 + correlation)

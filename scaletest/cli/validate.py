@@ -8,6 +8,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
@@ -19,8 +20,10 @@ from scaletest.cli import options
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from scaletest.analysis.evaluation import Evaluation
+    from scaletest.archive import RunFolder, Stored
     from scaletest.model import Plan
-    from scaletest.validation import Result, Runner
+    from scaletest.validation import Runner
 
 
 # How long a run waits for a Redis that went away before it gives up.
@@ -34,12 +37,32 @@ REDIS_PATIENCE_S = 60.0
 @click.option("--scale", type=float, default=1.8, show_default=True, metavar="X", help="Ratio wanted per doubling.")
 @click.option("--seconds", type=float, default=1.0, show_default=True, metavar="S", help="Run time of one request.")
 @click.option(
-    "--step-time",
+    "--precision",
+    type=float,
+    default=0.02,
+    show_default=True,
+    metavar="P",
+    help="A step has been measured enough when its interval is narrower than this part of its throughput.",
+)
+@click.option(
+    "--max-step",
     type=float,
     default=0.0,
     metavar="S",
-    help="Measure each step this long. [default: 10 requests, 5 s at least]",
+    help="End a step after this long, whatever is missing. [default: 60 s, or 30 requests if they take longer]",
 )
+@click.option(
+    "--step-time", type=float, default=0.0, metavar="S", help="Measure every step this long, no shorter and no longer."
+)
+@click.option(
+    "--warmup",
+    type=float,
+    default=None,
+    metavar="S",
+    help="Beginning of each step that does not count. [default: found from the data]",
+)
+@click.option("--repeats", type=int, default=1, show_default=True, metavar="R", help="Measure every step this often.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the order of repeated steps.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
 @click.option(
     "--tolerate-failures",
@@ -63,6 +86,7 @@ REDIS_PATIENCE_S = 60.0
     show_default=True,
     help="Live line, or plain lines.",
 )
+@click.option("--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing.")
 @options.output
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
@@ -77,60 +101,84 @@ def command(**given: Any) -> int:
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what was measured.
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
+    if not given["local"] and not given["redis_url"] and not given["dry_run"]:
+        raise UsageError("validate needs to know where to run", hint="add --local, or --redis-url URL")
+    if given["resume"]:
+        return _resume(given)
+    plan = _plan(given)
+    if given["dry_run"]:
+        _show_plan(plan, given["output"])
+        return 0
+    from scaletest.archive import RunFolder
+
+    folder = RunFolder.create(_run_path(given["run_dir"]))
+    folder.begin(plan, sys.argv)
+    return _validate(plan, folder, given, None)
+
+
+def _plan(given: dict[str, Any]) -> Plan:
     from scaletest.model import Plan
 
-    plan = Plan(
+    return Plan(
         limit=given["limit"],
         scale=given["scale"],
         seconds=given["seconds"],
         step_s=given["step_time"],
+        precision=given["precision"],
+        max_step_s=given["max_step"],
+        warmup_s=given["warmup"],
         queue=f"validate-{uuid.uuid4().hex[:8]}",
         command=given["arguments"],
         device_glob=given["device_glob"],
         time_limit_s=given["time_limit"],
         tolerate_failures=given["tolerate_failures"],
+        repeats=given["repeats"],
+        seed=given["seed"],
     )
-    if given["dry_run"]:
-        _show_plan(plan, given["output"])
-        return 0
-    if not given["local"] and not given["redis_url"]:
-        raise UsageError("validate needs to know where to run", hint="add --local, or --redis-url URL")
-    return _validate(plan, given)
+
+
+def _resume(given: dict[str, Any]) -> int:
+    """The plan is the stored one: a step measured under another plan would not compare with the others."""
+    from scaletest.archive import find
+    from scaletest.validation import complete
+
+    folder = find(given["resume"], os.environ)
+    with folder.locked():
+        stored = folder.load()
+        stored = replace(stored, measurements=complete(stored.measurements))
+        folder.forget_unfinished(stored)
+    return _validate(stored.plan, folder, given, stored)
 
 
 def _show_plan(plan: Plan, form: str) -> None:
     if form != "table":
-        options.show({**plan.to_dict(), "steps": list(plan.steps), "estimate_s": plan.estimate_s}, form)
+        options.show({**plan.to_dict(), "steps": list(plan.steps)}, form)
         return
     click.echo(f"workload  {plan.workload}")
-    click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.measure_s:g} s of measuring each")
+    click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
     click.echo(f"wanted    at least {plan.scale:g}x per doubling, {plan.tolerate_failures} failures tolerated")
-    click.echo(f"takes     about {plan.estimate_s:.0f} s")
 
 
-def _validate(plan: Plan, given: dict[str, Any]) -> int:
+def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None) -> int:
     from rich.console import Console
 
     from scaletest.report import progress
     from scaletest.validation import Runner
-    from scaletest.validation.folder import RunFolder
 
-    folder = RunFolder(_run_path(given["run_dir"]))
-    folder.begin(plan, sys.argv)
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
-    runner = Runner(plan, folder, teller)
+    runner = Runner(plan, folder, teller, stored=stored)
     try:
-        with _stopping(runner):
+        with folder.locked(), _stopping(runner):
             result = _run(plan, runner, folder.log, given["redis_url"])
+            folder.result(result.to_dict())
     finally:
         teller.close()
-    folder.result(result.to_dict())
     _show_result(result, given["output"], str(folder.path))
     return result.verdict.kind.exit_code
 
 
-def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Result:
+def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evaluation:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.broker import Client, EmbeddedServer, Queues, connect
     from scaletest.broker.retry import Retrying
@@ -161,7 +209,7 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Result
         return runner.run(backend, load)
 
 
-def _show_result(result: Result, form: str, folder: str) -> None:
+def _show_result(result: Evaluation, form: str, folder: str) -> None:
     if form == "table":
         from rich.console import Console
 
@@ -173,7 +221,7 @@ def _show_result(result: Result, form: str, folder: str) -> None:
 
 
 def _run_path(given: str) -> Path:
-    from scaletest.validation.folder import default_root
+    from scaletest.archive import default_root
 
     if given:
         return Path(given)

@@ -28,9 +28,10 @@ LONGEST_BACKOFF_S = 2.0
 
 
 class Pending(NamedTuple):
-    """A request in flight: its step, when it was submitted on the monotonic clock, and itself."""
+    """A request in flight: its step and repeat, when it was submitted on the monotonic clock, and itself."""
 
     step: int
+    repeat: int
     began: float
     request: Request
 
@@ -65,6 +66,7 @@ class ClosedLoop:
         self._stumbled = False
         self._parallel = 0
         self._step = 0
+        self._repeat = 0
         self._closing = False
         self._idle = threading.Event()
         self._idle.set()
@@ -75,11 +77,11 @@ class ClosedLoop:
         self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
         self._thread.start()
 
-    def set_parallel(self, parallel: int, step: int | None = None) -> None:
-        """From now on keep this many in flight, and mark their records with `step`."""
+    def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
+        """From now on keep this many in flight, and mark their records with `step` and `repeat`."""
         self.check()
         if step is not None:
-            self._step = step
+            self._step, self._repeat = step, repeat
         if parallel:
             self._idle.clear()
         self._parallel = parallel
@@ -137,7 +139,7 @@ class ClosedLoop:
             Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s) for _ in range(missing)
         ]
         now = self._clock()
-        self._pending.update({request.id: Pending(self._step, now, request) for request in requests})
+        self._pending.update({request.id: Pending(self._step, self._repeat, now, request) for request in requests})
         accepted = self._submit(requests)
         if self._left is not None:
             self._left -= accepted
@@ -164,7 +166,7 @@ class ClosedLoop:
                 continue
             if self._log_messages:
                 logger.info("reply %s", cut(reply.to_json(), 1000))
-            self._sink(Record(self._queue, pending.step, reply, now - pending.began))
+            self._sink(Record(self._queue, pending.step, reply, now - pending.began, pending.repeat))
         if finished:
             if any(reply.ok for _, reply in finished):
                 self._backoff_s = 0.0

@@ -18,20 +18,32 @@ class Plan:
     limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
     scale: the ratio of throughput wanted from every doubling.
     seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
-    step_s: seconds of measuring in each step; 0 lets `seconds` decide.
+    step_s: seconds of measuring in each step; 0: as long as the verdict needs.
+    precision: relative half-width of a step's throughput at which it has been measured enough.
+    max_step_s: seconds after which a step ends whatever is missing; 0: 60 s, or 30 requests if they take longer.
+    warmup_s: seconds at the beginning of each step that do not count; None finds them from the data.
     command: the workload's program and arguments; empty for sleep.
     tolerate_failures: failed requests that do not fail the run.
+    repeats: how often every step is measured, in blocks of shuffled order.
+    seed: of that order.
+    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
     """
 
     limit: int = 8
     scale: float = 1.8
     seconds: float = 1.0
     step_s: float = 0.0
+    precision: float = 0.02
+    max_step_s: float = 0.0
+    warmup_s: float | None = None
     queue: str = "validate"
     command: tuple[str, ...] = ()
     device_glob: str = ""
     time_limit_s: float = 0.0
     tolerate_failures: int = 0
+    repeats: int = 1
+    seed: int = 0
+    thresholds: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checks.count(self.limit, "limit", minimum=1, maximum=MAX_WORKERS)
@@ -39,6 +51,12 @@ class Plan:
         checks.arguments(self.command)
         checks.seconds(self.seconds, "seconds")
         checks.seconds(self.step_s, "step time")
+        checks.seconds(self.max_step_s, "longest step")
+        if self.warmup_s is not None:
+            checks.seconds(self.warmup_s, "warm-up")
+        checks.fraction(self.precision, "precision")
+        checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
+        checks.count(self.seed, "seed")
         checks.seconds(self.time_limit_s, "time limit")
         checks.count(self.tolerate_failures, "tolerated failures")
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
@@ -55,14 +73,9 @@ class Plan:
         return tuple(counts)
 
     @property
-    def measure_s(self) -> float:
-        """Seconds of measuring a step: ten requests a worker, at least 5 s, unless `step_s` says otherwise."""
-        return self.step_s or max(5.0, 10.0 * self.seconds)
-
-    @property
-    def estimate_s(self) -> float:
-        """Expected seconds of the whole run: measuring, one request of warm-up and one of drain a step, scaling."""
-        return len(self.steps) * (self.measure_s + 2.0 * self.seconds + 1.0) + 0.2 * self.limit
+    def longest_s(self) -> float:
+        """Seconds after which a step of no fixed length ends whatever is missing."""
+        return self.max_step_s or max(60.0, 30.0 * self.seconds)
 
     @property
     def workload(self) -> str:
@@ -71,7 +84,8 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
-        return {"schema_version": wire.SCHEMA_VERSION, **asdict(self), "command": list(self.command)}
+        row = {**asdict(self), "command": list(self.command), "thresholds": list(self.thresholds)}
+        return {"schema_version": wire.SCHEMA_VERSION, **row}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Plan:
@@ -85,11 +99,18 @@ class Plan:
                 "scale": number,
                 "seconds": number,
                 "step_s": number,
+                "precision": number,
+                "max_step_s": number,
+                "warmup_s": (int, float, type(None)),
                 "queue": str,
                 "command": list,
                 "device_glob": str,
                 "time_limit_s": number,
                 "tolerate_failures": int,
+                "repeats": int,
+                "seed": int,
+                "thresholds": list,
             },
         )
-        return cls(**{**row, "command": tuple(row.get("command", ()))})
+        lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds")}
+        return cls(**{**row, **lists})

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
+from scaletest.analysis.throughput import Throughput
+
 PLAIN_EVERY_S = 10.0
 
 
@@ -24,10 +26,18 @@ class PlainProgress:
         if what != "draining":
             self._say(f"{workers} workers: {what}")
 
-    def tick(self, workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> None:
+    def tick(
+        self,
+        workers: int,
+        elapsed_s: float,
+        longest_s: float,
+        completions: int,
+        failures: int,
+        rate: Throughput | None,
+    ) -> None:
         """A step goes on."""
         if self._clock() - self._told >= PLAIN_EVERY_S:
-            self._say(_status(workers, elapsed_s, total_s, completions, failures))
+            self._say(_status(workers, elapsed_s, longest_s, completions, failures, rate))
 
     def step(self, line: str) -> None:
         """A step is done."""
@@ -53,9 +63,17 @@ class LiveProgress(PlainProgress):
         """A step entered a phase."""
         self._status.update(Text(f"{workers} workers: {what}"))
 
-    def tick(self, workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> None:
+    def tick(
+        self,
+        workers: int,
+        elapsed_s: float,
+        longest_s: float,
+        completions: int,
+        failures: int,
+        rate: Throughput | None,
+    ) -> None:
         """A step goes on."""
-        self._status.update(Text(_status(workers, elapsed_s, total_s, completions, failures)))
+        self._status.update(Text(_status(workers, elapsed_s, longest_s, completions, failures, rate)))
 
     def close(self) -> None:
         """Take the live line away."""
@@ -67,7 +85,10 @@ def choose(console: Console, *, plain: bool) -> PlainProgress:
     return LiveProgress(console) if console.is_terminal and not plain else PlainProgress(console)
 
 
-def _status(workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> str:
-    left = max(0.0, total_s - elapsed_s)
+def _status(
+    workers: int, elapsed_s: float, longest_s: float, completions: int, failures: int, rate: Throughput | None
+) -> str:
+    seen = f", {rate.per_s:.4g}/s ± {rate.relative:.1%}" if rate else ""
     failed = f", {failures} failed" if failures else ""
-    return f"{workers} workers: measuring, {completions} done{failed}, {left:.0f} s left"
+    time_used = f"{elapsed_s:.0f} s of {longest_s:.0f} s at most"
+    return f"{workers} workers: measuring, {completions} done{seen}{failed}, {time_used}"

@@ -9,16 +9,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from scaletest.analysis.judge import Ratio, Step, warnings
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Choice
+from scaletest.analysis.ratio import Ratio
+from scaletest.analysis.steps import Step
 from scaletest.model import Verdict, VerdictKind
-from scaletest.validation import Result
 
 COLOURS = {VerdictKind.PASS: "green", VerdictKind.FAIL: "red", VerdictKind.INVALID: "yellow"}
 MAX_ERRORS = 3
 
 
-def summary(result: Result, console: Console, folder: str) -> None:
+def summary(result: Evaluation, console: Console, folder: str) -> None:
     """Print the whole result."""
     plan = result.plan
     console.print(
@@ -34,10 +35,10 @@ def summary(result: Result, console: Console, folder: str) -> None:
         console.print(Text(law_line(result.law)), soft_wrap=True)
     elif len(result.steps) > 1:
         console.print("law: too few steps to tell (needs 4)", style="dim")
-    for line in warnings(result.steps):
+    for line in result.warnings:
         console.print(Text(f"warning: {line}"), soft_wrap=True)
-    for text, count in list(result.errors.items())[:MAX_ERRORS]:
-        console.print(Text(f"error, {count} times: {text}"), soft_wrap=True)
+    for group in result.failures[:MAX_ERRORS]:
+        console.print(Text(f"error, {group.count} times: {group.error or group.outcome}"), soft_wrap=True)
     console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
         console.print(Text(f"  what to do: {result.verdict.remedy}"), soft_wrap=True)

@@ -2,6 +2,6 @@
 
 from scaletest.validation.interfaces import Backend, Load, Progress
 from scaletest.validation.local import LocalBackend, WorkerOptions
-from scaletest.validation.runner import Result, Runner
+from scaletest.validation.runner import Runner, complete
 
-__all__ = ["Backend", "Load", "LocalBackend", "Progress", "Result", "Runner", "WorkerOptions"]
+__all__ = ["Backend", "Load", "LocalBackend", "Progress", "Runner", "WorkerOptions", "complete"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from scaletest.analysis.throughput import Throughput
+
 
 class Backend(Protocol):
     """Where workers run."""
@@ -21,8 +23,8 @@ class Backend(Protocol):
 class Load(Protocol):
     """Who keeps requests in flight."""
 
-    def set_parallel(self, parallel: int, step: int | None = None) -> None:
-        """Keep this many in flight from now on."""
+    def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
+        """Keep this many in flight from now on; their records carry `step` and `repeat`."""
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight; whether that came in time."""
@@ -37,8 +39,16 @@ class Progress(Protocol):
     def phase(self, workers: int, what: str) -> None:
         """A step entered a phase: scaling, warming up, measuring, draining."""
 
-    def tick(self, workers: int, elapsed_s: float, total_s: float, completions: int, failures: int) -> None:
-        """A step goes on."""
+    def tick(
+        self,
+        workers: int,
+        elapsed_s: float,
+        longest_s: float,
+        completions: int,
+        failures: int,
+        rate: Throughput | None,
+    ) -> None:
+        """A step goes on; `rate` is the throughput at the last look, None before there was one."""
 
     def step(self, line: str) -> None:
         """A step is done; one line about it."""

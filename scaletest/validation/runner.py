@@ -1,66 +1,53 @@
-"""The algorithm: for 1, 2, 4, ... workers scale, wait ready, load on, cut the warm-up, measure, drain, record; judge.
+"""The algorithm: for every step scale, wait ready, load on, measure until it is decided, drain, record; then judge.
 
 It persists after every step and can be stopped at any point: what was measured by then is kept, and the verdict says
-that the run was interrupted.
+that the run was interrupted. A stored run goes on where it ended.
 """
 
 from __future__ import annotations
 
+import random
 import time
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from scaletest.analysis.judge import Step, judge, summarise, warnings
-from scaletest.analysis.law import Choice, choose
-from scaletest.analysis.throughput import throughput
-from scaletest.model import Plan, Record, Verdict
+from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.steps import Step, sample
+from scaletest.analysis.stopping import Stop, Stopping
+from scaletest.analysis.throughput import Throughput
+from scaletest.archive import RunFolder, Stored
+from scaletest.model import Measurement, Plan, Record
 from scaletest.model.errors import WaitTimeout
-from scaletest.model.wire import SCHEMA_VERSION
 from scaletest.system.waiting import Wake
-from scaletest.validation.folder import RunFolder
 from scaletest.validation.interfaces import Backend, Load, Progress
+from scaletest.validation.tally import Tally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
-# A step never measures longer than this, or 30 requests, whatever is still missing.
-LONGEST_STEP_S = 60.0
+# A step with more failures than are tolerated goes on this long, to show which workers fail.
+FAILING_S = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """What a validation found."""
+def schedule(plan: Plan) -> list[tuple[int, int]]:
+    """(workers, repeat) in the order of measuring: ascending once, or each repeat a block in an order of its own.
 
-    plan: Plan
-    steps: list[Step]
-    verdict: Verdict
-    elapsed_s: float
-    errors: dict[str, int]
-
-    @property
-    def law(self) -> Choice | None:
-        """The scaling law of the steps with throughput enough to count; None for fewer than four."""
-        points = [(float(step.workers), step.throughput.per_s) for step in self.steps if step.throughput.enough]
-        return choose(points)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, schema version 1."""
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "kind": "validation",
-            "plan": self.plan.to_dict(),
-            "steps": [step.to_dict() for step in self.steps],
-            "law": self.law.to_dict() if self.law else None,
-            "warnings": warnings(self.steps),
-            "verdict": self.verdict.to_dict(),
-            "elapsed_s": self.elapsed_s,
-            "errors": self.errors,
-        }
+    Shuffling keeps a slow change of the machine from looking like an effect of the number of workers.
+    """
+    if plan.repeats == 1:
+        return [(workers, 0) for workers in plan.steps]
+    order: list[tuple[int, int]] = []
+    for repeat in range(plan.repeats):
+        block = [(workers, repeat) for workers in plan.steps]
+        random.Random(f"{plan.seed} {repeat}").shuffle(block)
+        order += block
+    return order
 
 
 class Runner:
-    """Runs one plan. `record` is the load's sink; `stop` ends the run early."""
+    """Runs one plan. `record` is the load's sink; `stop` ends the run early.
+
+    stored: what an earlier process measured of it.
+    """
 
     def __init__(
         self,
@@ -68,62 +55,86 @@ class Runner:
         folder: RunFolder,
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
+        stored: Stored | None = None,
     ) -> None:
         self._plan = plan
         self._folder = folder
         self._progress = progress
         self._clock = clock
         self._began = clock()
-        self._records: dict[int, list[Record]] = defaultdict(list)
+        self._spent_s = float(stored.result.get("elapsed_s", 0.0)) if stored else 0.0
+        self._measurements: list[Measurement] = list(stored.measurements) if stored else []
+        self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
+        self._tally = Tally()
         self._wake = Wake()
         self._stopped_by = ""
 
     def record(self, record: Record) -> None:
         """Take in a finished request; may be called from any thread."""
-        self._records[record.step].append(record)
+        self._records[record.step, record.repeat].append(record)
+        self._tally.add(record)
 
     def stop(self, reason: str) -> None:
         """End the run as soon as requests in flight are done. Safe in a signal handler."""
         self._stopped_by = self._stopped_by or reason
         self._wake.set()
 
-    def run(self, backend: Backend, load: Load) -> Result:
-        """All steps in order, then the verdict."""
-        for workers in self._plan.steps:
-            self._step(workers, backend, load)
-            if self._stopped_by:
+    def run(self, backend: Backend, load: Load) -> Evaluation:
+        """All steps that are not measured yet, then the verdict."""
+        done = {one.key for one in self._measurements}
+        block = 0
+        for workers, repeat in schedule(self._plan):
+            if (workers, repeat) in done:
+                continue
+            if repeat != block:
+                backend.scale(0)  # every repeat has workers of its own
+                block = repeat
+            self._step(workers, repeat, backend, load)
+            if self._stopped_by or self._hopeless(workers, repeat):
                 break
-            rows = self._records[workers]
-            if rows and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures:
-                break  # every request failed: more workers would only fail faster
         return self.result()
 
-    def result(self) -> Result:
+    def result(self) -> Evaluation:
         """The result so far."""
-        steps = summarise(self._plan, self._records)
-        verdict = judge(self._plan, steps, self._stopped_by)
-        return Result(self._plan, steps, verdict, self._clock() - self._began, self._errors())
+        elapsed_s = self._spent_s + self._clock() - self._began
+        return evaluate(
+            self._plan, self._measurements, self._records, interrupted=self._stopped_by, elapsed_s=elapsed_s
+        )
 
-    def _step(self, workers: int, backend: Backend, load: Load) -> None:
-        self._records[workers] = []
+    def _step(self, workers: int, repeat: int, backend: Backend, load: Load) -> None:
+        self._records[workers, repeat] = []
+        self._tally = Tally()
         self._progress.phase(workers, "scaling")
+        began = self._clock()
+        stop, scale_s, measured_s = Stop.ENDED, 0.0, 0.0
         try:
             backend.scale(workers)
             self._wait_ready(workers, backend)
+            scale_s = self._clock() - began
             if not self._stopped_by:
-                load.set_parallel(workers, workers)
-                self._measure(workers, backend, load)
+                load.set_parallel(workers, workers, repeat)
+                began = self._clock()
+                stop = self._measure(workers, repeat, backend, load)
+                measured_s = self._clock() - began
             self._progress.phase(workers, "draining")
             load.set_parallel(0)
             self._drain(load)
         finally:
-            self._folder.add(self._records[workers])
-        if not self._records[workers] and self._stopped_by:
-            del self._records[workers]
+            self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop)))
+
+    def _keep(self, measurement: Measurement) -> None:
+        """Write the step and the result so far; a step that was interrupted before its first record leaves nothing."""
+        rows = self._records[measurement.key]
+        if not rows and measurement.stop == Stop.ENDED:
+            del self._records[measurement.key]
+        else:
+            self._measurements.append(measurement)
+            self._folder.add(measurement, rows)
         result = self.result()
         self._folder.result(result.to_dict())
-        if result.steps and result.steps[-1].workers == workers:
-            self._progress.step(_line(result.steps[-1]))
+        for step in result.steps:
+            if step.workers == measurement.workers and rows:
+                self._progress.step(_line(step))
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
         deadline = self._clock() + READY_TIMEOUT_S
@@ -134,25 +145,40 @@ class Runner:
                     hint="look at the workers' log",
                 )
 
-    def _measure(self, workers: int, backend: Backend, load: Load) -> None:
-        """Measure for the plan's time; unless the user set it, longer while there is too little to judge."""
+    def _measure(self, workers: int, repeat: int, backend: Backend, load: Load) -> Stop:
+        """Measure until the rule says stop, or more requests have failed than the plan tolerates."""
         plan = self._plan
         self._progress.phase(workers, "measuring")
+        rule = Stopping(plan, workers, self._base(workers, repeat), workers == plan.steps[-1])
         began = self._clock()
-        wanted = plan.measure_s + plan.seconds  # the first request of each worker only warms it up
-        longest = wanted if plan.step_s else max(wanted, LONGEST_STEP_S, 30.0 * plan.seconds)
         while not self._wake.wait(LOOK_S):
             elapsed = self._clock() - began
-            rows = list(self._records[workers])
-            failures = sum(not row.ok for row in rows)
-            self._progress.tick(workers, elapsed, wanted, len(rows) - failures, failures)
+            tally = self._tally
             backend.ready()
             load.check()
-            if elapsed < wanted:
-                continue
-            hopeless = failures > plan.tolerate_failures
-            if elapsed >= longest or hopeless or throughput(rows, workers).enough:
-                return
+            if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
+                return Stop.FAILURES
+            stop = rule.look(tally.completions, elapsed, tally.course)
+            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.seen)
+            if stop:
+                return stop
+        return Stop.ENDED
+
+    def _base(self, workers: int, repeat: int) -> tuple[int, Throughput] | None:
+        """The step that this one is compared with. With repeats no doubling is decided within one of them."""
+        index = self._plan.steps.index(workers)
+        if index == 0 or self._plan.repeats > 1:
+            return None
+        key = (self._plan.steps[index - 1], repeat)
+        for one in self._measurements:
+            if one.key == key:
+                return key[0], sample(self._plan, one, self._records[key]).throughput
+        return None
+
+    def _hopeless(self, workers: int, repeat: int) -> bool:
+        """Every request failed: more workers would only fail faster."""
+        rows = self._records[workers, repeat]
+        return bool(rows) and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures
 
     def _drain(self, load: Load) -> None:
         """Let requests in flight finish, so that each belongs to one step; a hung workload ends the wait, not us."""
@@ -161,17 +187,15 @@ class Runner:
         if not load.wait_idle(patience_s):
             self.stop(f"requests still ran {patience_s:.0f} s after the load was taken away")
 
-    def _errors(self) -> dict[str, int]:
-        """Error texts of failed requests with their counts, the most frequent first, ten at most."""
-        counts: dict[str, int] = defaultdict(int)
-        for rows in list(self._records.values()):
-            for row in list(rows):
-                if not row.ok:
-                    counts[row.reply.error or row.reply.outcome.value] += 1
-        return dict(sorted(counts.items(), key=lambda item: -item[1])[:10])
+
+def complete(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """Those that need not be measured again."""
+    return [one for one in measurements if one.stop != Stop.ENDED]
 
 
 def _line(step: Step) -> str:
     ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
     failed = f", {step.failures} failed" if step.failures else ""
-    return f"{step.workers} workers: {step.throughput.per_s:.3f} requests/s{ratio}{failed}"
+    last = step.samples[-1].measurement
+    why = f" ({last.stop}, {last.measured_s:.0f} s)"
+    return f"{step.workers} workers: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"

@@ -1,0 +1,65 @@
+"""Everything that a run's records say, in one value. Pure, so that a stored run is judged anew and always alike."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.analysis import failures
+from scaletest.analysis.failures import FailureGroup
+from scaletest.analysis.judge import judge, warnings
+from scaletest.analysis.law import Choice, choose
+from scaletest.analysis.steps import Rows, Step, summarise
+from scaletest.model import Measurement, Plan, Verdict
+from scaletest.model.wire import SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a validation found. elapsed_s: wall seconds of the whole run."""
+
+    plan: Plan
+    steps: list[Step]
+    law: Choice | None
+    failures: list[FailureGroup]
+    warnings: list[str]
+    verdict: Verdict
+    interrupted: str
+    elapsed_s: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, schema version 1."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "validation",
+            "plan": self.plan.to_dict(),
+            "steps": [step.to_dict() for step in self.steps],
+            "law": self.law.to_dict() if self.law else None,
+            "failures": [group.to_dict() for group in self.failures],
+            "warnings": self.warnings,
+            "verdict": self.verdict.to_dict(),
+            "interrupted": self.interrupted,
+            "elapsed_s": self.elapsed_s,
+        }
+
+
+def evaluate(
+    plan: Plan, measurements: Sequence[Measurement], records: Rows, *, interrupted: str = "", elapsed_s: float = 0.0
+) -> Evaluation:
+    """Judge what was measured so far."""
+    steps = summarise(plan, measurements, records)
+    points = [
+        (float(step.workers), one.throughput.per_s) for step in steps for one in step.samples if one.throughput.enough
+    ]
+    return Evaluation(
+        plan=plan,
+        steps=steps,
+        law=choose(points) if len({workers for workers, _ in points}) > 1 else None,
+        failures=failures.group(itertools.chain.from_iterable(records.values())),
+        warnings=warnings(steps),
+        verdict=judge(plan, steps, interrupted),
+        interrupted=interrupted,
+        elapsed_s=elapsed_s,
+    )

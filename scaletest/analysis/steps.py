@@ -1,0 +1,220 @@
+"""From the records of every step to what is said of it: throughput, ratio, times, fairness, and what went wrong."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scaletest.analysis.drift import Drift, drift
+from scaletest.analysis.estimate import finite
+from scaletest.analysis.fairness import Fairness, fairness
+from scaletest.analysis.percentiles import Distribution, summary
+from scaletest.analysis.ratio import Ratio, ratio
+from scaletest.analysis.series import ends_of, span
+from scaletest.analysis.stopping import trimmed
+from scaletest.analysis.student import t95
+from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.model import Measurement, Plan, Record
+from scaletest.model.reply import Outcome
+
+# (workers, repeat) -> records
+Rows = Mapping[tuple[int, int], Sequence[Record]]
+GROUPS = ("worker", "node", "device")
+# From this many repeats on, the interval is the one between them.
+REPEATS_FOR_INTERVAL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measuring of a step. Times in s; warmup_s counts from the first submission.
+
+    settled: whether the warm-up ended in time. little: throughput x time in the system / requests in flight, which is 1
+    when all of them are on record (Little's law for closed load); None for less than 20 completions, where edges weigh
+    too much. counted: records behind the throughput.
+    """
+
+    measurement: Measurement
+    throughput: Throughput
+    warmup_s: float
+    settled: bool
+    drift: Drift
+    little: float | None
+    began_s: float
+    counted: Sequence[Record]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the throughput may be judged."""
+        return self.throughput.enough and self.settled and not self.drift.unsteady
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "repeat": self.measurement.repeat,
+            **_rate(self.throughput),
+            "scale_s": self.measurement.scale_s,
+            "measured_s": self.measurement.measured_s,
+            "stop": self.measurement.stop,
+            "warmup_s": self.warmup_s,
+            "settled": self.settled,
+            "drift": {**asdict(self.drift), "dips": [list(dip) for dip in self.drift.dips]},
+            "little": self.little,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One number of workers, all repeats together. Times are of successful requests, in seconds.
+
+    between: whether the interval is that between repeats; else it is the one within them.
+    fairness: by worker, node and device, where there is more than one.
+    """
+
+    workers: int
+    throughput: Throughput
+    between: bool
+    samples: tuple[Sample, ...]
+    ratio: Ratio | None
+    efficiency: float | None
+    failures: int
+    wait: Distribution
+    run: Distribution
+    overhead_s: float
+    suspects: tuple[str, ...]
+    fairness: Mapping[str, Fairness]
+
+    @property
+    def sound(self) -> bool:
+        """Whether every repeat may be judged."""
+        return bool(self.samples) and self.throughput.enough and all(sample.sound for sample in self.samples)
+
+    @property
+    def wait_s(self) -> float:
+        """Mean wait."""
+        return self.wait.mean or 0.0
+
+    @property
+    def run_s(self) -> float:
+        """Mean run time."""
+        return self.run.mean or 0.0
+
+    @property
+    def overhead_share(self) -> float:
+        """The part of a request's total time that the tester itself cost."""
+        total = self.wait_s + self.run_s + self.overhead_s
+        return self.overhead_s / total if total > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is infinite or missing is null."""
+        return {
+            "workers": self.workers,
+            **_rate(self.throughput),
+            "interval": "between repeats" if self.between else "within the run",
+            "repeats": [sample.to_dict() for sample in self.samples],
+            "ratio": self.ratio.to_dict() if self.ratio else None,
+            "efficiency": self.efficiency,
+            "failures": self.failures,
+            "wait_s": self.wait.to_dict(),
+            "run_s": self.run.to_dict(),
+            "overhead_s": self.overhead_s,
+            "overhead_share": self.overhead_share,
+            "suspects": list(self.suspects),
+            "fairness": {name: found.to_dict() for name, found in self.fairness.items()},
+        }
+
+
+def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
+    """One Step for every number of workers that was measured, in the plan's order."""
+    steps: list[Step] = []
+    for workers in plan.steps:
+        samples = tuple(sample(plan, one, records.get(one.key, ())) for one in measurements if one.workers == workers)
+        if samples:
+            rows = [row for one in samples for row in records.get(one.measurement.key, ())]
+            steps.append(_step(plan, workers, samples, rows, steps))
+    return steps
+
+
+def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Sample:
+    """What one measuring of a step says."""
+    began_s = min((row.reply.started_s - row.reply.wait_s for row in rows if row.reply.started_s), default=0.0)
+    warm = trimmed(ends_of(rows), plan.warmup_s, began_s)
+    rate = throughput(warm.ends, measurement.workers)
+    first, last = span(warm.ends)
+    counted = [row for row in rows if row.ok and row.reply.ended_s >= first]
+    within = [row.total_s for row in counted if row.reply.ended_s <= last]
+    little = rate.per_s * statistics.fmean(within) / measurement.workers if rate.enough and len(within) >= 20 else None
+    warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
+    found = drift(warm.ends) if rate.enough else Drift()
+    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted)
+
+
+def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step]) -> Step:
+    rate = joined([one.throughput for one in samples])
+    good = [row for row in rows if row.ok]
+    last = before[-1] if before else None
+    base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
+    return Step(
+        workers=workers,
+        throughput=rate,
+        between=len(samples) >= REPEATS_FOR_INTERVAL,
+        samples=samples,
+        ratio=ratio((last.workers, last.throughput), (workers, rate), plan.scale) if last else None,
+        efficiency=rate.per_s / (workers * base) if base > 0 else None,
+        failures=sum(failed(row) for row in rows),
+        wait=summary(row.reply.wait_s for row in good),
+        run=summary(row.reply.run_s for row in good),
+        overhead_s=statistics.fmean([row.overhead_s for row in good]) if good else 0.0,
+        suspects=suspects(rows),
+        fairness=_fairness([row for one in samples for row in one.counted]),
+    )
+
+
+def joined(rates: Sequence[Throughput]) -> Throughput:
+    """The mean of repeats. From three on with the interval between them: the run is the unit (Kalibera, Jones 2013)."""
+    count = len(rates)
+    mean = statistics.fmean(rate.per_s for rate in rates)
+    completions = sum(rate.completions for rate in rates)
+    enough = all(rate.enough for rate in rates)
+    if count < REPEATS_FOR_INTERVAL:
+        half = math.hypot(*(rate.half_width for rate in rates)) / count
+        return Throughput(mean, half, completions, sum(rate.freedom for rate in rates), enough)
+    half = t95(count - 1) * statistics.stdev(rate.per_s for rate in rates) / math.sqrt(count)
+    return Throughput(mean, half, completions, count - 1, enough)
+
+
+def failed(record: Record) -> bool:
+    """Whether a request failed for a reason of its own, not because its client left or it was purged."""
+    return record.reply.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+
+
+def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
+    """Workers that failed all of at least five requests while others succeeded."""
+    wrong = Counter(row.reply.worker for row in rows if failed(row))
+    good = {row.reply.worker for row in rows if row.ok}
+    if not good:
+        return ()
+    return tuple(sorted(name for name, count in wrong.items() if name and count >= 5 and name not in good))
+
+
+def _fairness(rows: Sequence[Record]) -> dict[str, Fairness]:
+    found = {}
+    for group in GROUPS:
+        counts = Counter(getattr(row.reply, group) for row in rows)
+        counts.pop("", None)
+        shares = fairness({name: float(count) for name, count in counts.items()}) if len(counts) > 1 else None
+        if shares:
+            found[group] = shares
+    return found
+
+
+def _rate(rate: Throughput) -> dict[str, Any]:
+    return {
+        "throughput_per_s": finite(rate.per_s),
+        "half_width_per_s": finite(rate.half_width),
+        "completions": rate.completions,
+        "enough": rate.enough,
+    }

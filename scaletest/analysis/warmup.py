@@ -1,0 +1,76 @@
+"""Where a step's warm-up ends: MSER-5, and a test whether there was a warm-up at all.
+
+MSER (White 1997) cuts where the squared standard error of what remains is least, looking at the first half only;
+MSER-5 (Spratt 1998) does so on batches of five. Ours are equal parts of the time with five completions each on average,
+so that all workers count together. A least value at the end of the first half, with what remains still changing,
+means that the step never settled (Wang and Glynn 2016 show such cases). On steady data MSER cuts by chance; so
+the cut counts only when what lies before it differs from what lies behind.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.drift import rising
+from scaletest.analysis.series import Ends, after, rates, span
+
+PER_BATCH = 5
+MOST_BATCHES = 60
+LEAST_BATCHES = 8
+# What differs less does not matter beside a precision of 2 %.
+MATTERS = 0.005
+SIGNIFICANT = 3.5
+SURELY = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Warmup:
+    """ends: what remains. cut_s: the first instant that counts, on the Redis clock.
+
+    share: the part of the time that was cut off. settled: whether the warm-up ended within the first half.
+    """
+
+    ends: Ends
+    cut_s: float
+    share: float
+    settled: bool
+
+
+def cut(ends: Ends) -> Warmup:
+    """The completions without their warm-up."""
+    first, last = span(ends)
+    count = min(MOST_BATCHES, sum(map(len, ends.values())) // PER_BATCH)
+    if last <= first or count < LEAST_BATCHES:
+        return Warmup(ends, first, 0.0, True)
+    batches = rates(ends, first, last, count)
+    at = mser(batches)
+    if at == 0 or not _differs(batches[:at], batches[at:]):
+        return Warmup(ends, first, 0.0, True)
+    at += 1  # the end of a ramp hides in the noise: one batch more costs little
+    cut_s = first + at * (last - first) / count
+    kept = after(ends, cut_s)
+    return Warmup(kept, cut_s, at / count, at <= count // 2 or not rising(kept, SURELY))
+
+
+def mser(batches: Sequence[float]) -> int:
+    """How many batches to cut from the front, half of them at most."""
+    half = len(batches) // 2
+    best, at = math.inf, 0
+    mean, squares = 0.0, 0.0
+    for count, index in enumerate(reversed(range(len(batches))), start=1):  # each mean follows from the last (Welford)
+        step = batches[index] - mean
+        mean += step / count
+        squares += step * (batches[index] - mean)
+        if index <= half and squares / count**2 <= best:
+            best, at = squares / count**2, index
+    return at
+
+
+def _differs(before: Sequence[float], behind: Sequence[float]) -> bool:
+    """Whether the two parts' means differ by more than chance and by more than what matters."""
+    here, there = statistics.fmean(before), statistics.fmean(behind)
+    error = statistics.stdev(behind) * math.sqrt(1 / len(before) + 1 / len(behind)) if len(behind) > 1 else 0.0
+    return abs(here - there) > max(MATTERS * there, SIGNIFICANT * error)

@@ -1,0 +1,70 @@
+"""Where and with what a run was made: what a reader needs to make it again, without secrets."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from scaletest import __version__
+from scaletest.model.wire import SCHEMA_VERSION
+
+PACKAGES = ("redis", "hiredis", "rq")
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str, Any]:
+    """Versions, machine and command line; passwords in URLs are masked."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "scaletest": __version__,
+        "began": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command_line": [re.sub(r"//([^:@/]*):.*@", r"//\1:***@", word) for word in command_line],
+        "host": socket.gethostname(),
+        "python": sys.version.split()[0],
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "processor": _line(Path("/proc/cpuinfo"), "model name"),
+        "memory": _line(Path("/proc/meminfo"), "MemTotal"),
+        "clock_source": _text(CLOCK_SOURCE),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "devices": _devices(device_glob),
+    }
+
+
+def _devices(pattern: str) -> list[str]:
+    if not pattern:
+        return []
+    path = Path(pattern)
+    return sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
+
+
+def _version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _line(path: Path, name: str) -> str:
+    """The value of the first `name : value` line of a file of the kernel."""
+    for line in _text(path).splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return ""

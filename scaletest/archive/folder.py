@@ -1,0 +1,160 @@
+"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, result.json.
+
+Records are on disk before the line in steps.jsonl that says their step is complete, so a reader, or a run that goes on
+after it was killed, knows which records belong to a whole step. Small files are replaced whole or not at all.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scaletest.archive.environment import environment
+from scaletest.model import Measurement, Plan, Record, wire
+from scaletest.model.errors import InvalidValue, UsageError
+
+PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
+    "plan.json",
+    "environment.json",
+    "steps.jsonl",
+    "records.jsonl",
+    "result.json",
+)
+
+
+def default_root(environment: Mapping[str, str]) -> Path:
+    """Where runs are kept: $XDG_DATA_HOME/scaletest/runs, else ~/.local/share/scaletest/runs."""
+    base = environment.get("XDG_DATA_HOME", "")
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "share") / "scaletest" / "runs"
+    except RuntimeError as error:
+        raise UsageError("this user has no home directory to keep runs in", hint="give --run-dir DIR") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none."""
+
+    plan: Plan
+    environment: dict[str, Any]
+    measurements: list[Measurement]
+    records: dict[tuple[int, int], list[Record]]
+    result: dict[str, Any]
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """A new, empty folder; UsageError when there is something in it."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise UsageError(f"the run folder {path} is not empty", hint="give another --run-dir")
+        except OSError as error:
+            raise UsageError(
+                f"the run folder {path} cannot be made: {error.strerror}", hint="give another --run-dir"
+            ) from error
+        return cls(path)
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def log(self) -> Path:
+        """Where local workers write."""
+        return self.path / "workers.log"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
+        with (self.path / ".lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(
+                    f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
+                ) from error
+            yield
+
+    def begin(self, plan: Plan, command_line: Sequence[str]) -> None:
+        """Write plan and environment."""
+        self._write(PLAN, plan.to_dict())
+        self._write(ENVIRONMENT, environment(command_line, plan.device_glob))
+
+    def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
+        """Append a complete step and its records, and make sure they are on disk in this order."""
+        self._append(RECORDS, (record.to_json() for record in records))
+        self._append(STEPS, [measurement.to_json()])
+
+    def result(self, data: Mapping[str, Any]) -> None:
+        """Write the result so far."""
+        self._write(RESULT, data)
+
+    def load(self) -> Stored:
+        """Read everything; UsageError when this is no run."""
+        if not (self.path / PLAN).is_file():
+            raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
+        measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
+        complete = {one.key for one in measurements}
+        records: dict[tuple[int, int], list[Record]] = defaultdict(list)
+        for line in self._lines(RECORDS):
+            record = Record.from_json(line)
+            if (record.step, record.repeat) in complete:
+                records[record.step, record.repeat].append(record)
+        return Stored(
+            Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), measurements, dict(records), self._read(RESULT)
+        )
+
+    def forget_unfinished(self, stored: Stored) -> None:
+        """Rewrite steps and records to what `load` returned: a step that was cut off leaves nothing behind."""
+        self._replace(RECORDS, (row.to_json() for rows in stored.records.values() for row in rows))
+        self._replace(STEPS, (one.to_json() for one in stored.measurements))
+
+    def _lines(self, name: str) -> Iterator[str]:
+        """Whole lines; a last one without its end was being written when the run was killed."""
+        try:
+            with (self.path / name).open(encoding="utf-8") as file:
+                yield from (line for line in file if line.endswith("\n") and line.strip())
+        except FileNotFoundError:
+            return
+
+    def _append(self, name: str, lines: Iterator[str] | Sequence[str]) -> None:
+        with (self.path / name).open("a", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _replace(self, name: str, lines: Iterator[str]) -> None:
+        path = self.path / name
+        fresh = path.with_suffix(".new")
+        with fresh.open("w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+
+    def _read(self, name: str) -> dict[str, Any]:
+        try:
+            return wire.load((self.path / name).read_text(encoding="utf-8"), f"{name} of run {self.name}")
+        except FileNotFoundError:
+            return {}
+        except UnicodeDecodeError as error:
+            raise InvalidValue(f"{name} of run {self.name} is not text") from error
+
+    def _write(self, name: str, data: Mapping[str, Any]) -> None:
+        """Whole or not at all: a reader never sees half a file."""
+        self._replace(name, iter([json.dumps(data, indent=2, allow_nan=False)]))

@@ -1,0 +1,33 @@
+"""What a step has brought so far, kept as it comes in, so that looking at it is cheap."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+from scaletest.model import Record
+
+
+class Tally:
+    """Counts and completions of one step. `add` comes from the load's thread, the rest from the runner's."""
+
+    def __init__(self) -> None:
+        self.completions = 0
+        self.failures = 0
+        self._began_s = math.inf
+        self._ends: dict[str, list[float]] = defaultdict(list)
+
+    def add(self, record: Record) -> None:
+        """Count a finished request."""
+        reply = record.reply
+        if reply.started_s:
+            self._began_s = min(self._began_s, reply.started_s - reply.wait_s)
+        if record.ok:
+            self._ends[reply.worker].append(reply.ended_s)
+            self.completions += 1
+        else:
+            self.failures += 1
+
+    def course(self) -> tuple[dict[str, list[float]], float]:
+        """The completions of each worker in order, and when the first request was submitted, both on Redis' clock."""
+        return {worker: sorted(times) for worker, times in list(self._ends.items())}, self._began_s
