@@ -12,9 +12,10 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import merge
 
+from scaletest.analysis.drift import drift
 from scaletest.analysis.ratio import ratio
 from scaletest.analysis.stopping import Stopping, trimmed
 from scaletest.analysis.throughput import Throughput, throughput
@@ -113,8 +114,8 @@ def _step(
             ends.setdefault(name, []).append(now)
     warm = trimmed(ends, plan.warmup_s, 0.0)
     rate = throughput(warm.ends, workers)
-    if not warm.settled:
-        rate = Throughput(rate.per_s, rate.half_width, rate.completions, rate.freedom, False)
+    if rate.enough and (not warm.settled or drift(warm.ends).unsteady):
+        rate = replace(rate, enough=False)
     return rate, str(stop or "longest"), rows[count - 1][0]
 
 

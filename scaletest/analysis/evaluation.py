@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis import failures
+from scaletest.analysis.background import BackgroundStep, summarise_background
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.steps import Rows, Step, summarise
-from scaletest.model import Measurement, Plan, Verdict
+from scaletest.model import Measurement, Plan, Record, Verdict
 from scaletest.model.wire import SCHEMA_VERSION
 
 
@@ -24,6 +25,7 @@ class Evaluation:
     steps: list[Step]
     law: Choice | None
     failures: list[FailureGroup]
+    background: list[BackgroundStep]
     warnings: list[str]
     verdict: Verdict
     interrupted: str
@@ -38,6 +40,7 @@ class Evaluation:
             "steps": [step.to_dict() for step in self.steps],
             "law": self.law.to_dict() if self.law else None,
             "failures": [group.to_dict() for group in self.failures],
+            "background": [row.to_dict() for row in self.background],
             "warnings": self.warnings,
             "verdict": self.verdict.to_dict(),
             "interrupted": self.interrupted,
@@ -46,9 +49,15 @@ class Evaluation:
 
 
 def evaluate(
-    plan: Plan, measurements: Sequence[Measurement], records: Rows, *, interrupted: str = "", elapsed_s: float = 0.0
+    plan: Plan,
+    measurements: Sequence[Measurement],
+    records: Rows,
+    background: Sequence[Record] = (),
+    *,
+    interrupted: str = "",
+    elapsed_s: float = 0.0,
 ) -> Evaluation:
-    """Judge what was measured so far."""
+    """Judge what was measured so far. background: records of other queues."""
     steps = summarise(plan, measurements, records)
     points = [
         (float(step.workers), one.throughput.per_s) for step in steps for one in step.samples if one.throughput.enough
@@ -58,6 +67,7 @@ def evaluate(
         steps=steps,
         law=choose(points) if len({workers for workers, _ in points}) > 1 else None,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
+        background=summarise_background(plan, measurements, background),
         warnings=warnings(steps),
         verdict=judge(plan, steps, interrupted),
         interrupted=interrupted,

@@ -130,15 +130,22 @@ def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
             )
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         for one in step.samples:
-            if not one.settled:
-                reason = f"with {step.workers} workers throughput had not settled by half of the step"
-                return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long it takes with --warmup")
             if one.drift.unsteady:
                 reason = f"with {step.workers} workers throughput changed by {one.drift.shift:+.1%} while measured"
-                return Verdict(VerdictKind.INVALID, reason, "find what changed (heat, clocks, neighbours), run again")
+                return Verdict(VerdictKind.INVALID, reason, _steadier(one))
+            if not one.settled:
+                reason = f"with {step.workers} workers throughput had not settled by the end of the step"
+                return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
     if _measured(steps) != {(workers, repeat) for workers in plan.steps for repeat in range(plan.repeats)}:
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
     return None
+
+
+def _steadier(sample: Sample) -> str:
+    if sample.drift.shift > 0:
+        return f"it may have been warming up: try --warmup {math.ceil(sample.warmup_s + sample.drift.shift_at_s)}"
+    at_s = sample.warmup_s + sample.drift.shift_at_s
+    return f"find what changed after {at_s:.0f} s (heat, clocks, neighbours), and run it again"
 
 
 def _undecided(plan: Plan, steps: Sequence[Step]) -> Verdict | None:

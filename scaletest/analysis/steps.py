@@ -55,7 +55,7 @@ class Sample:
         """Plain values for JSON."""
         return {
             "repeat": self.measurement.repeat,
-            **_rate(self.throughput),
+            **rate_dict(self.throughput),
             "scale_s": self.measurement.scale_s,
             "measured_s": self.measurement.measured_s,
             "stop": self.measurement.stop,
@@ -112,7 +112,7 @@ class Step:
         """Plain values for JSON; what is infinite or missing is null."""
         return {
             "workers": self.workers,
-            **_rate(self.throughput),
+            **rate_dict(self.throughput),
             "interval": "between repeats" if self.between else "within the run",
             "repeats": [sample.to_dict() for sample in self.samples],
             "ratio": self.ratio.to_dict() if self.ratio else None,
@@ -211,7 +211,8 @@ def _fairness(rows: Sequence[Record]) -> dict[str, Fairness]:
     return found
 
 
-def _rate(rate: Throughput) -> dict[str, Any]:
+def rate_dict(rate: Throughput) -> dict[str, Any]:
+    """A throughput as plain values for JSON."""
     return {
         "throughput_per_s": finite(rate.per_s),
         "half_width_per_s": finite(rate.half_width),

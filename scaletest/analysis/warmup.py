@@ -2,9 +2,9 @@
 
 MSER (White 1997) cuts where the squared standard error of what remains is least, looking at the first half only;
 MSER-5 (Spratt 1998) does so on batches of five. Ours are equal parts of the time with five completions each on average,
-so that all workers count together. A least value at the end of the first half, with what remains still changing,
-means that the step never settled (Wang and Glynn 2016 show such cases). On steady data MSER cuts by chance; so
-the cut counts only when what lies before it differs from what lies behind.
+so that all workers count together. MSER can be deceived (Wang and Glynn 2016), so what remains must not change
+along the time: else the step never settled. On steady data MSER cuts by chance, so the cut counts only when what lies
+before it differs from what lies behind.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ LEAST_BATCHES = 8
 # What differs less does not matter beside a precision of 2 %.
 MATTERS = 0.005
 SIGNIFICANT = 3.5
-SURELY = 3.0
+# A step still changes for certain when a straight line through it changes by 5 % at |t| > 4.
+SURELY, SURE_EFFECT = 4.0, 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Warmup:
     """ends: what remains. cut_s: the first instant that counts, on the Redis clock.
 
-    share: the part of the time that was cut off. settled: whether the warm-up ended within the first half.
+    share: the part of the time that was cut off. settled: whether what remains is free of a clear trend.
     """
 
     ends: Ends
@@ -48,11 +49,11 @@ def cut(ends: Ends) -> Warmup:
     batches = rates(ends, first, last, count)
     at = mser(batches)
     if at == 0 or not _differs(batches[:at], batches[at:]):
-        return Warmup(ends, first, 0.0, True)
+        return Warmup(ends, first, 0.0, not rising(ends, SURELY, SURE_EFFECT))
     at += 1  # the end of a ramp hides in the noise: one batch more costs little
     cut_s = first + at * (last - first) / count
     kept = after(ends, cut_s)
-    return Warmup(kept, cut_s, at / count, at <= count // 2 or not rising(kept, SURELY))
+    return Warmup(kept, cut_s, at / count, not rising(kept, SURELY, SURE_EFFECT))
 
 
 def mser(batches: Sequence[float]) -> int:

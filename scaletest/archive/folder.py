@@ -7,6 +7,7 @@ after it was killed, knows which records belong to a whole step. Small files are
 from __future__ import annotations
 
 import fcntl
+import itertools
 import json
 import os
 from collections import defaultdict
@@ -40,12 +41,16 @@ def default_root(environment: Mapping[str, str]) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none."""
+    """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none.
+
+    background: records of the other queues, of complete steps as well.
+    """
 
     plan: Plan
     environment: dict[str, Any]
     measurements: list[Measurement]
     records: dict[tuple[int, int], list[Record]]
+    background: list[Record]
     result: dict[str, Any]
 
 
@@ -110,18 +115,21 @@ class RunFolder:
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
         measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
         complete = {one.key for one in measurements}
+        plan = Plan.from_dict(self._read(PLAN))
         records: dict[tuple[int, int], list[Record]] = defaultdict(list)
+        background: list[Record] = []
         for line in self._lines(RECORDS):
             record = Record.from_json(line)
             if (record.step, record.repeat) in complete:
-                records[record.step, record.repeat].append(record)
-        return Stored(
-            Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), measurements, dict(records), self._read(RESULT)
-        )
+                own = record.queue == plan.queue
+                (records[record.step, record.repeat] if own else background).append(record)
+        return Stored(plan, self._read(ENVIRONMENT), measurements, dict(records), background, self._read(RESULT))
 
     def forget_unfinished(self, stored: Stored) -> None:
-        """Rewrite steps and records to what `load` returned: a step that was cut off leaves nothing behind."""
-        self._replace(RECORDS, (row.to_json() for rows in stored.records.values() for row in rows))
+        """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""
+        whole = {one.key for one in stored.measurements}
+        rows = itertools.chain(*stored.records.values(), stored.background)
+        self._replace(RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole))
         self._replace(STEPS, (one.to_json() for one in stored.measurements))
 
     def _lines(self, name: str) -> Iterator[str]:

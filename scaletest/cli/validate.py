@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from scaletest.validation import Runner
 
 
-# How long a run waits for a Redis that went away before it gives up.
-REDIS_PATIENCE_S = 60.0
-
-
 @click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
@@ -180,33 +176,26 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
 
 def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evaluation:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
-    from scaletest.broker import Client, EmbeddedServer, Queues, connect
-    from scaletest.broker.retry import Retrying
-    from scaletest.load import ClosedLoop
-    from scaletest.validation import LocalBackend, WorkerOptions
+    from scaletest.analysis.background import queue_of
+    from scaletest.broker import EmbeddedServer, connect
+    from scaletest.cli.site import Site
+    from scaletest.model import Background
+    from scaletest.validation.background import BackgroundLoad
 
     with ExitStack() as stack:
         url = redis_url or stack.enter_context(EmbeddedServer()).url
         redis = connect(url)
         stack.callback(redis.close)
-        queues = Queues(redis)
-        patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
-        client = stack.enter_context(Client(connect(url), patience_s=REDIS_PATIENCE_S))
-        queues.remove_abandoned()
-        queues.add(plan.queue, note=f"validate {plan.workload}", owner=client.name)
-        stack.callback(patient.run, lambda: queues.remove(plan.queue))
-        worker_options = WorkerOptions(url, plan.queue, plan.command, plan.device_glob, plan.time_limit_s)
-        backend = LocalBackend(worker_options, log, lambda: patient.run(lambda: queues.state(plan.queue).workers))
-        stack.callback(backend.close)
-        load = ClosedLoop(
-            client,
-            plan.queue,
-            runner.record,
-            arguments=() if plan.command else (repr(plan.seconds),),
+        site = Site(url, redis, log, runner, stack)
+        main = Background(
+            "main",
+            seconds=plan.seconds,
+            command=plan.command,
+            device_glob=plan.device_glob,
             time_limit_s=plan.time_limit_s,
         )
-        stack.callback(load.close)
-        return runner.run(backend, load)
+        others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
+        return runner.run(*site.set_up(plan.queue, main), others)
 
 
 def _show_result(result: Evaluation, form: str, folder: str) -> None:

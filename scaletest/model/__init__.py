@@ -6,13 +6,14 @@ another room of the project. Every value that crosses a process border is checke
 
 from scaletest.model.errors import ScaletestError
 from scaletest.model.measurement import Measurement
-from scaletest.model.plan import Plan
+from scaletest.model.plan import Background, Plan
 from scaletest.model.record import Record
 from scaletest.model.reply import Outcome, Reason, Reply
 from scaletest.model.request import Request
 from scaletest.model.verdict import Verdict, VerdictKind
 
 __all__ = [
+    "Background",
     "Measurement",
     "Outcome",
     "Plan",

@@ -12,6 +12,55 @@ MAX_WORKERS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
+class Background:
+    """Constant load on a queue of its own beside the steps: `parallel` requests in flight for `workers` workers.
+
+    seconds: run time of one request, as in Plan. command: empty for sleep.
+    """
+
+    name: str
+    workers: int = 1
+    parallel: int = 1
+    seconds: float = 1.0
+    command: tuple[str, ...] = ()
+    device_glob: str = ""
+    time_limit_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.queue_name(self.name)
+        checks.count(self.workers, "background workers", minimum=1, maximum=MAX_WORKERS)
+        checks.count(self.parallel, "background parallel", minimum=1)
+        checks.arguments(self.command)
+        checks.seconds(self.seconds, "background seconds")
+        checks.seconds(self.time_limit_s, "background time limit")
+
+    @property
+    def workload(self) -> str:
+        """The workload in words."""
+        return " ".join(self.command) if self.command else f"sleep {self.seconds:g}"
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Background:
+        """Read what `asdict` wrote; InvalidValue on anything else."""
+        if not isinstance(data, dict) or "name" not in data:
+            raise InvalidValue("a background queue of the plan has no name", hint="give each a name")
+        row = wire.take(
+            data,
+            "the background queue",
+            {
+                "name": str,
+                "workers": int,
+                "parallel": int,
+                "seconds": (int, float),
+                "command": list,
+                "device_glob": str,
+                "time_limit_s": (int, float),
+            },
+        )
+        return cls(**{**row, "command": tuple(row.get("command", ()))})
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """What a validation does.
 
@@ -27,6 +76,7 @@ class Plan:
     repeats: how often every step is measured, in blocks of shuffled order.
     seed: of that order.
     thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
+    background: load on other queues, present during every step and reported apart.
     """
 
     limit: int = 8
@@ -44,6 +94,7 @@ class Plan:
     repeats: int = 1
     seed: int = 0
     thresholds: tuple[str, ...] = ()
+    background: tuple[Background, ...] = ()
 
     def __post_init__(self) -> None:
         checks.count(self.limit, "limit", minimum=1, maximum=MAX_WORKERS)
@@ -57,6 +108,8 @@ class Plan:
         checks.fraction(self.precision, "precision")
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
+        if len({one.name for one in self.background}) < len(self.background):
+            raise InvalidValue("two background queues have the same name", hint="give each a name of its own")
         checks.seconds(self.time_limit_s, "time limit")
         checks.count(self.tolerate_failures, "tolerated failures")
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
@@ -85,6 +138,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
         row = {**asdict(self), "command": list(self.command), "thresholds": list(self.thresholds)}
+        row["background"] = [{**asdict(one), "command": list(one.command)} for one in self.background]
         return {"schema_version": wire.SCHEMA_VERSION, **row}
 
     @classmethod
@@ -110,7 +164,9 @@ class Plan:
                 "repeats": int,
                 "seed": int,
                 "thresholds": list,
+                "background": list,
             },
         )
+        row["background"] = tuple(Background.from_dict(one) for one in row.get("background", ()))
         lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds")}
         return cls(**{**row, **lists})

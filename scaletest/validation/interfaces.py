@@ -33,6 +33,16 @@ class Load(Protocol):
         """Raise what ended the load, if anything did."""
 
 
+class Other(Protocol):
+    """Load on another queue, with workers of its own."""
+
+    def enter(self, step: int, repeat: int) -> None:
+        """A step begins: requests from now on belong to it."""
+
+    def check(self) -> None:
+        """Raise what ended its load or its workers, if anything did."""
+
+
 class Progress(Protocol):
     """Who is told how a run goes. Every call returns at once."""
 

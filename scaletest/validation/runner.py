@@ -19,7 +19,7 @@ from scaletest.archive import RunFolder, Stored
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.errors import WaitTimeout
 from scaletest.system.waiting import Wake
-from scaletest.validation.interfaces import Backend, Load, Progress
+from scaletest.validation.interfaces import Backend, Load, Other, Progress
 from scaletest.validation.tally import Tally
 
 READY_TIMEOUT_S = 120.0
@@ -65,12 +65,18 @@ class Runner:
         self._spent_s = float(stored.result.get("elapsed_s", 0.0)) if stored else 0.0
         self._measurements: list[Measurement] = list(stored.measurements) if stored else []
         self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
+        self._background: list[Record] = list(stored.background) if stored else []
+        self._saved = len(self._background)
         self._tally = Tally()
         self._wake = Wake()
         self._stopped_by = ""
+        self._others: Sequence[Other] = ()
 
     def record(self, record: Record) -> None:
         """Take in a finished request; may be called from any thread."""
+        if record.queue != self._plan.queue:
+            self._background.append(record)
+            return
         self._records[record.step, record.repeat].append(record)
         self._tally.add(record)
 
@@ -79,8 +85,9 @@ class Runner:
         self._stopped_by = self._stopped_by or reason
         self._wake.set()
 
-    def run(self, backend: Backend, load: Load) -> Evaluation:
-        """All steps that are not measured yet, then the verdict."""
+    def run(self, backend: Backend, load: Load, others: Sequence[Other] = ()) -> Evaluation:
+        """All steps that are not measured yet, then the verdict. others: loads on other queues, kept up meanwhile."""
+        self._others = others
         done = {one.key for one in self._measurements}
         block = 0
         for workers, repeat in schedule(self._plan):
@@ -98,7 +105,12 @@ class Runner:
         """The result so far."""
         elapsed_s = self._spent_s + self._clock() - self._began
         return evaluate(
-            self._plan, self._measurements, self._records, interrupted=self._stopped_by, elapsed_s=elapsed_s
+            self._plan,
+            self._measurements,
+            self._records,
+            self._background,
+            interrupted=self._stopped_by,
+            elapsed_s=elapsed_s,
         )
 
     def _step(self, workers: int, repeat: int, backend: Backend, load: Load) -> None:
@@ -112,6 +124,8 @@ class Runner:
             self._wait_ready(workers, backend)
             scale_s = self._clock() - began
             if not self._stopped_by:
+                for other in self._others:
+                    other.enter(workers, repeat)
                 load.set_parallel(workers, workers, repeat)
                 began = self._clock()
                 stop = self._measure(workers, repeat, backend, load)
@@ -129,7 +143,8 @@ class Runner:
             del self._records[measurement.key]
         else:
             self._measurements.append(measurement)
-            self._folder.add(measurement, rows)
+            others, self._saved = self._background[self._saved :], len(self._background)
+            self._folder.add(measurement, [*rows, *others])
         result = self.result()
         self._folder.result(result.to_dict())
         for step in result.steps:
@@ -156,6 +171,8 @@ class Runner:
             tally = self._tally
             backend.ready()
             load.check()
+            for other in self._others:
+                other.check()
             if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
                 return Stop.FAILURES
             stop = rule.look(tally.completions, elapsed, tally.course)

@@ -49,7 +49,8 @@ def test_failing_requests_fail_the_run_and_show_the_error(tmp_path: Path) -> Non
     code, result = validate(tmp_path, "--limit", "4", "--seconds", "0.1", "--step-time", "1", "--", "false")
     assert (code, result["verdict"]["kind"]) == (3, "FAIL")
     assert [step["workers"] for step in result["steps"]] == [1]
-    assert any("returned error code 1" in text for text in result["errors"])
+    assert "returned error code 1" in result["failures"][0]["error"]
+    assert result["failures"][0]["count"] >= 1
 
 
 def test_too_few_completions_are_invalid(tmp_path: Path) -> None:

@@ -6,16 +6,18 @@ import random
 
 import pytest
 
-from scaletest.analysis.judge import judge, summarise, warnings
-from scaletest.analysis.student import t95
-from scaletest.analysis.throughput import throughput
-from scaletest.model import Outcome, Plan, Record, Reply, VerdictKind
+from scaletest.analysis.evaluation import evaluate
+from scaletest.analysis.judge import judge, warnings
+from scaletest.analysis.steps import Step, joined, summarise
+from scaletest.analysis.throughput import Throughput
+from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
 
 
 def record(worker: str, ended: float, step: int = 1, ok: bool = True, total_s: float = 0.5) -> Record:
     outcome = Outcome.SUCCEEDED if ok else Outcome.FAILED
     run_s, wait_s = 0.79 * total_s, 0.2 * total_s
-    return Record("q", step, Reply("r", outcome, worker=worker, ended_s=ended, run_s=run_s, wait_s=wait_s), total_s)
+    times = {"run_s": run_s, "wait_s": wait_s, "started_s": ended - run_s, "ended_s": ended}
+    return Record("q", step, Reply("r", outcome, worker=worker, **times), total_s)
 
 
 def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise: float = 0.0) -> list[Record]:
@@ -29,46 +31,17 @@ def step_of(workers: int, seconds: float, count: int, offset: float = 0.0, noise
     return rows
 
 
-@pytest.mark.parametrize("offset", [0.0, 0.07])
-def test_workers_in_lockstep_are_counted_exactly(offset: float) -> None:
-    # given 8 workers that finish in bursts every half second, when measured, expect 16 a second, not 17
-    assert throughput(step_of(8, 0.5, 10, offset), 8).per_s == pytest.approx(16.0)
+def measured(steps: dict[int, list[Record]]) -> tuple[list[Measurement], dict[tuple[int, int], list[Record]]]:
+    """What a runner hands over: a measurement for every step, and records by step and repeat."""
+    return [Measurement(workers) for workers in steps], {(workers, 0): rows for workers, rows in steps.items()}
 
 
-def test_interval_covers_the_truth() -> None:
-    # given run times that scatter evenly by 30 %, over 200 seeds, expect the 95 % interval to cover most of the time
-    covered = 0
-    for seed in range(200):
-        chance = random.Random(seed)
-        rows = []
-        for number in range(4):
-            at = 0.0
-            for _ in range(20):
-                rows.append(record(f"w{number}", at))
-                at += chance.uniform(0.7, 1.3)
-        rate = throughput(rows, 4)
-        covered += abs(rate.per_s - 4.0) <= rate.half_width
-    assert 180 <= covered <= 199
-
-
-def test_too_few_is_said() -> None:
-    assert not throughput([], 1).enough
-    assert not throughput(step_of(1, 1.0, 7), 1).enough
-    assert throughput(step_of(1, 1.0, 8), 1).enough
-    assert not throughput(step_of(4, 1.0, 2), 4).enough
-    # given a worker that never finished anything
-    assert not throughput(step_of(3, 1.0, 10), 4).enough
-
-
-def test_t_quantiles_fall() -> None:
-    values = [t95(n) for n in range(200)]
-    assert values == sorted(values, reverse=True)
-    assert t95(1) == pytest.approx(12.706)
-    assert t95(10**6) == pytest.approx(1.96)
+def steps_of(plan: Plan, steps: dict[int, list[Record]]) -> list[Step]:
+    return summarise(plan, *measured(steps))
 
 
 def verdict_of(plan: Plan, steps: dict[int, list[Record]], interrupted: str = "") -> tuple[VerdictKind, str]:
-    verdict = judge(plan, summarise(plan, steps), interrupted)
+    verdict = judge(plan, steps_of(plan, steps), interrupted)
     return verdict.kind, verdict.reason
 
 
@@ -89,7 +62,7 @@ def test_a_doubling_that_falls_short_fails_and_is_named() -> None:
 
 def test_a_last_step_that_is_no_doubling_is_judged_by_its_share() -> None:
     plan = Plan(limit=3, scale=2.0)
-    steps = summarise(plan, {n: step_of(n, 1, 10) for n in plan.steps})
+    steps = steps_of(plan, {n: step_of(n, 1, 10) for n in plan.steps})
     assert steps[-1].ratio is not None
     assert steps[-1].ratio.wanted == pytest.approx(1.5)
 
@@ -122,7 +95,7 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
 
 
 def test_failures_fail_unless_tolerated() -> None:
-    rows = [*step_of(1, 1, 10), record("w0", 1.0, ok=False)]
+    rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]
     assert verdict_of(Plan(limit=1), {1: rows})[0] is VerdictKind.FAIL
     assert verdict_of(Plan(limit=1, tolerate_failures=1), {1: rows})[0] is VerdictKind.PASS
 
@@ -141,12 +114,74 @@ def test_a_tester_that_costs_much_makes_a_run_invalid_before_any_ratio() -> None
     kind, reason = verdict_of(plan, steps)
     assert kind is VerdictKind.INVALID
     assert "the tester itself cost 11%" in reason
-    assert len(warnings(summarise(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
+    assert len(warnings(steps_of(plan, {1: slow_tester(step_of(1, 0.5, 30), 0.02)}))) == 1
 
 
 def test_books_that_break_littles_law_make_a_run_invalid() -> None:
     # given 30 completions of one worker, a second apart, of requests that were half a second in the system
-    rows = [record("w0", float(number)) for number in range(30)]
+    rows = [record("w0", 100.0 + number) for number in range(30)]
     kind, reason = verdict_of(Plan(limit=1), {1: rows})
     assert kind is VerdictKind.INVALID
     assert "0.50 of the requests in flight (Little's law)" in reason
+
+
+def test_a_step_that_never_settled_can_neither_pass_nor_fail() -> None:
+    # given a second step whose requests take ever less time, when judged, expect INVALID and the cure
+    plan = Plan(limit=2, scale=1.8)
+    rows, at = [], [100.0, 100.0]
+    for number in range(60):
+        for worker in (0, 1):
+            at[worker] += 1.0 - 0.01 * number
+            rows.append(record(f"w{worker}", at[worker], 2, total_s=1.0 - 0.01 * number))
+    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 60), 2: rows}))
+    assert verdict.kind is VerdictKind.INVALID
+    assert "changed by +53" in verdict.reason
+    assert "--warmup" in verdict.remedy
+
+
+def test_a_step_that_changed_halfway_is_invalid_and_says_by_how_much() -> None:
+    rows, at = [], 100.0
+    for number in range(200):
+        at += 1.0 if number < 120 else 1.1
+        rows.append(record("w0", at, total_s=1.0 if number < 120 else 1.1))
+    kind, reason = verdict_of(Plan(limit=1), {1: rows})
+    assert kind is VerdictKind.INVALID
+    assert "changed by -8.6%" in reason
+
+
+def test_a_small_change_and_a_dip_only_warn() -> None:
+    rows, at = [], 100.0
+    for number in range(400):
+        at += 1.5 if 200 <= number < 212 else 1.0
+        rows.append(record("w0", at, total_s=1.0))
+    lines = warnings(steps_of(Plan(limit=1), {1: rows}))
+    assert any("dipped by" in line for line in lines), lines
+
+
+def rate(per_s: float, half: float = 0.01) -> Throughput:
+    return Throughput(per_s, half, 10, 9, True)
+
+
+def test_from_three_repeats_on_the_interval_is_the_one_between_them() -> None:
+    # 10, 11 and 12: mean 11, standard deviation 1, t(2) = 4.303
+    assert joined([rate(10), rate(11), rate(12)]).half_width == pytest.approx(4.303 / 3**0.5, rel=1e-3)
+    assert joined([rate(10), rate(12)]).half_width == pytest.approx(0.01 * 2**0.5 / 2)
+    assert joined([rate(10)]) == rate(10)
+
+
+def test_a_missing_repeat_is_invalid() -> None:
+    plan = Plan(limit=1, repeats=2)
+    verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}))
+    assert "not every step was measured" in verdict.reason
+
+
+def test_a_slow_device_is_told() -> None:
+    rows = [*step_of(1, 1, 60), *[record("slow", 100.0 + 3 * number, 2, total_s=3.0) for number in range(20)]]
+    lines = warnings(steps_of(Plan(limit=2), {2: rows}))
+    assert any("worker w0 did 3.0 times as much as slow" in line for line in lines), lines
+
+
+def test_failures_are_grouped_and_counted() -> None:
+    rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False), record("w0", 109.0, ok=False)]
+    groups = evaluate(Plan(limit=1), *measured({1: rows})).failures
+    assert [(group.count, group.first_s, group.last_s) for group in groups] == [(2, 105.0, 109.0)]

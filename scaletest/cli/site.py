@@ -1,0 +1,49 @@
+"""Where a validation runs: for each queue its declaration, local workers and a load, taken down with the stack."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scaletest.broker import Client, Queues, connect
+from scaletest.broker.retry import Retrying
+from scaletest.load import ClosedLoop
+from scaletest.model import Background
+from scaletest.validation import LocalBackend, Runner, WorkerOptions
+
+# How long a run waits for a Redis that went away before it gives up.
+REDIS_PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A Redis, a log for workers, and the runner that takes the records."""
+
+    url: str
+    redis: Any
+    log: Path
+    runner: Runner
+    stack: ExitStack
+
+    def set_up(self, queue: str, what: Background) -> tuple[LocalBackend, ClosedLoop]:
+        """Declare a queue of the run's own, and make its backend and its load; neither has begun yet."""
+        queues = Queues(self.redis)
+        patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
+        client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
+        queues.remove_abandoned()
+        queues.add(queue, note=f"validate {what.workload}", owner=client.name)
+        self.stack.callback(patient.run, lambda: queues.remove(queue))
+        options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
+        backend = LocalBackend(options, self.log, lambda: patient.run(lambda: queues.state(queue).workers))
+        self.stack.callback(backend.close)
+        load = ClosedLoop(
+            client,
+            queue,
+            self.runner.record,
+            arguments=() if what.command else (repr(what.seconds),),
+            time_limit_s=what.time_limit_s,
+        )
+        self.stack.callback(load.close)
+        return backend, load

@@ -1,0 +1,159 @@
+"""Throughput and its course: exact where it can be, honest where it cannot."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, drift, rising
+from scaletest.analysis.series import progress, rates, span
+from scaletest.analysis.throughput import throughput
+from scaletest.analysis.warmup import cut, mser
+
+
+def even(workers: int, seconds: float, count: int, offset: float = 0.0) -> dict[str, list[float]]:
+    return {f"w{n}": [100 + n * offset + i * seconds for i in range(count)] for n in range(workers)}
+
+
+def noisy(chance: random.Random, workers: int, count: int, spread: float = 0.1) -> dict[str, list[float]]:
+    ends: dict[str, list[float]] = {}
+    for number in range(workers):
+        at = 0.0
+        ends[f"w{number}"] = [at := at + max(0.05, chance.gauss(1, spread)) for _ in range(count)]
+    return ends
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.07])
+def test_workers_in_lockstep_are_counted_exactly(offset: float) -> None:
+    # given 8 workers that finish in bursts every half second, when measured, expect 16 a second, not 17
+    assert throughput(even(8, 0.5, 10, offset), 8).per_s == pytest.approx(16.0)
+
+
+def test_devices_of_different_speed_add_up() -> None:
+    ends = {"fast": [float(n) for n in range(61)], "slow": [3.0 * n for n in range(21)]}
+    assert throughput(ends, 2).per_s == pytest.approx(1 + 1 / 3, rel=1e-6)
+
+
+@given(st.integers(1, 5), st.floats(0.01, 100), st.integers(9, 40), st.floats(0, 1))
+def test_what_is_even_has_no_width(workers: int, seconds: float, count: int, offset: float) -> None:
+    found = throughput(even(workers, seconds, count, offset * seconds), workers)
+    assert found.per_s == pytest.approx(workers / seconds, rel=1e-6)
+    assert found.relative < 1e-4
+
+
+@pytest.mark.parametrize(("workers", "count"), [(1, 30), (4, 10), (16, 5)])
+def test_interval_covers_the_truth(workers: int, count: int) -> None:
+    covered = 0
+    for seed in range(400):
+        found = throughput(noisy(random.Random(seed), workers, count), workers)
+        covered += abs(found.per_s - workers) <= found.half_width
+    assert 0.92 <= covered / 400 <= 0.99
+
+
+def shared(chance: random.Random, workers: int, count: int) -> dict[str, list[float]]:
+    """All workers slow down and speed up together: correlation 0.6 from second to second, by 10 %."""
+    course, z = [], 0.0
+    for _ in range(count * 2):
+        z = 0.6 * z + 0.8 * chance.gauss(0, 1)
+        course.append(max(0.3, 1 + 0.1 * z))
+    ends: dict[str, list[float]] = {}
+    for number in range(workers):
+        at = chance.random() * 0.1
+        ends[f"w{number}"] = [at := at + course[int(at)] for _ in range(count)]
+    return ends
+
+
+def test_fluctuations_that_all_workers_share_widen_the_interval() -> None:
+    # given 8 workers whose run times rise and fall together, when the 8 are taken as independent, the interval would
+    # cover the truth in about half of the runs; expect over 90 %
+    covered = 0
+    for seed in range(200):
+        found = throughput(shared(random.Random(seed), 8, 60), 8)
+        covered += abs(found.per_s - 8 / 1.0) <= found.half_width
+    assert covered / 200 >= 0.9
+
+
+def test_too_few_is_said() -> None:
+    assert not throughput({}, 1).enough
+    assert not throughput(even(1, 1.0, 7), 1).enough
+    assert throughput(even(1, 1.0, 8), 1).enough
+    assert not throughput(even(4, 1.0, 2), 4).enough
+    # given a worker that never finished anything
+    assert not throughput(even(3, 1.0, 10), 4).enough
+    # given workers that never worked at the same time
+    assert not throughput({"a": [1.0, 2, 3, 4], "b": [5.0, 6, 7, 8]}, 2).enough
+
+
+ends_strategy = st.dictionaries(
+    st.text(min_size=1, max_size=3), st.lists(st.floats(0, 1e9), max_size=30).map(sorted), max_size=5
+)
+
+
+@given(ends_strategy, st.integers(1, 5))
+def test_no_course_of_completions_breaks_it(ends: dict[str, list[float]], workers: int) -> None:
+    found = throughput(ends, workers)
+    assert found.per_s >= 0
+    assert found.half_width >= 0
+    warm = cut(ends)
+    throughput(warm.ends, workers)
+    drift(warm.ends)
+    rising(warm.ends)
+
+
+@given(ends_strategy, st.integers(1, 20))
+def test_progress_adds_up(ends: dict[str, list[float]], bins: int) -> None:
+    first, last = span(ends)
+    if last - first > 1e-3:
+        whole = sum(progress(ends, (first, last)))
+        parts = sum(rates(ends, first, last, bins)) * (last - first) / bins
+        assert parts == pytest.approx(whole, rel=1e-6, abs=1e-6)
+
+
+def ramped(seconds: float, ramp: int, count: int, chance: random.Random) -> dict[str, list[float]]:
+    """Requests that take up to five times as long while warming up, for the first `ramp` of them."""
+    at = 0.0
+    slow = [seconds * (5 - 4 * min(1, n / ramp)) if ramp else seconds for n in range(count)]
+    return {"w0": [at := at + one * chance.gauss(1, 0.05) for one in slow]}
+
+
+def test_a_warm_up_is_cut_off_and_steady_data_are_not() -> None:
+    warm = cut(ramped(1.0, 20, 200, random.Random(1)))
+    assert warm.settled
+    assert throughput(warm.ends, 1).per_s == pytest.approx(1.0, rel=0.02)
+    steady = ramped(1.0, 0, 200, random.Random(2))
+    assert cut(steady).ends == steady
+
+
+def test_a_ramp_without_end_has_not_settled() -> None:
+    assert not cut(ramped(1.0, 200, 200, random.Random(3))).settled
+
+
+def test_mser_cuts_where_the_course_becomes_flat() -> None:
+    assert mser([1, 2, 3, 4, *[9.9, 10.1] * 8]) == 4
+    assert mser([10.0] * 20) == 0
+
+
+@pytest.mark.parametrize(("limit", "share"), [(CUSUM_5, 0.05), (CUSUM_1, 0.01)])
+def test_cusum_raises_false_alarms_as_often_as_it_says(limit: float, share: float) -> None:
+    chance = random.Random(7)
+    alarms = sum(cusum([chance.gauss(0, 1) for _ in range(20)])[0] > limit for _ in range(20000))
+    assert alarms / 20000 == pytest.approx(share, rel=0.15)
+
+
+def test_a_shift_is_found_where_it_happened() -> None:
+    chance = random.Random(5)
+    at = 0.0
+    times = [at := at + (1.0 if n < 300 else 1.08) * chance.gauss(1, 0.05) for n in range(500)]
+    found = drift({"w0": times})
+    assert found.unsteady
+    assert found.shift == pytest.approx(-0.074, abs=0.02)
+    assert found.shift_at_s == pytest.approx(300, abs=40)
+
+
+def test_rising_sees_a_ramp_and_no_noise() -> None:
+    assert rising(ramped(1.0, 30, 30, random.Random(1)))
+    calm = sum(not rising(noisy(random.Random(seed), 1, 60)) for seed in range(100))
+    assert calm >= 80
