@@ -1,0 +1,150 @@
+"""Validation end to end: known truths come out, and a run that was killed goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import call, eventually, processes_with, program
+
+# A request that takes T (1 + a (n - 1) + b n (n - 1)) s with n workers: each leaves a file by which all are counted.
+SHARED = (
+    'touch "$1/$PPID"; n=$(ls "$1" | wc -l); '
+    'exec sleep $(awk "BEGIN { print $2 * (1 + $3 * ($n - 1) + $4 * $n * ($n - 1)) }")'
+)
+
+
+def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    result = call("validate", "--local", "--run-dir", str(run), "-o", "json", *arguments)
+    assert result.stdout, result.stderr
+    return result.returncode, json.loads(result.stdout)
+
+
+def shared(folder: Path, seconds: float, contention: float, coherency: float) -> list[str]:
+    folder.mkdir()
+    return ["--", "sh", "-c", SHARED, "sh", str(folder), *map(str, (seconds, contention, coherency))]
+
+
+def inside(interval: dict[str, float], truth: float) -> bool:
+    return interval["low"] <= truth <= interval["high"]
+
+
+def test_contention_comes_out_within_its_interval_and_fails(tmp_path: Path) -> None:
+    workload = shared(tmp_path / "workers", 0.4, 0.15, 0)
+    code, result = validate(tmp_path / "run", "--limit", "16", "--seconds", "0.4", *workload)
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    law = result["law"]
+    assert law["name"] == "amdahl"
+    assert inside(law["intervals"]["contention"], 0.15), law
+
+
+def test_a_lock_around_every_request_is_contention_of_one(tmp_path: Path) -> None:
+    workload = ["--", "flock", str(tmp_path / "lock"), "sleep", "0.2"]
+    code, result = validate(tmp_path / "run", "--limit", "8", "--seconds", "0.2", *workload)
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    law = result["law"]
+    if law["name"] == "capped":
+        assert law["ceiling_per_s"] == pytest.approx(1 / 0.2, rel=0.1)
+    else:
+        assert inside(law["intervals"]["contention"], 1.0), law
+
+
+def test_a_peak_is_found_when_throughput_falls_again(tmp_path: Path) -> None:
+    # given coherency 2 % and contention 3 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
+    workload = shared(tmp_path / "workers", 0.3, 0.03, 0.02)
+    code, result = validate(tmp_path / "run", "--limit", "16", "--seconds", "0.3", *workload)
+    assert code == 3
+    law = result["law"]
+    assert law["name"] == "usl"
+    assert law["peak"]["workers"] == pytest.approx(6.96, rel=0.1)
+    assert law["peak"]["extrapolated"] is False
+
+
+def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
+    # given a run that is killed in its third step
+    run = tmp_path / "run"
+    options = ["--limit", "8", "--seconds", "0.2"]
+    process = subprocess.Popen(
+        program("validate", "--local", *options, "--run-dir", str(run)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    steps = run / "steps.jsonl"
+    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) == 2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = {name: (run / name).read_text() for name in ("steps.jsonl", "records.jsonl")}
+    queue = json.loads((run / "plan.json").read_text())["queue"]
+    eventually(lambda: not processes_with(queue), 10)
+    # and whose last step left records without a line that says it is complete, and half a line
+    stray = json.loads(before["records.jsonl"].splitlines()[-1]) | {"step": 4}
+    with (run / "records.jsonl").open("a") as file:
+        file.write(json.dumps(stray) + "\n" + '{"queue":"va')
+    # when it is resumed
+    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    # then steps 1 and 2 are as they were, and the result has the shape of one that was never interrupted
+    assert resumed.returncode == 0, resumed.stderr
+    for name, text in before.items():
+        assert (run / name).read_text().startswith(text)
+    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [1, 2, 4, 8]
+    result = json.loads(resumed.stdout)
+    _, whole = validate(tmp_path / "whole", *options)
+    assert shape(result) == shape(whole)
+    assert result["elapsed_s"] > 0
+
+
+def shape(value: Any) -> Any:
+    """Which fields there are, whatever they hold."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items() if name not in ("fairness", "drift", "law", "knees")}
+    return [shape(one) for one in value] if isinstance(value, list) and value and isinstance(value[0], dict) else None
+
+
+def test_an_interrupted_step_is_measured_again(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    line = program("validate", "--local", "--limit", "2", "--seconds", "0.2", "--run-dir", str(run))
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    eventually(lambda: (run / "steps.jsonl").exists())
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(30) == 4
+    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    assert json.loads(resumed.stdout)["verdict"]["kind"] == "PASS", resumed.stdout
+    stops = [json.loads(line)["stop"] for line in (run / "steps.jsonl").read_text().splitlines()]
+    assert len(stops) == 2
+    assert "ended early" not in stops
+
+
+def test_a_finished_run_is_judged_again_and_nothing_is_measured(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    validate(run, "--limit", "1", "--seconds", "0.2")
+    lines = (run / "steps.jsonl").read_text()
+    assert call("validate", "--local", "--resume", str(run)).returncode == 0
+    assert (run / "steps.jsonl").read_text() == lines
+
+
+def test_a_run_in_use_cannot_be_resumed(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    line = program("validate", "--local", "--limit", "1", "--seconds", "0.5", "--run-dir", str(run))
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    eventually(lambda: (run / "workers.log").exists())
+    second = call("validate", "--local", "--resume", str(run))
+    assert second.returncode == 2
+    assert "in use by another process" in second.stderr
+    assert process.wait(60) == 0
+
+
+def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_path: Path) -> None:
+    _, result = validate(tmp_path / "run", "--limit", "2", "--seconds", "0.1", "--step-time", "1", "--repeats", "3")
+    assert [len(step["repeats"]) for step in result["steps"]] == [3, 3]
+    assert {step["interval"] for step in result["steps"]} == {"between repeats"}
+    order = [json.loads(line) for line in (tmp_path / "run" / "steps.jsonl").read_text().splitlines()]
+    assert [row["repeat"] for row in order] == [0, 0, 1, 1, 2, 2]
+    workers = [row["reply_worker"] if "reply_worker" in row else row["workers"] for row in order]
+    assert sorted(workers) == [1, 1, 1, 2, 2, 2]
