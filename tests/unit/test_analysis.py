@@ -63,8 +63,8 @@ def test_too_few_is_said() -> None:
 def test_t_quantiles_fall() -> None:
     values = [t95(n) for n in range(200)]
     assert values == sorted(values, reverse=True)
-    assert t95(1) == pytest.approx(12.706)
-    assert t95(10**6) == pytest.approx(1.96)
+    assert t95(1) == pytest.approx(12.706, rel=1e-4)
+    assert t95(10**6) == pytest.approx(1.96, rel=1e-4)
 
 
 def verdict_of(plan: Plan, steps: dict[int, list[Record]], interrupted: str = "") -> tuple[VerdictKind, str]:
