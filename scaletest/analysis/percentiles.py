@@ -1,0 +1,144 @@
+"""Percentiles of all values, exact, with 95 % intervals from order statistics.
+
+How many of n independent values lie below the true p-quantile is binomial (n, p), whatever their distribution. So the
+l-th and the u-th smallest value enclose it with probability P(l <= B < u). The tails are 2.5 % each where the sample
+allows; where even the largest value leaves more than that above it, the lower end takes what is left of the 5 %.
+
+A percentile is given only where the extreme value lies beyond it with 95 %: n >= ln(0.05) / ln(p), which is 299 for
+p99 and 2995 for p99.9. Values that follow each other closely (waiting times in a queue) carry less than n independent
+ones would, so their intervals are too narrow. Percentiles of groups must never be averaged: join the values.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+_BEYOND = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Percentile:
+    """The p-quantile of `samples` values; low and high are None where the sample is too small for an interval."""
+
+    p: float
+    value: float
+    low: float | None
+    high: float | None
+    samples: int
+
+    def to_dict(self) -> dict[str, float | None]:
+        """Plain values for JSON."""
+        return {"value": self.value, "low": self.low, "high": self.high}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How values spread, in their own unit; None is what they are too few for."""
+
+    count: int
+    mean: float | None
+    min: float | None
+    p50: Percentile | None
+    p90: Percentile | None
+    p95: Percentile | None
+    p99: Percentile | None
+    p99_9: Percentile | None
+    max: float | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values for JSON."""
+        row: dict[str, object] = {"count": self.count, "mean": self.mean, "min": self.min}
+        for name in ("p50", "p90", "p95", "p99", "p99_9"):
+            found: Percentile | None = getattr(self, name)
+            row[name] = found.to_dict() if found else None
+        return row | {"max": self.max}
+
+
+def summary(values: Iterable[float]) -> Distribution:
+    """Count, mean, extremes and percentiles of values in any order."""
+    ordered = sorted(values)
+    return Distribution(
+        count=len(ordered),
+        mean=statistics.fmean(ordered) if ordered else None,
+        min=ordered[0] if ordered else None,
+        p50=percentile(ordered, 0.5),
+        p90=percentile(ordered, 0.9),
+        p95=percentile(ordered, 0.95),
+        p99=percentile(ordered, 0.99),
+        p99_9=percentile(ordered, 0.999),
+        max=ordered[-1] if ordered else None,
+    )
+
+
+def percentile(ordered: Sequence[float], p: float) -> Percentile | None:
+    """The p-quantile of values in ascending order; None when they are fewer than `samples_needed(p)`."""
+    count = len(ordered)
+    if count < samples_needed(p):
+        return None
+    ranks = _ranks(count, p)
+    low, high = (ordered[ranks[0] - 1], ordered[ranks[1] - 1]) if ranks else (None, None)
+    return Percentile(p, quantile(ordered, p), low, high, count)
+
+
+def samples_needed(p: float) -> int:
+    """The fewest values of which the extreme one lies beyond the p-quantile with 95 %; 0 < p < 1."""
+    return math.ceil(math.log(_BEYOND) / math.log(max(p, 1.0 - p)))
+
+
+def quantile(ordered: Sequence[float], p: float) -> float:
+    """Linear between the two values around rank (n - 1) p: type 7 of Hyndman and Fan (1996), numpy's default."""
+    rank = (len(ordered) - 1) * p
+    below = int(rank)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (rank - below) * (ordered[above] - ordered[below])
+
+
+@lru_cache(maxsize=1024)
+def _ranks(count: int, p: float) -> tuple[int, int] | None:
+    """Ranks, counted from 1, of the ends of the 95 % interval; None when there are none."""
+    first, masses = _binomial(count, p)
+    low = _lower(first, masses, _BEYOND / 2)
+    high = count + 1 - _lower(count - first - len(masses) + 1, masses[::-1], _BEYOND / 2)
+    if high > count:
+        high, low = count, _lower(first, masses, _BEYOND - p**count)
+    elif low < 1:
+        left = _BEYOND - (1 - p) ** count
+        low, high = 1, count + 1 - _lower(count - first - len(masses) + 1, masses[::-1], left)
+    return (low, high) if 1 <= low < high <= count else None
+
+
+def _lower(first: int, masses: Sequence[float], tail: float) -> int:
+    """The largest l for which P(B < l) is at most `tail`, when masses are those of B = first, first + 1, ..."""
+    total = 0.0
+    for index, mass in enumerate(masses):
+        total += mass
+        if total > tail:
+            return first + index
+    return first + len(masses)
+
+
+def _binomial(count: int, p: float) -> tuple[int, list[float]]:
+    """The smallest number of successes that matters (mass above 1e-18), and the masses from there on.
+
+    Exact for every n by recurrence from the mode: 9 standard deviations on each side, 2 ms for a million values.
+    """
+    mode = min(int((count + 1) * p), count)
+    log = math.lgamma(count + 1) - math.lgamma(mode + 1) - math.lgamma(count - mode + 1)
+    peak = math.exp(log + mode * math.log(p) + (count - mode) * math.log1p(-p))
+    odds = p / (1 - p)
+    upward, downward = [peak], []
+    k, mass = mode, peak
+    while k < count and mass > 1e-18:
+        mass *= (count - k) / (k + 1) * odds
+        k += 1
+        upward.append(mass)
+    k, mass = mode, peak
+    while k > 0 and mass > 1e-18:
+        mass *= k / (count - k + 1) / odds
+        k -= 1
+        downward.append(mass)
+    return k, [*reversed(downward), *upward]
