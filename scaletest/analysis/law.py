@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LAWS = ("linear", "amdahl", "usl", "capped")
-PARAMETERS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 2}
+from scaletest.analysis.linear import solve
+from scaletest.analysis.points import LAWS, PARAMETERS, lacking
+
 Point = tuple[float, float]
 
 
@@ -49,7 +50,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The law that AICc prefers among those for which there are points enough (n >= k + 2).
+    """The law that AICc prefers among those for which there are points enough (see `lacking`).
 
     criteria: AICc of each fitted law. too_few: laws that were left out for lack of points.
     """
@@ -87,13 +88,13 @@ def fit(name: str, points: Sequence[Point]) -> Law:
 
 def choose(points: Sequence[Point]) -> Choice | None:
     """The best law by AICc; None when there are points for the linear one at most: one law alone says nothing."""
-    count = len(points)
-    fitted = {name: fit(name, points) for name in LAWS if count >= PARAMETERS[name] + 2}
+    too_few = lacking([workers for workers, _ in points])
+    fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
     if len(fitted) < 2:
         return None
     criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
     best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
-    return Choice(fitted[best], criteria, tuple(name for name in LAWS if name not in fitted))
+    return Choice(fitted[best], criteria, tuple(too_few))
 
 
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
@@ -134,7 +135,7 @@ def _closed_form(points: Sequence[Point], free: tuple[str, ...], name: str = "")
             right[i] += weight * row[i] * n / x
             for j in range(size):
                 matrix[i][j] += weight * row[i] * row[j]
-    solved = _solve(matrix, right)
+    solved = solve(matrix, right)
     law = name or ("amdahl" if free else "linear")
     if solved is None or solved[0] <= 0:
         return Law(law, 0.0, -1.0, -1.0)
@@ -157,19 +158,3 @@ def _fit_capped(points: Sequence[Point]) -> Law:
 def _relative_mean(values: Sequence[float]) -> float:
     """The constant c that minimises the sum of (c/x - 1)^2."""
     return sum(1 / value for value in values) / sum(1 / value**2 for value in values)
-
-
-def _solve(matrix: list[list[float]], right: list[float]) -> list[float] | None:
-    """Gauss with partial pivoting for up to 3 x 3; None for a singular matrix."""
-    size = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
-    for column in range(size):
-        pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
-        if abs(rows[pivot][column]) < 1e-300:
-            return None
-        rows[column], rows[pivot] = rows[pivot], rows[column]
-        for index in range(size):
-            if index != column:
-                factor = rows[index][column] / rows[column][column]
-                rows[index] = [a - factor * b for a, b in zip(rows[index], rows[column], strict=True)]
-    return [rows[index][size] / rows[index][index] for index in range(size)]

@@ -70,15 +70,3 @@ def test_the_peak_is_where_throughput_is_highest() -> None:
     best = max(range(1, 40), key=law.at)
     assert abs(best - law.peak) <= 1
     assert Law("amdahl", 1.0, 0.1).peak is None
-
-
-# Gunther's measurements of a ray tracer (Guerrilla Capacity Planning, 2007): processors, throughput. He found a
-# contention of 5 % and next to no coherency.
-RAY_TRACER = [(1, 20), (4, 78), (8, 130), (12, 170), (16, 190), (20, 200), (24, 210), (28, 230), (32, 260), (48, 280),
-              (64, 310)]  # fmt: skip
-
-
-def test_published_data_give_the_published_coefficients() -> None:
-    found = fit("usl", [(float(n), float(x)) for n, x in RAY_TRACER])
-    assert found.contention == pytest.approx(0.05, abs=0.012)
-    assert found.coherency == pytest.approx(0.00001, abs=0.00006)

@@ -1,0 +1,48 @@
+"""Shares between groups."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.fairness import fairness
+
+
+def test_shares_are_sorted_and_the_ratio_is_most_over_least() -> None:
+    found = fairness({"a": 10, "b": 30, "c": 20})
+    assert found is not None
+    assert [(row.name, row.amount, row.share) for row in found.shares] == [
+        ("b", 30, 0.5),
+        ("c", 20, pytest.approx(1 / 3)),
+        ("a", 10, pytest.approx(1 / 6)),
+    ]
+    assert found.ratio == 3
+    assert found.jain == pytest.approx(3600 / (3 * 1400))
+
+
+def test_a_group_that_did_nothing_makes_the_ratio_infinite_and_null_in_json() -> None:
+    found = fairness({"a": 4, "b": 0})
+    assert found is not None
+    assert math.isinf(found.ratio)
+    assert found.jain == 0.5
+    row = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert row["ratio"] is None
+    assert row["groups"][1] == {"name": "b", "amount": 0, "share": 0}
+
+
+def test_nothing_to_share_is_none() -> None:
+    assert fairness({}) is None
+    assert fairness({"a": 0, "b": 0}) is None
+
+
+@given(st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e9), min_size=1, max_size=20))
+def test_bounds(amounts: dict[str, float]) -> None:
+    found = fairness(amounts)
+    assert found is not None
+    assert sum(row.share for row in found.shares) == pytest.approx(1)
+    assert found.ratio >= 1
+    assert 1 / len(amounts) - 1e-9 <= found.jain <= 1 + 1e-9

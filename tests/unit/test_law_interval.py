@@ -1,0 +1,161 @@
+"""Intervals of a fitted law and of its peak: they cover the truth, and claim no more than the data carry."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from scaletest.analysis.law import Law, choose, fit
+from scaletest.analysis.law_interval import LawInterval, law_interval
+from scaletest.analysis.peak import Peak, find_peak
+from scaletest.analysis.scaling import Measured
+
+RUNS, DRAWS = 60, 80
+LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)
+USL, CAPPED = Law("usl", 2.0, 0.03, 0.005), Law("capped", 2.0, ceiling=9.0)
+FALLING = Law("usl", 2.0, 0.03, 0.0388)
+FOUR, FIVE = (1, 2, 4, 8), (1, 2, 4, 8, 16)
+Points = list[tuple[float, float]]
+
+
+def points(law: Law, workers: Sequence[int], repeats: int, noise: float, chance: random.Random) -> Points:
+    return [(float(n), law.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)]
+
+
+def intervals(law: Law, workers: Sequence[int], repeats: int, noise: float, known: float) -> list[LawInterval]:
+    """Of many runs; known: how much of the noise the half-widths of the points tell, 0 for no half-widths."""
+    found = []
+    for seed in range(RUNS):
+        chance = random.Random(seed)
+        rows = points(law, workers, repeats, noise, chance)
+        relative = [1.96 * noise * known] * len(rows) if known else None
+        interval = law_interval(fit(law.name, rows), rows, chance, relative=relative, draws=DRAWS)
+        assert interval is not None
+        found.append(interval)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("law", "workers", "repeats", "known", "noise"),
+    [
+        (USL, FOUR, 3, 0.0, 0.02), (USL, FIVE, 5, 0.0, 0.02), (USL, FIVE, 1, 0.0, 0.02),
+        (USL, FOUR, 3, 0.0, 0.05), (USL, FIVE, 5, 0.0, 0.05), (USL, FIVE, 1, 0.0, 0.05),
+        (USL, FIVE, 1, 1.0, 0.05), (USL, FIVE, 1, 0.4, 0.05),
+        (AMDAHL, FOUR, 3, 0.0, 0.05), (AMDAHL, FOUR, 1, 0.0, 0.05), (AMDAHL, FOUR, 1, 1.0, 0.05),
+        (AMDAHL, FOUR, 1, 0.4, 0.05), (CAPPED, FOUR, 3, 0.0, 0.05), (CAPPED, FOUR, 1, 1.0, 0.05),
+        (LINEAR, FOUR, 1, 0.0, 0.05), (LINEAR, FOUR, 1, 1.0, 0.05),
+    ],
+)  # fmt: skip
+def test_intervals_cover_the_truth(law: Law, workers: Sequence[int], repeats: int, known: float, noise: float) -> None:
+    found = intervals(law, workers, repeats, noise, known)
+    for name in ("rate", "contention", "coherency", "ceiling", "peak"):
+        estimates = [getattr(interval, name) for interval in found]
+        if estimates[0] is None:
+            continue
+        truth = getattr(law, name)
+        covered = sum(estimate.low <= truth <= estimate.high for estimate in estimates)
+        assert covered >= 0.83 * RUNS, name
+
+
+@pytest.mark.parametrize(("repeats", "known", "error"), [(5, 0.0, 0.00026), (1, 1.0, 0.00059)])
+def test_intervals_are_no_wider_than_the_noise_makes_them(repeats: int, known: float, error: float) -> None:
+    # given the standard error of the coherency that theory gives, expect a width of about four of them
+    widths = sorted(
+        row.coherency.high - row.coherency.low for row in intervals(USL, FIVE, repeats, 0.02, known) if row.coherency
+    )
+    assert 3 * error < widths[RUNS // 2] < 5 * error
+
+
+def test_each_law_has_its_own_coefficients() -> None:
+    def names(law: Law) -> set[str]:
+        rows = points(law, FIVE, 2, 0.02, random.Random(1))
+        interval = law_interval(fit(law.name, rows), rows, random.Random(1), draws=20)
+        assert interval is not None
+        row = json.loads(json.dumps(interval.to_dict(), allow_nan=False))
+        return {name for name, value in row.items() if value}
+
+    assert names(LINEAR) == {"rate_per_s"}
+    assert names(AMDAHL) == {"rate_per_s", "contention"}
+    assert names(CAPPED) == {"rate_per_s", "ceiling_per_s"}
+    assert names(USL) == {"rate_per_s", "contention", "coherency", "peak_workers"}
+
+
+def test_the_same_chance_gives_the_same_interval() -> None:
+    rows = points(USL, FIVE, 2, 0.02, random.Random(1))
+    law = fit("usl", rows)
+    assert law_interval(law, rows, random.Random(5)) == law_interval(law, rows, random.Random(5))
+
+
+def test_without_freedom_there_is_no_interval() -> None:
+    rows = points(USL, (1, 2, 4), 1, 0.0, random.Random(1))
+    assert law_interval(fit("usl", rows), rows, random.Random(1)) is None
+
+
+def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: int) -> Peak:
+    """The peak of one run, by the law that was chosen."""
+    chance = random.Random(seed)
+    rows = points(law, workers, repeats, noise, chance)
+    choice = choose(rows)
+    assert choice is not None
+    interval = law_interval(choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS)
+    joined = [
+        Measured(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats)) for n in workers
+    ]
+    return find_peak(joined, choice.law, interval)
+
+
+def test_a_throughput_that_fell_has_its_peak_found() -> None:
+    # given a truth that peaks at 5 and steps up to 16, expect a peak inside in every run, and the truth enclosed
+    enclosed = 0
+    for seed in range(30):
+        found = peak_of(FALLING, FIVE, 1, 0.02, seed)
+        assert found.workers is not None
+        assert not found.extrapolated
+        enclosed += (found.low or 0) <= 5 <= (found.high or math.inf)
+    assert enclosed >= 28
+
+
+def test_a_peak_beyond_the_steps_is_marked() -> None:
+    found = [peak_of(USL, FOUR, 5, 0.01, seed) for seed in range(20)]
+    named = [row for row in found if row.workers is not None]
+    assert len(named) >= 15
+    assert all(row.extrapolated and "at most 8 workers were tested" in row.reason for row in named)
+
+
+@pytest.mark.parametrize("law", [LINEAR, AMDAHL, CAPPED])
+def test_no_peak_where_there_is_none(law: Law) -> None:
+    found = Counter(peak_of(law, FIVE, 3, 0.03, seed).workers is None for seed in range(40))
+    assert found[True] >= 38
+
+
+def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
+    law = Law("usl", 1.0, 0.05, 0.0001)
+    rows = points(law, FIVE, 3, 0.00001, random.Random(1))
+    found = find_peak(
+        [Measured(n, law.at(n), 0.0) for n in FIVE], fit("usl", rows), law_interval(law, rows, random.Random(1))
+    )
+    assert found.workers is None
+    assert found.reason == "it lies beyond twice the 16 workers tested"
+
+
+def test_why_there_is_no_peak() -> None:
+    steps = [Measured(n, LINEAR.at(n), 0.01) for n in FOUR]
+    assert find_peak(steps, None, None).reason == "no law was chosen"
+    assert find_peak([], None, None).workers is None
+    rows = points(AMDAHL, FIVE, 3, 0.05, random.Random(2))
+    assert "amdahl" in find_peak(steps, AMDAHL, law_interval(AMDAHL, rows, random.Random(1))).reason
+    unsure = fit("usl", rows)
+    assert "includes 0" in find_peak(steps, unsure, law_interval(unsure, rows, random.Random(1))).reason
+
+
+def test_a_measured_peak_needs_no_law_and_no_fall_within_the_noise() -> None:
+    rows = [Measured(1, 2.0, 0.02), Measured(2, 3.9, 0.02), Measured(4, 5.0, 0.02), Measured(8, 4.9, 0.02)]
+    assert find_peak(rows, None, None).workers is None
+    found = find_peak([*rows, Measured(16, 3.0, 0.02)], None, None)
+    assert (found.workers, found.low, found.high, found.measured) == (4, 2, 16, True)
+    assert found.to_dict()["reason"] == "measured: 16 workers do less than 4"

@@ -1,0 +1,114 @@
+"""Percentiles and their intervals: numpy and scipy as oracles, coverage by simulation."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.percentiles import percentile, quantile, samples_needed, summary
+from tests.unit.oracle import oracle
+
+SHARES = (0.5, 0.9, 0.95, 0.99, 0.999)
+values = st.lists(st.floats(0, 1e6), min_size=1, max_size=80).map(sorted)
+
+
+def normal(count: int, seed: int) -> list[float]:
+    chance = random.Random(seed)
+    return sorted(chance.gauss(0, 1) for _ in range(count))
+
+
+@pytest.fixture(scope="module")
+def numpy() -> Any:
+    """Imported before hypothesis starts its clock."""
+    return oracle("numpy")
+
+
+@given(values, st.floats(0.01, 0.99))
+def test_quantiles_are_those_of_numpy(numpy: Any, ordered: list[float], p: float) -> None:
+    assert quantile(ordered, p) == pytest.approx(numpy.quantile(ordered, p), rel=1e-9, abs=1e-9)
+
+
+@given(values)
+def test_the_median_is_the_median(ordered: list[float]) -> None:
+    assert quantile(ordered, 0.5) == pytest.approx(statistics.median(ordered))
+
+
+@pytest.mark.parametrize(("p", "needed"), [(0.5, 5), (0.9, 29), (0.95, 59), (0.99, 299), (0.999, 2995), (0.1, 29)])
+def test_a_percentile_is_given_from_the_sample_size_on_that_carries_it(p: float, needed: int) -> None:
+    assert samples_needed(p) == needed
+    assert percentile(normal(needed - 1, 1), p) is None
+    assert percentile(normal(needed, 1), p) is not None
+
+
+def test_five_values_have_a_median_and_no_interval() -> None:
+    # given 5 values, all on one side of the median in 1 of 16 samples, expect no 95 % interval, and one from 6 on
+    five = percentile([1, 2, 3, 4, 5], 0.5)
+    assert five is not None
+    assert (five.value, five.low, five.high) == (3, None, None)
+    six = percentile([1, 2, 3, 4, 5, 6], 0.5)
+    assert six is not None
+    assert (six.low, six.high) == (1, 6)
+
+
+@pytest.mark.parametrize("count", [60, 300, 1000, 12_345, 200_000])
+@pytest.mark.parametrize("p", [*SHARES, 0.05])
+def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> None:
+    # given the ranks themselves as values, expect ends that enclose the quantile with 95 %, and none narrower by one
+    binom = oracle("scipy.stats").binom
+    found = percentile(range(1, count + 1), p)
+    if count < samples_needed(p):
+        assert found is None
+        return
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+
+    def sure(low: float, high: float) -> float:
+        return float(binom.cdf(high - 1, count, p) - binom.cdf(low - 1, count, p))
+
+    assert sure(found.low, found.high) >= 0.95 - 1e-9
+    assert sure(found.low + 1, found.high - 1) < 0.95
+    if found.high < count and found.low > 1:
+        assert found.low == binom.ppf(0.025, count, p)
+        assert found.high == binom.ppf(0.975, count, p) + 1
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(sorted), st.floats(0.01, 0.99))
+def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(ordered: list[float], p: float) -> None:
+    found = percentile(ordered, p)
+    if found is not None and found.low is not None and found.high is not None:
+        assert ordered[0] <= found.low <= found.high <= ordered[-1]
+        assert found.low - 1e-6 <= found.value <= found.high + 1e-6
+
+
+@pytest.mark.parametrize(("count", "p"), [(20, 0.5), (100, 0.9), (300, 0.99), (1000, 0.99)])
+def test_intervals_cover_the_truth(count: int, p: float) -> None:
+    # given normal values, over 400 seeds, expect the interval to cover the true quantile in 95 % or a little more
+    truth = statistics.NormalDist().inv_cdf(p)
+    covered = 0
+    for seed in range(400):
+        found = percentile(normal(count, seed), p)
+        assert found is not None
+        assert found.low is not None
+        assert found.high is not None
+        covered += found.low <= truth <= found.high
+    assert 0.93 * 400 <= covered <= 0.985 * 400
+
+
+def test_a_summary_is_json_and_says_what_it_has_too_few_values_for() -> None:
+    row = json.loads(json.dumps(summary(reversed(range(300))).to_dict()))
+    assert list(row) == ["count", "mean", "min", "p50", "p90", "p95", "p99", "p99_9", "max"]
+    assert (row["count"], row["mean"], row["min"], row["max"]) == (300, 149.5, 0, 299)
+    assert row["p50"]["value"] == 149.5
+    assert row["p99"] == {"value": pytest.approx(296.01), "low": 289, "high": 299}
+    assert row["p99_9"] is None
+
+
+def test_a_summary_of_nothing_is_empty() -> None:
+    assert set(summary([]).to_dict().values()) == {0, None}

@@ -1,0 +1,122 @@
+"""How many points a law needs, and whether a plan can tell contention from coherency."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+
+import pytest
+
+from scaletest.analysis.law import Law, choose, fit
+from scaletest.analysis.points import PARAMETERS, lacking, repeats_needed
+from scaletest.analysis.separable import REFERENCE, separability
+
+
+def test_what_single_points_lack() -> None:
+    found = lacking([1, 2, 4, 8])
+    assert set(found) == {"usl"}
+    assert found["usl"].remedy == "measure 1 more step, or each step 2 times"
+    assert set(lacking([1, 2, 4])) == {"amdahl", "usl", "capped"}
+    assert lacking([1, 2, 4, 8, 16]) == {}
+
+
+def test_repeats_do_not_replace_steps() -> None:
+    found = lacking([1, 2] * 10)
+    assert {name: (lack.steps, lack.repeats) for name, lack in found.items()} == {"usl": (1, None), "capped": (1, None)}
+    assert found["usl"].remedy == "measure 1 more step"
+    choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
+    assert choice is not None
+    assert choice.too_few == ("usl", "capped")
+
+
+@pytest.mark.parametrize("distinct", range(1, 9))
+def test_repeats_needed_are_just_enough(distinct: int) -> None:
+    steps = [float(2**number) for number in range(distinct)]
+    for name, repeats in repeats_needed(distinct).items():
+        if repeats is None:
+            assert name in lacking(steps * 50)
+            continue
+        assert name not in lacking(steps * repeats)
+        assert distinct * repeats >= PARAMETERS[name] + 2
+        assert repeats == 1 or name in lacking(steps * (repeats - 1))
+
+
+@pytest.mark.parametrize(
+    ("workers", "repeats", "noise", "separable"),
+    [
+        ((1, 2, 4, 8), 3, 0.05, False),
+        (range(1, 9), 3, 0.05, False),
+        (range(1, 9), 3, 0.02, True),
+        ((1, 2, 4, 8, 16), 5, 0.05, True),
+        ((1, 2, 4, 8, 16), 1, 0.02, False),
+        ((1, 2, 4, 8, 16), 1, 0.01, True),
+        ((1, 2, 4), 50, 0.001, False),
+        ((1, 2), 50, 0.001, False),
+        ((1,), 3, 0.02, False),
+    ],
+)
+def test_plans(workers: tuple[int, ...], repeats: int, noise: float, separable: bool) -> None:
+    found = separability(workers, repeats, noise)
+    assert found.separable is separable
+    assert ("can be told apart" in found.sentence) is separable
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_what_would_do_does() -> None:
+    found = separability((1, 2, 4, 8), 3, 0.05)
+    assert (found.limit, found.repeats) == (16, 6)
+    assert found.sentence.endswith("go up to 16 workers or measure each step 6 times")
+    assert separability((1, 2, 4, 8, 16), 3, 0.05).separable
+    assert separability((1, 2, 4, 8), 6, 0.05).separable
+    assert not separability((1, 2, 4, 8), 5, 0.05).separable
+
+
+def test_single_points_that_the_law_is_not_fitted_to_separate_nothing() -> None:
+    # given four single points with little noise, when the law needs five, expect no, and two repeats to do
+    found = separability((1, 2, 4, 8), 1, 0.01)
+    assert found.coherency_error < REFERENCE.coherency / 4
+    assert not found.separable
+    assert found.repeats == 2
+
+
+def test_noise_that_nothing_helps_against_is_said() -> None:
+    found = separability((1, 2), 1, 10.0, Law("usl", 1.0, 0.9, 0.0))
+    assert (found.limit, found.repeats) == (None, None)
+    assert found.sentence.endswith("measure with less noise")
+
+
+@pytest.mark.parametrize(
+    ("workers", "repeats", "noise", "share"),
+    [
+        ((1, 2, 4, 8, 16), 1, 0.02, 0.35),
+        ((1, 2, 4, 8), 3, 0.05, 0.33),
+        ((1, 2, 4, 8, 16), 1, 0.01, 0.80),
+        ((1, 2, 4, 8), 2, 0.02, 0.74),
+        ((1, 2, 4, 8, 16), 2, 0.02, 1.0),
+    ],
+)
+def test_separable_plans_name_the_law_and_others_seldom_do(
+    workers: tuple[int, ...], repeats: int, noise: float, share: float
+) -> None:
+    chance = random.Random(1)
+    named = 0
+    for _ in range(100):
+        choice = choose([(n, REFERENCE.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)])
+        named += choice is not None and choice.law.name == "usl"
+    assert named / 100 == pytest.approx(share, abs=0.12)
+    assert separability(workers, repeats, noise).separable is (share > 0.5)
+
+
+@pytest.mark.parametrize(("workers", "repeats", "noise"), [(range(1, 9), 3, 0.02), ((1, 2, 4, 8, 16), 5, 0.05)])
+def test_computed_errors_are_those_of_simulated_fits(workers: tuple[int, ...], repeats: int, noise: float) -> None:
+    chance = random.Random(3)
+    laws = [
+        fit("usl", [(n, REFERENCE.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)])
+        for _ in range(400)
+    ]
+    found = separability(workers, repeats, noise)
+    assert statistics.stdev(law.contention for law in laws) == pytest.approx(found.contention_error, rel=0.15)
+    assert statistics.stdev(law.coherency for law in laws) == pytest.approx(found.coherency_error, rel=0.15)
+    both = statistics.correlation([law.contention for law in laws], [law.coherency for law in laws])
+    assert both == pytest.approx(found.correlation, abs=0.05)

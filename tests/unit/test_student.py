@@ -1,0 +1,52 @@
+"""Quantiles of Student's t, with scipy as oracle."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.student import t95, t_quantile
+from tests.unit.oracle import oracle
+
+LEVELS = (0.55, 0.75, 0.9, 0.95, 0.975, 0.99, 0.995, 0.9995)
+FREEDOMS = (1, 1.001, 1.01, 1.3, 1.5, 1.99, 2, 2.01, 2.5, 3, 3.7, 5, 7.3, 10, 29.5, 100, 1e4, 1e9)
+
+
+@pytest.mark.parametrize("freedom", FREEDOMS)
+def test_quantiles_are_those_of_scipy(freedom: float) -> None:
+    t = oracle("scipy.stats").t
+    for p in LEVELS:
+        assert t_quantile(p, freedom) == pytest.approx(t.ppf(p, freedom), rel=2e-5), p
+
+
+def test_textbook_values() -> None:
+    assert [round(t95(n), 3) for n in (1, 2, 3, 4, 5, 10, 30, 120)] == [
+        12.706, 4.303, 3.182, 2.776, 2.571, 2.228, 2.042, 1.980,
+    ]  # fmt: skip
+
+
+@given(st.floats(0.5001, 0.9999), st.floats(1, 1e6), st.floats(1.01, 4))
+def test_quantiles_rise_with_the_level_fall_with_freedom_and_are_symmetric(
+    p: float, freedom: float, more: float
+) -> None:
+    value = t_quantile(p, freedom)
+    assert t_quantile(p, freedom * more) <= value * (1 + 2e-5)
+    assert t_quantile((p + 1) / 2, freedom) > value
+    assert t_quantile(1 - p, freedom) == pytest.approx(-value, rel=1e-6)
+
+
+def test_the_limits() -> None:
+    assert t95(0) == t95(0.99) == math.inf
+    assert t_quantile(0.025, 0) == -math.inf
+    assert t_quantile(0.5, 3) == 0.0
+    assert t95(math.inf) == pytest.approx(1.959964)
+    assert t95(1e12) == pytest.approx(1.959964)
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, -0.1, math.nan])
+def test_what_is_no_probability_is_refused(p: float) -> None:
+    with pytest.raises(ValueError, match="probability"):
+        t_quantile(p, 5)
