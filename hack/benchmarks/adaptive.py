@@ -149,7 +149,7 @@ def _repeat(once: Callable[[random.Random], tuple[list[float], float]], truth: f
 
 
 def real(seconds: float, rounds: int) -> dict[str, object]:
-    """Both methods on this machine, in turn; the fixed one's count is made from the records of a run of fixed length."""
+    """Both methods on this machine, in turn; the fixed one's count is made from the records of a run of its length."""
     errors: dict[str, list[float]] = {"fixed": [], "adaptive": []}
     used: dict[str, list[float]] = {"fixed": [], "adaptive": []}
     for _ in range(rounds):

@@ -10,8 +10,10 @@ from typing import Any
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
 from scaletest.analysis.failures import FailureGroup
+from scaletest.analysis.growth import Growth, growth
 from scaletest.analysis.judge import judge, warnings
-from scaletest.analysis.law import Choice, choose
+from scaletest.analysis.law import Choice
+from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.steps import Rows, Step, summarise
 from scaletest.model import Measurement, Plan, Record, Verdict
 from scaletest.model.wire import SCHEMA_VERSION
@@ -23,13 +25,18 @@ class Evaluation:
 
     plan: Plan
     steps: list[Step]
-    law: Choice | None
+    growth: Growth
     failures: list[FailureGroup]
     background: list[BackgroundStep]
     warnings: list[str]
     verdict: Verdict
     interrupted: str
     elapsed_s: float
+
+    @property
+    def law(self) -> Choice | None:
+        """The law of growth; None for fewer than four steps."""
+        return self.growth.choice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
@@ -38,7 +45,7 @@ class Evaluation:
             "kind": "validation",
             "plan": self.plan.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
-            "law": self.law.to_dict() if self.law else None,
+            **self.growth.to_dict(),
             "failures": [group.to_dict() for group in self.failures],
             "background": [row.to_dict() for row in self.background],
             "warnings": self.warnings,
@@ -52,20 +59,18 @@ def evaluate(
     plan: Plan,
     measurements: Sequence[Measurement],
     records: Rows,
+    chance: Chance,
     background: Sequence[Record] = (),
     *,
     interrupted: str = "",
     elapsed_s: float = 0.0,
 ) -> Evaluation:
-    """Judge what was measured so far. background: records of other queues."""
+    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues."""
     steps = summarise(plan, measurements, records)
-    points = [
-        (float(step.workers), one.throughput.per_s) for step in steps for one in step.samples if one.throughput.enough
-    ]
     return Evaluation(
         plan=plan,
         steps=steps,
-        law=choose(points) if len({workers for workers, _ in points}) > 1 else None,
+        growth=growth(steps, chance),
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=warnings(steps),

@@ -22,6 +22,8 @@ from scaletest.analysis.linear import solve
 from scaletest.analysis.points import LAWS, PARAMETERS, lacking
 
 Point = tuple[float, float]
+# Laws whose criteria differ by less are supported alike.
+EQUALLY_GOOD = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,10 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The law that AICc prefers among those for which there are points enough (see `lacking`).
+    """The law that AIC prefers among those for which there are points enough (see `lacking`).
 
-    criteria: AICc of each fitted law. too_few: laws that were left out for lack of points.
+    criteria: AICc of each fitted law, or AIC where the spread of the points is known. too_few: laws
+    that were left out for lack of points.
     """
 
     law: Law
@@ -68,8 +71,7 @@ class Choice:
             "contention": law.contention,
             "coherency": law.coherency,
             "ceiling_per_s": law.ceiling if math.isfinite(law.ceiling) else None,
-            "peak_workers": law.peak,
-            "aicc": self.criteria,
+            "criteria": self.criteria,
             "too_few_points_for": list(self.too_few),
         }
 
@@ -86,15 +88,31 @@ def fit(name: str, points: Sequence[Point]) -> Law:
     return min((_closed_form(points, pattern, "usl") for pattern in patterns), key=_misfit(points))
 
 
-def choose(points: Sequence[Point]) -> Choice | None:
-    """The best law by AICc; None when there are points for the linear one at most: one law alone says nothing."""
+def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
+    """The best law by AICc; None when there are points for the linear one at most: one law alone says nothing.
+
+    spreads: relative standard deviation of each point, where known. Then the criterion is chi^2 + 2 k, which needs no
+    correction for a spread that must be estimated, and the simplest law within 2 of the best counts (Burnham and
+    Anderson 2002): five precise points are enough to see a coherency.
+    """
     too_few = lacking([workers for workers, _ in points])
     fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
     if len(fitted) < 2:
         return None
-    criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
-    best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
+    if spreads is None:
+        criteria = {name: aicc(points, law, PARAMETERS[name]) for name, law in fitted.items()}
+        best = min(criteria, key=lambda name: (criteria[name], PARAMETERS[name]))
+    else:
+        criteria = {name: aic(points, law, PARAMETERS[name], spreads) for name, law in fitted.items()}
+        near = [name for name in criteria if criteria[name] <= min(criteria.values()) + EQUALLY_GOOD]
+        best = min(near, key=lambda name: (PARAMETERS[name], criteria[name]))
     return Choice(fitted[best], criteria, tuple(too_few))
+
+
+def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
+    """Akaike's criterion for points of known relative spread: chi^2 of the logarithms + 2 k; smaller is better."""
+    residuals = (math.log(law.at(workers) / rate) for workers, rate in points)
+    return sum((one / spread) ** 2 for one, spread in zip(residuals, spreads, strict=True)) + 2.0 * parameters
 
 
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:

@@ -6,9 +6,8 @@ delta method turns it into that of a = q / p and b = r / p. Simulated fits scatt
 is computed for N = 1..8 three times with 2 % noise, and by 0.0007, as computed, for N = 1, 2, 4, 8, 16 five times with
 5 %.
 
-b must be twice its standard error, and more where points are few, until corrected AIC prefers the universal law to
-Amdahl's: with five single points 10 times, with six 3.6 times. Plans at the edge name the universal law in 70 of 100
-simulated runs, N = 1, 2, 4, 8, 16 once with 2 % noise, which b alone would pass (8 times), in 35.
+b must stand out by three standard errors: twice for Akaike's criterion to prefer the universal law to Amdahl's when the
+noise of the points is known, and one more so that it does so in most runs.
 """
 
 from __future__ import annotations
@@ -21,9 +20,11 @@ from typing import Any
 from scaletest.analysis.estimate import finite
 from scaletest.analysis.law import Law
 from scaletest.analysis.linear import solve
+from scaletest.analysis.points import PARAMETERS
 
 REFERENCE = Law("usl", 1.0, 0.03, 0.005)
 EXPECTED_NOISE = 0.02
+STANDS_OUT = 3.0
 # The coefficients trade against each other from here on, as they do for N = 1, 2, 4 whatever the noise.
 STRONGEST_CORRELATION = 0.97
 _MOST_WORKERS = 4096
@@ -79,20 +80,10 @@ def separability(
 
 
 def _separates(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> bool:
+    if len(steps) * repeats < PARAMETERS["usl"] + 2:
+        return False
     _, error, correlation = _errors(steps, repeats, noise, truth)
-    certain = error * _needed(len(steps) * repeats) <= truth.coherency
-    return certain and abs(correlation) <= STRONGEST_CORRELATION
-
-
-def _needed(count: int) -> float:
-    """How many standard errors the coherency must have, 2 at least, for AICc to prefer USL (k = 3) to Amdahl (k = 2).
-
-    Leaving the coherency out multiplies the sum of squares by about 1 + (b / error)^2 / (n - 3).
-    """
-    if count < 5:
-        return math.inf
-    penalty = 2 + 24 / (count - 4) - 12 / (count - 3)
-    return max(2.0, math.sqrt((count - 3) * math.expm1(penalty / count)))
+    return error * STANDS_OUT <= truth.coherency and abs(correlation) <= STRONGEST_CORRELATION
 
 
 def _limit(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> int | None:

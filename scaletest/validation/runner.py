@@ -24,6 +24,8 @@ from scaletest.validation.tally import Tally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
+# Fixed, so that a stored run is always judged alike.
+BOOTSTRAP_SEED = 1
 # A step with more failures than are tolerated goes on this long, to show which workers fail.
 FAILING_S = 5.0
 
@@ -108,6 +110,7 @@ class Runner:
             self._plan,
             self._measurements,
             self._records,
+            random.Random(BOOTSTRAP_SEED),
             self._background,
             interrupted=self._stopped_by,
             elapsed_s=elapsed_s,

@@ -183,5 +183,5 @@ def test_a_slow_device_is_told() -> None:
 
 def test_failures_are_grouped_and_counted() -> None:
     rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False), record("w0", 109.0, ok=False)]
-    groups = evaluate(Plan(limit=1), *measured({1: rows})).failures
+    groups = evaluate(Plan(limit=1), *measured({1: rows}), random.Random(1)).failures
     assert [(group.count, group.first_s, group.last_s) for group in groups] == [(2, 105.0, 109.0)]
