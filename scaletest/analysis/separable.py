@@ -6,8 +6,8 @@ delta method turns it into that of a = q / p and b = r / p. Simulated fits scatt
 is computed for N = 1..8 three times with 2 % noise, and by 0.0007, as computed, for N = 1, 2, 4, 8, 16 five times with
 5 %.
 
-b must stand out by three standard errors: twice for Akaike's criterion to prefer the universal law to Amdahl's when the
-noise of the points is known, and one more so that it does so in most runs.
+b must stand out by three standard errors: two for Akaike's criterion to prefer the universal law to Amdahl's when the
+noise of the points is known, the rest so that it does so in two runs of three.
 """
 
 from __future__ import annotations
