@@ -108,8 +108,9 @@ def command(**given: Any) -> int:
     from scaletest.archive import RunFolder
 
     folder = RunFolder.create(_run_path(given["run_dir"]))
-    folder.begin(plan, sys.argv)
-    return _validate(plan, folder, given, None)
+    with folder.locked():
+        folder.begin(plan, sys.argv)
+        return _validate(plan, folder, given, None)
 
 
 def _plan(given: dict[str, Any]) -> Plan:
@@ -138,21 +139,42 @@ def _resume(given: dict[str, Any]) -> int:
     from scaletest.archive import find
     from scaletest.validation import complete
 
+    options.refuse_beside("--resume", allowed={"local", "redis_url", "progress", "output", "resume"})
     folder = find(given["resume"], os.environ)
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements))
         folder.forget_unfinished(stored)
-    return _validate(stored.plan, folder, given, stored)
+        return _validate(stored.plan, folder, given, stored)
+
+
+def _doubts(plan: Plan) -> list[str]:
+    """What this plan cannot tell, however well it is measured."""
+    from scaletest.analysis.separable import separability
+
+    found = separability(plan.steps, plan.repeats)
+    return [] if found.separable or len(plan.steps) < 3 else [found.sentence]
 
 
 def _show_plan(plan: Plan, form: str) -> None:
+    from scaletest.analysis.forecast import SCATTERED, STEADY, forecast
+
+    expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     if form != "table":
-        options.show({**plan.to_dict(), "steps": list(plan.steps)}, form)
+        rows = [one.to_dict() for one in expected]
+        options.show({**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": _doubts(plan)}, form)
         return
     click.echo(f"workload  {plan.workload}")
     click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
     click.echo(f"wanted    at least {plan.scale:g}x per doubling, {plan.tolerate_failures} failures tolerated")
+    for one in expected:
+        widths = ", ".join(f"{width:.1%}" for width in one.half_widths)
+        click.echo(
+            f"takes     about {one.seconds:.0f} s if run times scatter by {one.spread:.1%}; "
+            f"intervals of the steps then ± {widths}"
+        )
+    for line in _doubts(plan):
+        click.echo(f"warning   {line}")
 
 
 def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None) -> int:
@@ -162,10 +184,12 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     from scaletest.validation import Runner
 
     errors = Console(stderr=True, highlight=False)
+    for line in _doubts(plan):
+        errors.print(f"warning: {line}", soft_wrap=True)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored)
     try:
-        with folder.locked(), _stopping(runner):
+        with _stopping(runner):
             result = _run(plan, runner, folder.log, given["redis_url"])
             folder.result(result.to_dict())
     finally:
