@@ -42,7 +42,7 @@ def warnings(steps: Sequence[Step]) -> list[str]:
     """What a reader should know although it decides nothing, one line each with the cure."""
     lines = []
     for step in steps:
-        at = f"{step.workers} workers"
+        at = _workers(step.workers)
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
             lines.append(f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer requests")
         lines += [line for one in step.samples for line in _unsteady(at, one)]
@@ -54,6 +54,10 @@ def warnings(steps: Sequence[Step]) -> list[str]:
                     "compare their run times"
                 )
     return lines
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _unsteady(at: str, sample: Sample) -> list[str]:
@@ -90,14 +94,14 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
         if step.overhead_share > MOST_OVERHEAD:
             return Verdict(
                 VerdictKind.INVALID,
-                f"with {step.workers} workers the tester itself cost {step.overhead_share:.0%} of a request's time",
+                f"with {_workers(step.workers)} the tester itself cost {step.overhead_share:.0%} of a request's time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
         for one in step.samples:
             if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {step.workers} workers throughput x time in the system is {one.little:.2f} of the requests "
+                    f"with {_workers(step.workers)} throughput x time in the system is {one.little:.2f} of the requests "
                     "in flight (Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
@@ -121,20 +125,20 @@ def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     longer = "give a longer --max-step" if not plan.step_s else f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {step.workers} workers"
+            reason = f"no request was completed with {_workers(step.workers)}"
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         if not step.throughput.enough:
             reason = (
-                f"too few requests completed with {step.workers} workers: {step.throughput.completions} "
+                f"too few requests completed with {_workers(step.workers)}: {step.throughput.completions} "
                 f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
             )
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         for one in step.samples:
             if one.drift.unsteady:
-                reason = f"with {step.workers} workers throughput changed by {one.drift.shift:+.1%} while measured"
+                reason = f"with {_workers(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
                 return Verdict(VerdictKind.INVALID, reason, _steadier(one))
             if not one.settled:
-                reason = f"with {step.workers} workers throughput had not settled by the end of the step"
+                reason = f"with {_workers(step.workers)} throughput had not settled by the end of the step"
                 return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
     if _measured(steps) != {(workers, repeat) for workers in plan.steps for repeat in range(plan.repeats)}:
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
@@ -154,7 +158,7 @@ def _undecided(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
         if found and found.kind is VerdictKind.INVALID:
             return Verdict(
                 VerdictKind.INVALID,
-                f"{step.workers} workers: ratio {found.value:.2f} [{found.low:.2f}, {found.high:.2f}] "
+                f"{_workers(step.workers)}: ratio {found.value:.2f} [{found.low:.2f}, {found.high:.2f}] "
                 f"neither reaches nor misses {found.wanted:.2f}",
                 _sharper(plan, steps),
             )
