@@ -101,8 +101,8 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
             if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {_workers(step.workers)} throughput x time in the system is {one.little:.2f} of the requests "
-                    "in flight (Little's law): records are missing, or the client could not keep up",
+                    f"with {_workers(step.workers)} throughput x time in the system is {one.little:.2f} of the "
+                    "requests in flight (Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
     return None
