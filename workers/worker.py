@@ -85,6 +85,7 @@ class Worker(SimpleWorker):
         self._burst = False
         self._crash: Exception | None = None
         self._idle = True
+        self._booting = False
         self._stopped_at = 0.0
         self._slow_began = 0.0
         self._grace: threading.Timer | None = None
@@ -107,6 +108,9 @@ class Worker(SimpleWorker):
         if len(self.queues) != 1:
             super().bootstrap(*args, **options)
             return
+        # From here on a signal must lead through teardown, or a worker that stops at once stays registered.
+        self._booting = True
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
@@ -129,6 +133,7 @@ class Worker(SimpleWorker):
 
         self._retrying.run(start)
         self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
+        self._booting = False
 
     def teardown(self) -> None:
         """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
@@ -194,6 +199,9 @@ class Worker(SimpleWorker):
 
     def _shutdown(self) -> None:
         """First signal: take no more, let the running request finish within the grace period."""
+        if self._booting:
+            self._stop_requested = True
+            return
         if self._lane is None:
             super()._shutdown()  # type: ignore[no-untyped-call]
             return
