@@ -16,6 +16,7 @@ from scaletest.model.errors import ScaletestError, Unreachable
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
+    "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "version": ("version", "Print the version."),

@@ -194,7 +194,7 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
             folder.result(result.to_dict())
     finally:
         teller.close()
-    _show_result(result, given["output"], str(folder.path))
+    _show_result(result, given["output"], folder)
     return result.verdict.kind.exit_code
 
 
@@ -222,15 +222,17 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evalua
         return runner.run(*site.set_up(plan.queue, main), others)
 
 
-def _show_result(result: Evaluation, form: str, folder: str) -> None:
+def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
         from rich.console import Console
 
+        from scaletest.archive import default_root
+        from scaletest.report.run import read
         from scaletest.report.terminal import summary
 
-        summary(result, Console(highlight=False), folder)
+        summary(read(folder, default_root(os.environ)), Console(highlight=False))
     else:
-        options.show({**result.to_dict(), "folder": folder}, form)
+        options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 
 
 def _run_path(given: str) -> Path:
