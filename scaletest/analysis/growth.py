@@ -19,6 +19,8 @@ from scaletest.analysis.student import t95
 _NORMAL = t95(1e9)
 # Steps of one run differ by so much for reasons that no interval within a step can see (standard deviation, relative).
 UNSEEN = 0.01
+# For the bootstrap; fixed, so that a stored run is always judged alike.
+SEED = 1
 
 
 @dataclass(frozen=True, slots=True)

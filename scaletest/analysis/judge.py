@@ -25,9 +25,7 @@ WARN_UNFAIR = 1.25
 def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
     """The verdict of a run."""
     if interrupted:
-        return Verdict(
-            VerdictKind.INVALID, f"interrupted: {interrupted}", "continue it: scaletest validate --resume RUN"
-        )
+        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
         _failures(plan, steps)
         or _tester(steps)
@@ -101,8 +99,8 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
             if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {_workers(step.workers)} throughput x time in the system is {one.little:.2f} of the "
-                    "requests in flight (Little's law): records are missing, or the client could not keep up",
+                    f"with {_workers(step.workers)} the records show {one.little:.2f} of the requests in flight "
+                    "(Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
     return None

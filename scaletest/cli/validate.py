@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
     from scaletest.model import Plan
-    from scaletest.validation import Runner
+    from scaletest.validation import Progress, Runner
 
 
 @click.command("validate")
@@ -184,13 +184,11 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     from scaletest.validation import Runner
 
     errors = Console(stderr=True, highlight=False)
-    for line in _doubts(plan):
-        errors.print(f"warning: {line}", soft_wrap=True)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored)
     try:
         with _stopping(runner):
-            result = _run(plan, runner, folder.log, given["redis_url"])
+            result = _run(plan, runner, teller, folder.log, given["redis_url"])
             folder.result(result.to_dict())
     finally:
         teller.close()
@@ -198,7 +196,7 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     return result.verdict.kind.exit_code
 
 
-def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evaluation:
+def _run(plan: Plan, runner: Runner, teller: Progress, log: Path, redis_url: str | None) -> Evaluation:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.analysis.background import queue_of
     from scaletest.broker import EmbeddedServer, connect
@@ -210,6 +208,8 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evalua
         url = redis_url or stack.enter_context(EmbeddedServer()).url
         redis = connect(url)
         stack.callback(redis.close)
+        for line in _doubts(plan):
+            teller.step(f"warning: {line}")
         site = Site(url, redis, log, runner, stack)
         main = Background(
             "main",

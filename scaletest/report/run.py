@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows
 from scaletest.archive import RunFolder
 from scaletest.model.errors import UsageError
-from scaletest.validation.runner import BOOTSTRAP_SEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def read(folder: RunFolder, root: Path) -> Run:
             stored.plan,
             stored.measurements,
             stored.records,
-            random.Random(BOOTSTRAP_SEED),
+            random.Random(SEED),
             stored.background,
             interrupted=_text(stored.result.get("interrupted")),
             elapsed_s=_seconds(stored.result.get("elapsed_s")),

@@ -53,7 +53,10 @@ def summary(run: Run, console: Console) -> None:
     if result.verdict.remedy:
         say(f"  what to do: {result.verdict.remedy}")
     say(f"saved in {run.folder}")
-    say(f"next: scaletest report {shlex.quote(run.name)} -t html -o report.html")
+    if result.interrupted:
+        say(f"next: scaletest validate --local --resume {shlex.quote(run.name)}")
+    else:
+        say(f"next: scaletest report {shlex.quote(run.name)} -t html -o report.html")
 
 
 def verdict_line(verdict: Verdict) -> Text:

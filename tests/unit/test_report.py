@@ -76,7 +76,8 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
     assert len(text.splitlines()) < 25
     assert all(character.isprintable() or character == "\n" for character in text)
     assert made[case].result.verdict.kind.value in text.splitlines()[-4] + text.splitlines()[-3]
-    assert "scaletest report" in text.splitlines()[-1]
+    following = "validate --local --resume" if made[case].result.interrupted else "report"
+    assert f"next: scaletest {following}" in text.splitlines()[-1]
 
 
 @pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
