@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.model import checks, wire
+from scaletest.model import checks, threshold, wire
 from scaletest.model.errors import InvalidValue
 
 MAX_WORKERS = 100_000
@@ -75,7 +75,7 @@ class Plan:
     tolerate_failures: failed requests that do not fail the run.
     repeats: how often every step is measured, in blocks of shuffled order.
     seed: of that order.
-    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
+    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8; see model.threshold.
     background: load on other queues, present during every step and reported apart.
     """
 
@@ -114,6 +114,8 @@ class Plan:
         checks.count(self.tolerate_failures, "tolerated failures")
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
             raise InvalidValue(f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2")
+        for text in self.thresholds:
+            threshold.parse(text, self.steps)
 
     @property
     def steps(self) -> tuple[int, ...]:
