@@ -157,15 +157,13 @@ def compare(base: Evaluation, candidate: Evaluation, tolerance: float = 0.03, *,
 def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     """The fields in which two plans differ, the workload's first.
 
-    The workload is the command, or the length of the sleep; with a command `seconds` is only an estimate.
+    The workload is the command, or the length of the sleep, and what runs beside it. With a command `seconds` is only
+    an estimate.
     """
-    defining = {"command"} if base.command or candidate.command else {"command", "seconds"}
-    names = [item.name for item in fields(Plan) if item.name not in _NO_MATTER]
-    found = [
-        Difference(name, getattr(base, name), getattr(candidate, name), name in defining)
-        for name in names
-        if getattr(base, name) != getattr(candidate, name)
-    ]
+    defining = {"command", "background"} | (set() if base.command or candidate.command else {"seconds"})
+    ours, theirs = base.to_dict(), candidate.to_dict()
+    names = [item.name for item in fields(Plan) if item.name not in _NO_MATTER and ours[item.name] != theirs[item.name]]
+    found = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
     return tuple(sorted(found, key=lambda one: not one.workload))
 
 
@@ -256,7 +254,7 @@ def _classify(log: _Log | None, significant: bool, tolerance: float) -> tuple[Ch
         return Change.IMPROVEMENT, ""
     if ratio.low >= least:
         return Change.NOT_SLOWER, ""
-    return Change.UNDECIDED, f"a loss of more than {tolerance:.3g} is neither shown nor excluded"
+    return Change.UNDECIDED, f"a loss of more than {100 * tolerance:.3g} % is neither shown nor excluded"
 
 
 def _run_times(step: Step) -> list[float]:
@@ -272,12 +270,13 @@ def _foreign(names: Sequence[str]) -> Verdict:
 
 
 def _verdict(steps: Sequence[StepChange], tolerance: float) -> Verdict:
+    limit = f"{100 * tolerance:.3g} %"
     slower = [step for step in steps if step.change is Change.REGRESSION]
     if slower:
         worst = min(slower, key=lambda step: step.ratio.value if step.ratio else 1.0)
         return Verdict(
             VerdictKind.FAIL,
-            f"{len(slower)} of {len(steps)} steps are slower by more than {tolerance:.3g}: {_words(worst)}",
+            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_words(worst)}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     undecided = [step for step in steps if step.change is Change.UNDECIDED]
@@ -287,7 +286,7 @@ def _verdict(steps: Sequence[StepChange], tolerance: float) -> Verdict:
         return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
     faster = sum(step.change is Change.IMPROVEMENT for step in steps)
     better = f"; {faster} faster" if faster else ""
-    return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {tolerance:.3g}{better}")
+    return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")
 
 
 def _words(step: StepChange) -> str:

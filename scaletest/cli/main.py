@@ -16,6 +16,9 @@ from scaletest.model.errors import ScaletestError, Unreachable
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
+    "compare": ("compare", "Tell whether one run is slower than another."),
+    "runs": ("runs", "List, show, share and delete stored runs."),
+    "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "version": ("version", "Print the version."),
