@@ -22,7 +22,6 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate, within
-from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.ranks import RankTest, mann_whitney
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
 from scaletest.analysis.student import t95, t_quantile
@@ -133,7 +132,15 @@ class _Log:
         return abs(self.value) > (t_quantile(1 - level / 2, self.freedom) * self.error if self.error else 0.0)
 
 
-def compare(base: Evaluation, candidate: Evaluation, tolerance: float = 0.03, *, force: bool = False) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two runs: what it was to do, and what its records say."""
+
+    plan: Plan
+    steps: Sequence[Step]
+
+
+def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> Comparison:
     """Compare step by step. Runs of different workloads are compared only with `force`.
 
     tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be slower.

@@ -53,7 +53,7 @@ def command(base: str, candidate: str, tolerance: float, force: bool, output: st
     from scaletest.analysis.compare import compare
 
     folders = stored.find(base), stored.find(candidate)
-    found = compare(stored.judged(folders[0]), stored.judged(folders[1]), tolerance, force=force)
+    found = compare(stored.side(folders[0]), stored.side(folders[1]), tolerance, force=force)
     if output == "table":
         _show(found, [folder.name for folder in folders])
     else:

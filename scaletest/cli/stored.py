@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +14,7 @@ from scaletest.model import wire
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from scaletest.analysis.compare import Side
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder
 
@@ -34,6 +36,7 @@ def find(name: str) -> RunFolder:
 def judged(folder: RunFolder) -> Evaluation:
     """What the run's records say; the same as its result.json when the program is the same."""
     from scaletest.analysis.evaluation import evaluate
+    from scaletest.validation.runner import BOOTSTRAP_SEED
 
     stored = folder.load()
     known = wire.take(stored.result, "result.json", {"interrupted": str, "elapsed_s": (int, float)})
@@ -41,10 +44,20 @@ def judged(folder: RunFolder) -> Evaluation:
         stored.plan,
         stored.measurements,
         stored.records,
+        random.Random(BOOTSTRAP_SEED),
         stored.background,
         interrupted=known.get("interrupted", ""),
         elapsed_s=known.get("elapsed_s", 0.0),
     )
+
+
+def side(folder: RunFolder) -> Side:
+    """The run as one side of a comparison."""
+    from scaletest.analysis.compare import Side
+    from scaletest.analysis.steps import summarise
+
+    stored = folder.load()
+    return Side(stored.plan, summarise(stored.plan, stored.measurements, stored.records))
 
 
 def _complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:

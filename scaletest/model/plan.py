@@ -15,7 +15,8 @@ MAX_WORKERS = 100_000
 class Background:
     """Constant load on a queue of its own beside the steps: `parallel` requests in flight for `workers` workers.
 
-    seconds: run time of one request, as in Plan. command: empty for sleep.
+    seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
+    command: the workload's program and arguments; empty for sleep.
     """
 
     name: str
@@ -72,10 +73,13 @@ class Plan:
     max_step_s: seconds after which a step ends whatever is missing; 0: 60 s, or 30 requests if they take longer.
     warmup_s: seconds at the beginning of each step that do not count; None finds them from the data.
     command: the workload's program and arguments; empty for sleep.
+    queue: name of the queue, made up for every run.
+    device_glob: device files; worker N uses the N-th, counting round.
+    time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     repeats: how often every step is measured, in blocks of shuffled order.
     seed: of that order.
-    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8; see model.threshold.
+    thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
     background: load on other queues, present during every step and reported apart.
     """
 

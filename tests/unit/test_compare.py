@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from scaletest.analysis.compare import Change, Comparison, compare, differences
-from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.compare import Change, Comparison, Side, compare, differences
 from scaletest.analysis.ranks import mann_whitney
+from scaletest.analysis.steps import summarise
 from scaletest.model import Background, Plan, VerdictKind
 from tests.unit.made import measured
+from tests.unit.oracle import oracle
+from tests.unit.valid import checked
 
 values = st.lists(st.integers(0, 20).map(float) | st.floats(0, 20), min_size=8, max_size=60)
 
@@ -24,10 +25,10 @@ values = st.lists(st.integers(0, 20).map(float) | st.floats(0, 20), min_size=8, 
 def test_the_rank_test_is_scipys(first: list[float], second: list[float]) -> None:
     found = mann_whitney(first, second)
     assert found is not None
-    oracle = stats.mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
-    assert found.u == pytest.approx(oracle.statistic)
+    other = oracle("scipy.stats").mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
+    assert found.u == pytest.approx(other.statistic)
     if len({*first, *second}) > 1:
-        assert found.p == pytest.approx(oracle.pvalue, rel=1e-9)
+        assert found.p == pytest.approx(other.pvalue, rel=1e-9)
     else:
         assert (found.larger, found.p) == (0.5, 1.0)
 
@@ -36,10 +37,10 @@ def test_few_values_are_not_ranked() -> None:
     assert mann_whitney([1.0] * 7, [2.0] * 100) is None
 
 
-def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **made: Any) -> Evaluation:
+def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **made: Any) -> Side:
     """A run with the given seconds a request at each number of workers."""
     chosen = Plan(**{"limit": max(cycles), "repeats": made.get("repeats", 1), **(plan or {})})
-    return evaluate(chosen, *measured(cycles, **made))
+    return Side(chosen, summarise(chosen, *measured(cycles, **made)))
 
 
 BASE = {1: 0.1, 2: 0.1, 4: 0.11}
@@ -53,7 +54,7 @@ def changes(found: Comparison) -> list[Change]:
 def test_equal_runs_are_equivalent(repeats: int) -> None:
     found = compare(run(BASE, repeats=repeats), run(BASE, repeats=repeats, seed=2))
     assert changes(found) == [Change.EQUIVALENT] * 3
-    assert found.verdict.kind is VerdictKind.PASS
+    assert checked(found.to_dict(), "comparison")["verdict"]["kind"] == "PASS"
     assert {step.between for step in found.steps} == {repeats >= 3}
     for step in found.steps:
         assert step.ratio is not None
@@ -121,7 +122,7 @@ def test_welch_on_repeats_is_scipys() -> None:
     base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
     (step,) = compare(base, candidate).steps
     logs = [[math.log(one.throughput.per_s) for one in run.steps[0].samples] for run in (candidate, base)]
-    interval = stats.ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
+    interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
     assert step.ratio is not None
     assert math.log(step.ratio.low) == pytest.approx(interval.low, rel=1e-4)
     assert math.log(step.ratio.high) == pytest.approx(interval.high, rel=1e-4)
@@ -143,14 +144,14 @@ def test_an_unsteady_step_decides_nothing_and_says_whose() -> None:
     found = compare(run(BASE), run(BASE, count={1: 100, 2: 1, 4: 100}, seed=2))
     assert found.steps[1].change is Change.UNDECIDED
     assert "candidate" in found.steps[1].reason
-    assert found.to_dict()["steps"][1]["ratio"] is None
+    assert checked(found.to_dict(), "comparison")["steps"][1]["ratio"] is None
 
 
 def test_only_common_steps_are_compared() -> None:
     found = compare(run({1: 0.1, 2: 0.1, 4: 0.1}), run({1: 0.1, 2: 0.1, 3: 0.1}, seed=2))
     assert [step.workers for step in found.steps] == [1, 2]
     assert (found.only_base, found.only_candidate) == ((4,), (3,))
-    nothing = compare(run({1: 0.1}), evaluate(Plan(), [], {}))
+    nothing = compare(run({1: 0.1}), Side(Plan(), []))
     assert (nothing.verdict.kind, nothing.verdict.reason) == (VerdictKind.INVALID, "the runs have no step in common")
 
 
@@ -159,6 +160,7 @@ def test_different_workloads_are_compared_only_by_force() -> None:
     found = compare(base, candidate)
     assert (found.verdict.kind, found.steps) == (VerdictKind.INVALID, ())
     assert "command differ" in found.verdict.reason
+    assert checked(found.to_dict(), "comparison")["differences"][0]["candidate"] == ["true"]
     assert [(one.field, one.workload) for one in found.differences] == [("command", True), ("device_glob", False)]
     assert compare(base, candidate, force=True).verdict.kind is VerdictKind.PASS
 
