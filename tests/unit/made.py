@@ -36,7 +36,7 @@ def measured(
             ]
             rows += [_failure(index, workers, repeat) for index in range(failed)]
             records[workers, repeat] = rows
-            longest = max(row.reply.ended_s for row in rows) - 1000.0
+            longest = max((row.reply.ended_s for row in rows), default=1000.0) - 1000.0
             measurements.append(Measurement(workers, repeat, 0.1, longest, "precise"))
     return measurements, records
 
