@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,14 +68,6 @@ def plan(context: click.Context, queue: str) -> Plan:
     from scaletest.model.schema.plan import as_plan
 
     return as_plan({one.key: one.value for one in settings(context)}, queue)
-
-
-def none_given(given: Mapping[str, Any], why: str) -> None:
-    """UsageError when there is a plan file, a --set or a --threshold."""
-    names = {"file": "-f", "sets": "--set", "thresholds": "--threshold"}
-    wrong = [option for name, option in names.items() if given[name]]
-    if wrong:
-        raise UsageError(f"{' and '.join(wrong)} cannot be given: {why}", hint=f"leave {' and '.join(wrong)} out")
 
 
 def settings(context: click.Context) -> list[Setting]:

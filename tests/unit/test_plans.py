@@ -271,8 +271,13 @@ def test_any_set_is_read_or_a_usage_error(text: str) -> None:
 
 
 def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert program(["validate", "--local", "--resume", "x", "-f", str(file), "--threshold", "ratio>1"]) == 2
-    assert "-f and --threshold cannot be given" in capsys.readouterr().err
+    for option, more in (
+        ("--file", ["-f", str(file)]),
+        ("--threshold", ["--threshold", "ratio>1"]),
+        ("a command", ["ls"]),
+    ):
+        assert program(["validate", "--local", "--resume", "x", *more]) == 2
+        assert f"{option} cannot be given with --resume" in capsys.readouterr().err
 
 
 def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.analysis.coefficients import coefficients
 from scaletest.analysis.steps import Step, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, verdict_of
 from scaletest.model import Outcome, Plan, VerdictKind
@@ -228,3 +230,32 @@ def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
     results = evaluate_thresholds(Plan(thresholds=texts), [])
     assert {result.kind for result in results} == {INVALID}
     assert Outcome.FAILED not in {result.reason for result in results}
+
+
+def points(contention: float, coherency: float, most: int, spread: float) -> list[tuple[float, float]]:
+    chance = random.Random(5)
+    return [
+        (n, 10 * n / (1 + contention * (n - 1) + coherency * n * (n - 1)) * math.exp(chance.gauss(0, spread)))
+        for n in (2.0**power for power in range(most))
+    ]
+
+
+@pytest.mark.parametrize(("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.03, 0.01)])
+def test_coefficients_enclose_the_truth_under_every_law(contention: float, coherency: float) -> None:
+    rows = points(contention, coherency, 6, 0.01)
+    found = coefficients(rows, random.Random(1), [0.01] * len(rows))
+    for name, truth in (("contention", contention), ("coherency", coherency)):
+        low, value, high = found[name]
+        assert low <= value <= high
+        assert low - 1e-9 <= truth <= high, name
+
+
+def test_a_linear_run_can_be_held_to_little_contention() -> None:
+    rows = points(0.0, 0.0, 5, 0.01)
+    plan = Plan(thresholds=("contention<5%", "coherency<1%", "contention>=10%"))
+    results = evaluate_thresholds(plan, [], coefficients(rows, random.Random(1), [0.01] * len(rows)))
+    assert [result.kind for result in results] == [PASS, PASS, FAIL]
+
+
+def test_too_few_points_have_no_coefficient() -> None:
+    assert coefficients(points(0.0, 0.0, 2, 0.01), random.Random(1), [0.01] * 2) == {}
