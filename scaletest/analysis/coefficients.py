@@ -2,7 +2,8 @@
 
 A run that scales linearly has no contention in its law, and still one may ask that it be below 5 %. So the interval is
 that of the law chosen when it has the coefficient, else of the simplest good one that has: Amdahl's or the Universal
-Scalability Law for contention, the latter for coherency. Under a ceiling neither is a true description; the contention is then large, as it should be.
+Scalability Law for contention, the latter for coherency. Under a ceiling neither is a true description; the contention
+is then large, as it should be.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from scaletest.model import Plan
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from scaletest.model.schema import plan as schemas
 from scaletest.model.schema.parts import properties_of
+from scaletest.model.threshold import METRICS, parse
 
 SCHEMA = schemas.file()
 FULL = """
@@ -300,3 +301,15 @@ def test_view_shows_every_setting_and_hides_passwords(
     assert program(["config", "view", "--no-such"]) == 2
     assert program(["config", "view"]) == 0
     assert "limit              8" in capsys.readouterr().out
+
+
+def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
+    pages = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("*.md"))
+    blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)]
+    assert len(blocks) >= 2
+    for block in blocks:
+        (tmp_path / "p.yaml").write_text(block)
+        assert made("-f", str(tmp_path / "p.yaml")).command
+    (page,) = [page for page in pages if page.name == "plans.md"]
+    shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
+    assert {parse(text).metric.partition(".")[0] for text in shown} == {name.partition(".")[0] for name in METRICS}
