@@ -74,10 +74,7 @@ def _show(found: Comparison, names: list[str]) -> None:
     for step in found.steps:
         click.echo(_line(step))
     if any(not step.between for step in found.steps):
-        click.echo(
-            "intervals are within the runs, not between repeats: from --repeats 3 on they also hold what differs"
-        )
-        click.echo("from run to run")
+        click.echo("note: the intervals leave out what differs from run to run; --repeats 3 brings it in")
     click.echo(f"{found.verdict.kind}  {found.verdict.reason}")
     if found.verdict.remedy:
         click.echo(f"  what to do: {found.verdict.remedy}")
