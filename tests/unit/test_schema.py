@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 
 from scaletest.analysis.evaluation import evaluate
+from scaletest.analysis.thresholds import evaluate_thresholds
 from scaletest.archive.environment import environment
 from scaletest.cli.main import run as program
 from scaletest.model import Background, Measurement, Plan, Record, Reply
@@ -108,6 +109,19 @@ def test_results_fit(name: str) -> None:
     document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     checked(document)
     checked({**document, "folder": "/x"})
+
+
+def test_thresholds_fit() -> None:
+    plan = Plan(limit=2, queue="q", thresholds=("ratio>1", "contention<5%", "run.p99<1s", "failures<1%"))
+    measurements, rows = measured({1: 0.1, 2: 0.1})
+    result = evaluate(plan, measurements, rows, random.Random(1))
+    found = [one.to_dict() for one in evaluate_thresholds(plan, result.steps)]
+    assert [one["kind"] for one in checked({**result.to_dict(), "thresholds": found})["thresholds"]] == [
+        "PASS",
+        "INVALID",
+        "INVALID",
+        "PASS",
+    ]
 
 
 def test_a_result_of_nothing_fits() -> None:

@@ -30,9 +30,10 @@ def result() -> Schema:
             "verdict": verdict(),
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
+            "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },
-        optional=("folder",),
+        optional=("thresholds", "folder"),
     )
 
 
@@ -207,6 +208,21 @@ def _background() -> Schema:
             "failures": count(),
             "wait_s": distribution("from enqueued to started"),
             "run_s": distribution("run time"),
+        }
+    )
+
+
+def _threshold() -> Schema:
+    return closed(
+        {
+            "text": text("as in efficiency(8)>=0.8"),
+            "kind": one_of(VerdictKind),
+            "reason": text("what was measured, in the threshold's unit"),
+            "remedy": text("what to do"),
+            "workers": maybe(count("the step that decided it; null for the whole run", 1)),
+            "value": maybe(number("in base units")),
+            "low": maybe(number("of its interval")),
+            "high": maybe(number()),
         }
     )
 
