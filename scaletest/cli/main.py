@@ -17,6 +17,9 @@ from scaletest.model.errors import ScaletestError, Unreachable
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
     "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
+    "compare": ("compare", "Tell whether one run is slower than another."),
+    "runs": ("runs", "List, show, share and delete stored runs."),
+    "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "version": ("version", "Print the version."),

@@ -55,7 +55,10 @@ def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
 def refuse_beside(option: str, allowed: set[str]) -> None:
     """UsageError when an option outside `allowed` was typed beside `option`, which would ignore it."""
     context = click.get_current_context()
-    for name in context.params:
-        if name not in allowed and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            typed = "a command" if name == "arguments" else f"--{name.replace('_', '-')}"
-            raise UsageError(f"{typed} cannot be given with {option}", hint="leave it out: the stored plan counts")
+    for one in context.command.params:
+        name = one.name or ""
+        # an argument of no words counts as given for some versions of click
+        typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name] != ()
+        if typed and name not in allowed:
+            what = max(one.opts, key=len) if isinstance(one, click.Option) else "a command"
+            raise UsageError(f"{what} cannot be given with {option}", hint="leave it out: the stored plan counts")

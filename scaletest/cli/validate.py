@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import options
+from scaletest.cli import options, plans
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,8 +84,9 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing.")
+@plans.options
 @options.output
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 def command(**given: Any) -> int:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
@@ -93,6 +94,7 @@ def command(**given: Any) -> int:
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
     scaletest validate --local --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what was measured.
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
@@ -101,7 +103,7 @@ def command(**given: Any) -> int:
         raise UsageError("validate needs to know where to run", hint="add --local, or --redis-url URL")
     if given["resume"]:
         return _resume(given)
-    plan = _plan(given)
+    plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}")
     if given["dry_run"]:
         _show_plan(plan, given["output"])
         return 0
@@ -111,27 +113,6 @@ def command(**given: Any) -> int:
     with folder.locked():
         folder.begin(plan, sys.argv)
         return _validate(plan, folder, given, None)
-
-
-def _plan(given: dict[str, Any]) -> Plan:
-    from scaletest.model import Plan
-
-    return Plan(
-        limit=given["limit"],
-        scale=given["scale"],
-        seconds=given["seconds"],
-        step_s=given["step_time"],
-        precision=given["precision"],
-        max_step_s=given["max_step"],
-        warmup_s=given["warmup"],
-        queue=f"validate-{uuid.uuid4().hex[:8]}",
-        command=given["arguments"],
-        device_glob=given["device_glob"],
-        time_limit_s=given["time_limit"],
-        tolerate_failures=given["tolerate_failures"],
-        repeats=given["repeats"],
-        seed=given["seed"],
-    )
 
 
 def _resume(given: dict[str, Any]) -> int:
@@ -167,6 +148,8 @@ def _show_plan(plan: Plan, form: str) -> None:
     click.echo(f"workload  {plan.workload}")
     click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
     click.echo(f"wanted    at least {plan.scale:g}x per doubling, {plan.tolerate_failures} failures tolerated")
+    for text in plan.thresholds:
+        click.echo(f"          {text}")
     for one in expected:
         widths = ", ".join(f"{width:.1%}" for width in one.half_widths)
         click.echo(
