@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.analysis.coefficients import coefficients
 from scaletest.analysis.knee import Knee, knees
 from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.law_interval import Chance, LawInterval, law_interval
@@ -25,7 +26,10 @@ SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """choice: the law, None where there are too few steps for two of them; lacking: what the missing ones need."""
+    """choice: the law, None where there are too few steps for two of them; lacking: what the missing ones need.
+
+    coefficients: (low, value, high) of contention and coherency, also where another law was chosen.
+    """
 
     choice: Choice | None
     interval: LawInterval | None
@@ -34,6 +38,7 @@ class Growth:
     knees: tuple[Knee, ...]
     scaling: list[Scaled]
     serial: SerialTrend
+    coefficients: dict[str, tuple[float, float, float]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -71,4 +76,5 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         knees=knees(rows),
         scaling=scaling(rows),
         serial=serial_trend(rows),
+        coefficients=coefficients(points, chance, spreads),
     )

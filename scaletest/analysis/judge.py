@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from scaletest.analysis.steps import Sample, Step
+from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
 from scaletest.model import Plan, Verdict, VerdictKind
 
@@ -22,7 +23,9 @@ LITTLE = (0.90, 1.05)
 WARN_UNFAIR = 1.25
 
 
-def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
+def judge(
+    plan: Plan, steps: Sequence[Step], interrupted: str = "", thresholds: Sequence[ThresholdResult] = ()
+) -> Verdict:
     """The verdict of a run."""
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
@@ -30,9 +33,11 @@ def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
         _failures(plan, steps)
         or _tester(steps)
         or _failed_ratio(steps)
+        or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
         or _undecided(plan, steps)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps))
+        or verdict_of(thresholds, VerdictKind.INVALID)
+        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds))
     )
 
 
@@ -180,9 +185,10 @@ def _measured(steps: Sequence[Step]) -> set[tuple[int, int]]:
     return {one.measurement.key for step in steps for one in step.samples}
 
 
-def _passed(plan: Plan, steps: Sequence[Step]) -> str:
+def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult]) -> str:
     ratios = [step.ratio for step in steps if step.ratio]
+    held = f", and {len(thresholds)} of {len(thresholds)} thresholds hold" if thresholds else ""
     if not ratios:
-        return "one step, no doubling to judge, no request failed"
+        return "one step, no doubling to judge, no request failed" + held
     worst = min(ratios, key=lambda ratio: ratio.low / ratio.wanted)
-    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: the least is {worst.value:.2f}"
+    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: the least is {worst.value:.2f}" + held

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from scaletest.cli import stored
 from scaletest.model.errors import UsageError
 
 # The keys of report.formats.FORMATS, which is imported only when the command runs.
@@ -16,7 +16,7 @@ FORMS = ["text", "html", "md", "csv", "json", "junit"]
 
 
 @click.command("report")
-@click.argument("run", metavar="RUN")
+@stored.run_argument()
 @click.option(
     "-t",
     "--type",
@@ -51,10 +51,7 @@ def command(run: str, **given: Any) -> None:
 
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no such run.
     """
-    from scaletest.archive import default_root, find
-    from scaletest.report.run import read
-
-    found = read(find(run, os.environ), default_root(os.environ))
+    found = stored.judged(stored.find(run))
     if given["png"]:
         from scaletest.report.png import save
 

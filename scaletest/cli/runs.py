@@ -53,10 +53,10 @@ def list_runs(output: str) -> None:
 def show(run: str, output: str) -> None:
     """Show one run: its summary, judged anew from its records, and where it was made."""
     folder = stored.find(run)
-    result = stored.judged(folder)
-    environment = folder.summary()[1]
+    judged = stored.judged(folder)
+    environment = judged.environment
     if output != "table":
-        options.show({**result.to_dict(), "folder": str(folder.path), "environment": environment}, output)
+        options.show({**judged.result.to_dict(), "folder": str(folder.path), "environment": environment}, output)
         return
     from rich.console import Console
 
@@ -65,7 +65,7 @@ def show(run: str, output: str) -> None:
     for name, value in environment.items():
         if value not in ("", [], None) and name != "schema_version":
             click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
-    summary(result, Console(highlight=False), str(folder.path))
+    summary(judged, Console(highlight=False))
 
 
 @command.command()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from scaletest.model import wire
-
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from scaletest.analysis.compare import Side
-    from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder
+    from scaletest.report.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,22 +30,12 @@ def find(name: str) -> RunFolder:
     return archive.find(name, os.environ)
 
 
-def judged(folder: RunFolder) -> Evaluation:
-    """What the run's records say; the same as its result.json when the program is the same."""
-    from scaletest.analysis.evaluation import evaluate
-    from scaletest.validation.runner import BOOTSTRAP_SEED
+def judged(folder: RunFolder) -> Run:
+    """What the run's records say, judged anew; UsageError when they cannot be read."""
+    from scaletest.archive import default_root
+    from scaletest.report.run import read
 
-    stored = folder.load()
-    known = wire.take(stored.result, "result.json", {"interrupted": str, "elapsed_s": (int, float)})
-    return evaluate(
-        stored.plan,
-        stored.measurements,
-        stored.records,
-        random.Random(BOOTSTRAP_SEED),
-        stored.background,
-        interrupted=known.get("interrupted", ""),
-        elapsed_s=known.get("elapsed_s", 0.0),
-    )
+    return read(folder, default_root(os.environ))
 
 
 def side(folder: RunFolder) -> Side:

@@ -209,11 +209,10 @@ def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
         from rich.console import Console
 
-        from scaletest.archive import default_root
-        from scaletest.report.run import read
+        from scaletest.cli.stored import judged
         from scaletest.report.terminal import summary
 
-        summary(read(folder, default_root(os.environ)), Console(highlight=False))
+        summary(judged(folder), Console(highlight=False))
     else:
         options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 

@@ -72,7 +72,7 @@ def view(run: Run) -> dict[str, Any]:
         "began": str(run.environment.get("began", "")),
         "verdict": result.verdict,
         "warnings": result.warnings,
-        "thresholds": [_threshold(one) for one in getattr(result, "thresholds", ())],
+        "thresholds": [_threshold(one) for one in result.thresholds],
         "facts": _facts(run, found),
         "law": words.law(result),
         "throughput": growth.throughput(result),
@@ -172,7 +172,7 @@ def _shares(run: Run) -> dict[str, Any]:
 
 
 def _threshold(one: Any) -> tuple[str, str, str]:
-    return str(one.kind), one.text, words.shown(one)
+    return str(one.kind), one.text, one.reason
 
 
 def _background(row: BackgroundStep) -> list[str]:

@@ -38,8 +38,8 @@ def cases(run: Run) -> Iterator[Case]:
     measured = {step.workers: step for step in run.result.steps}
     for before, after in pairwise(run.result.plan.steps):
         yield _doubling(before, after, measured.get(before), measured.get(after))
-    for one in getattr(run.result, "thresholds", ()):
-        yield Case(one.text, one.kind, words.shown(one), 0.0)
+    for one in run.result.thresholds:
+        yield Case(one.text, one.kind, one.reason, 0.0)
 
 
 def suite(run: Run) -> str:

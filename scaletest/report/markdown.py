@@ -30,9 +30,7 @@ def comment(run: Run) -> str:
     told = words.law(result)
     if told:
         lines += [f"Law: {told}.", ""]
-    lines += [
-        f"* {one.kind}: {code(one.text)}, {words.plain(words.shown(one))}" for one in getattr(result, "thresholds", ())
-    ]
+    lines += [f"* {one.kind}: {code(one.text)}, {words.plain(one.reason)}" for one in result.thresholds]
     lines += [f"* Warning: {words.plain(line)}" for line in result.warnings]
     lines += [
         f"* {plural(group.count, 'request')} {group.outcome}: {code(group.error or NOTHING)}"

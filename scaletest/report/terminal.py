@@ -106,8 +106,8 @@ def _errors(run: Run) -> list[str]:
 
 
 def _thresholds(run: Run) -> list[str]:
-    found = getattr(run.result, "thresholds", ())
-    return [f"threshold {SIGNS[one.kind]} {one.text}: {words.shown(one)}" for one in found]
+    found = run.result.thresholds
+    return [f"threshold {SIGNS[one.kind]} {one.text}: {one.reason}" for one in found]
 
 
 def _limited(lines: list[str], most: int, what: str) -> list[str]:

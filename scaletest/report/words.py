@@ -153,13 +153,6 @@ def measured_s(step: Step) -> float:
     return sum(one.measurement.measured_s for one in step.samples)
 
 
-def shown(threshold: Any) -> str:
-    """What was measured for a threshold, and why that decides."""
-    value = threshold.measured
-    text = significant(value, 4) if isinstance(value, float) else str(NOTHING if value is None else value)
-    return f"{text}, {threshold.reason}" if threshold.reason else text
-
-
 def plain(text: str) -> str:
     """Words of ours that may hold foreign names, for Markdown: nothing in them is markup, a mention or a new line."""
     escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
