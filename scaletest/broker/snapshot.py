@@ -74,8 +74,8 @@ def _queue(row: list[Any]) -> QueueSnapshot:
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
         counters={key.decode(): int(value) for key, value in _pairs(counters)},
-        wait={int(key): int(value) for key, value in _pairs(wait)},
-        run={int(key): int(value) for key, value in _pairs(run)},
+        wait=_numbers(wait),
+        run=_numbers(run),
         slots=slots.unpack(dict(_pairs(ring))),
         workers=tuple(_worker(worker, set(suspects)) for worker in workers),
     )
@@ -93,6 +93,11 @@ def _worker(row: list[bytes], suspects: set[bytes]) -> WorkerState:
         node=node.decode("utf-8", "replace"),
         started_s=int(started) / 1e6 if busy and started.isdigit() else None,
     )
+
+
+def _numbers(text: bytes) -> dict[int, int]:
+    flat: list[int] = json.loads(b"[%b]" % text)
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _pairs(flat: list[bytes]) -> Any:

@@ -17,6 +17,7 @@ from scaletest.model.errors import ScaletestError, Unreachable
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
+    "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "version": ("version", "Print the version."),
 }

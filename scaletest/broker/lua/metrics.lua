@@ -2,11 +2,14 @@
 -- KEYS 1 scaletest:queues  2 scaletest:clients
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
 --          microseconds or nil, counters, wait, run, slots, workers, suspects}} with workers as {name, state, pod,
---          node, answer}
+--          node, answer}; wait and run are fields and values with commas between
 --@include now
 local call = redis.call
 local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(now), '+inf')}
 local declared = call('HGETALL', KEYS[1])
+
+-- A histogram as one text: hundreds of answers a queue would cost more than reading them.
+local function numbers(key) return table.concat(call('HGETALL', key), ',') end
 
 local function age_of_oldest(queue)
   local first = call('LINDEX', queue, 0)
@@ -28,7 +31,7 @@ for i = 1, #declared, 2 do
   local own, queue = 'scaletest:queue:' .. name, 'rq:queue:' .. name
   answer[#answer + 1] = {name, declared[i + 1], call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
     call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
-    call('HGETALL', own .. ':wait'), call('HGETALL', own .. ':run'), call('HGETALL', own .. ':slots'),
+    numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
     workers_of(name), call('SMEMBERS', 'scaletest:suspects:' .. name)}
 end
 return answer
