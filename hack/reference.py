@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from hack.autoscale import charts
 from scaletest.cli.main import COMMANDS, cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.buckets import BOUNDS
 
 ROOT = Path(__file__).parents[1]
 CLI_PAGE = ROOT / "docs" / "reference" / "cli.md"
+CHARTS = ROOT / "docs" / "explanation"
 METRICS_PAGE = ROOT / "docs" / "reference" / "metrics.md"
 
 
@@ -71,7 +73,12 @@ def metrics_page() -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES = {CLI_PAGE: cli_page, METRICS_PAGE: metrics_page}
+PAGES = {
+    CLI_PAGE: cli_page,
+    METRICS_PAGE: metrics_page,
+    CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
+    CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],
+}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ COMMANDS = {
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
+    "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
     "version": ("version", "Print the version."),
 }
 

@@ -36,10 +36,6 @@ class Slot:
     node: str = ""
     pod: str = ""
 
-    def arrived(self) -> Slot:
-        """The slot with one more request submitted."""
-        return replace(self, submitted=self.submitted + 1)
-
 
 def unpack(fields: Mapping[bytes, bytes]) -> tuple[Slot, ...]:
     """The slots of a ring, oldest first. What cannot be read is left out: anybody may write to Redis."""
