@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import options
+
+if TYPE_CHECKING:
+    from scaletest.exporter.view import View
 
 
 @click.command("exporter")
@@ -59,6 +63,8 @@ from scaletest.cli import options
 @click.option(
     "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
 )
+@click.option("--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does.")
+@click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods, for that. [default: ours]")
 def command(**given: Any) -> int:
     """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
 
@@ -88,10 +94,23 @@ def command(**given: Any) -> int:
         interval_s=interval_s,
         intel_names=given["intel_names"],
         log_interval_s=given["log_interval"],
-        then=[],
+        then=[_deletion_costs(given["namespace"])] if given["deletion_cost"] else [],
         ready=lambda url: click.echo(f"exporter of {_masked(given['redis_url'])} on {url}", err=True),
     )
     return 0
+
+
+def _deletion_costs(namespace: str) -> Callable[[View], None]:
+    from scaletest.cluster.api import Pods
+    from scaletest.cluster.deletion import DeletionCosts, Worker, costs
+
+    keeper = DeletionCosts(Pods(namespace))
+
+    def act(view: View) -> None:
+        workers = (Worker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
+        keeper.update(costs(workers))
+
+    return act
 
 
 def _masked(url: str) -> str:

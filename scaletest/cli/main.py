@@ -20,6 +20,7 @@ COMMANDS = {
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }
 

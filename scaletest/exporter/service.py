@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import waitress
@@ -51,15 +52,24 @@ class Background:
     def _live(self) -> None:
         while not self._closing.is_set():
             began = time.monotonic()
-            try:
-                self._reader.reap()
-                view = self._reader.read()
-                for act in self._then:
-                    act(view)
-                self._tell("")
-            except Exception as error:
-                self._tell(str(error))
+            troubles: list[str] = []
+            self._attempt(self._reader.reap, troubles)
+            self._attempt(partial(self._look, troubles), troubles)
+            self._tell("; ".join(dict.fromkeys(troubles)))
             self._closing.wait(max(0.05, self._tick_s - (time.monotonic() - began)))
+
+    def _look(self, troubles: list[str]) -> None:
+        view = self._reader.read()
+        for act in self._then:
+            self._attempt(partial(act, view), troubles)
+
+    @staticmethod
+    def _attempt(act: Callable[[], None], troubles: list[str]) -> None:
+        """Nothing that goes wrong with one of them may keep the others from being done."""
+        try:
+            act()
+        except Exception as error:
+            troubles.append(str(error))
 
     def _tell(self, trouble: str) -> None:
         if trouble and not self._trouble:
