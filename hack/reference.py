@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hack.autoscale import charts
+from hack.dashboard import dashboard
 from scaletest.cli.main import COMMANDS, cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.buckets import BOUNDS
@@ -76,6 +77,7 @@ def metrics_page() -> str:
 PAGES = {
     CLI_PAGE: cli_page,
     METRICS_PAGE: metrics_page,
+    ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
     CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],
 }

@@ -1,9 +1,9 @@
 """Pod deletion costs, so that a Deployment that shrinks takes idle workers first and loses no running request.
 
 Kubernetes takes away the pods with the lowest `controller.kubernetes.io/pod-deletion-cost`. An idle worker costs 0. A
-busy one costs more the longer ago its request began: so the one with the least work to lose goes first, and the number holds
-while the request runs and needs not be written again. It is written when a pod's busy state changes, as often as the
-rate allows.
+busy one costs more the longer ago its request began: so the one with the least work to lose goes first, and the number
+holds while the request runs and needs not be written again. It is written when a pod's busy state changes, as often as
+the rate allows.
 """
 
 from __future__ import annotations
