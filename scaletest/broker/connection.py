@@ -91,12 +91,16 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     if not url.startswith("unix:"):
         options["socket_keepalive"] = True
     try:
-        return _from_url(url, options)
+        client = _from_url(url, options)
+        # an option that there is not would be found only when the first connection is made
+        pool: Any = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)
     except (ValueError, TypeError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {error}",
             hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or sentinel://HOST:PORT,.../SERVICE/DB",
         ) from error
+    return client
 
 
 def _from_url(url: str, options: dict[str, Any]) -> Redis:

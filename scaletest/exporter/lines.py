@@ -46,7 +46,7 @@ class Lines:
             where = f" (pod {cut(window.pod, 100) or 'unknown'} on {cut(window.node, 100) or 'unknown'})"
         return (
             f"queue {row.queue.name}: {told} in {self._interval_s:g} s; {row.queue.waiting} waiting, "
-            f"{row.queue.running} running, {len(row.queue.workers)} workers, {row.desired} wanted; longest wait "
+            f"{row.queue.running} running, workers {len(row.queue.workers)}, wanted {row.desired}; longest wait "
             f"{window.max_wait_s:.3g} s, run {window.max_run_s:.3g} s{where}, total {window.max_total_s:.3g} s"
         )
 

@@ -142,7 +142,8 @@ def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export
 
 
 def test_usage_errors(url: str, server: EmbeddedServer) -> None:
-    for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), ("--redis-url", "redis://h/x")):
+    bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
+    for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
         result = call("exporter", *arguments)
         assert result.returncode == 2, arguments
         assert "Traceback" not in result.stderr

@@ -92,6 +92,19 @@ def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: Any) -> 
     lane.close()
 
 
+def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any) -> None:
+    for number in range(64):
+        redis.hset(keys.slots("q"), mapping={str(number): "x", f"a{number}": "y" * 99})
+    client.submit_one(Request(client.new_id(), "q"))
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    lane.cycle(Done(taken, "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
+    slots = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
+    assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
+    assert {(slot.node, slot.pod) for slot in slots} == {("", "")}
+    lane.close()
+
+
 def test_a_late_result_that_does_not_count_is_in_no_slot(client: Client, redis: Any) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     lane = lane_of(redis)

@@ -214,7 +214,7 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
         lines(view(queue(slots=slots, counters={"succeeded": 13, "failed": 2, "undelivered": 2})))
     assert caplog.messages == [
         "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s; "
-        "3 waiting, 2 running, 3 workers, 6 wanted; longest wait 0.5 s, run 2 s (pod p on n\\n1), total 2.25 s"
+        "3 waiting, 2 running, workers 3, wanted 6; longest wait 0.5 s, run 2 s (pod p on n\\n1), total 2.25 s"
     ]
 
 

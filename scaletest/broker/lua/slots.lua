@@ -8,7 +8,7 @@ local slot = math.floor(clock[1] / 10)
 local function arrived(queue, count)
   local key, field = 'scaletest:queue:' .. queue .. ':slots', 'a' .. slot % 64
   local row = redis.call('HGET', key, field)
-  if row then
+  if row and #row == 16 then
     local of, before = struct.unpack('<dd', row)
     if of == slot then count = count + before end
   end
@@ -17,12 +17,15 @@ end
 local function place(reply)
   local ok, row = pcall(cjson.decode, reply)
   if not ok or type(row) ~= 'table' then return '' end
-  return string.sub(tostring(row.node or ''), 1, 100) .. '\n' .. string.sub(tostring(row.pod or ''), 1, 100)
+  local node, pod = row.node, row.pod
+  return (type(node) == 'string' and string.sub(node, 1, 100) or '') .. '\n'
+    .. (type(pod) == 'string' and string.sub(pod, 1, 100) or '')
 end
 local function ended(queue, wait_bucket, run_bucket, reply)
   local key, field = 'scaletest:queue:' .. queue .. ':slots', slot % 64
   local of, count, sum, wait, run, total, where = slot, 0, 0, 0, 0, 0, nil
   local row = redis.call('HGET', key, field)
+  if row and #row < 48 then row = false end -- not one of ours: anybody may write to Redis
   if row then
     of, count, sum, wait, run, total = struct.unpack('<dddddd', row)
     if of ~= slot then row, count, sum, wait, run, total = false, 0, 0, 0, 0, 0 end
