@@ -27,7 +27,9 @@ def cumulative(counts: Mapping[int, int]) -> tuple[list[tuple[str, float]], floa
 
     The sum is rounded once, at its end: only then does rounding never make it smaller when a count grows.
     """
-    indices = sorted(index for index in counts if 0 <= index <= histogram.LAST_BUCKET)
+    indices = sorted(counts)
+    if indices and not 0 <= indices[0] <= indices[-1] <= histogram.LAST_BUCKET:
+        indices = [index for index in indices if 0 <= index <= histogram.LAST_BUCKET]
     values = [counts[index] for index in indices]
     seen = [0, *accumulate(values)]
     rows = [float(seen[bisect_left(indices, edge)]) for edge in _EDGES]
