@@ -136,8 +136,8 @@ def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
     keda = ScaledObject(minimum=0)
     assert keda.hpa_minimum == 1
     assert [keda.poll(at, value, replicas) for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))] == [0, 1, 3]
-    assert keda.poll(329, 0, 3) == 3
-    assert keda.poll(330, 0, 3) == 0
+    assert keda.poll(330, 0, 3) == 3
+    assert keda.poll(331, 0, 3) == 0
     assert ScaledObject(minimum=2).poll(9999, 0, 5) == 5
     assert ScaledObject(activation=5).poll(0, 5, 0) == 0  # strictly more
 

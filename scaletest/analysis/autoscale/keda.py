@@ -34,7 +34,7 @@ class ScaledObject:
         if value > self.activation:
             self.active_at_s = now_s
             return max(self.minimum, 1) if replicas == 0 else replicas
-        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s >= self.cooldown_s:
+        if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > self.cooldown_s:
             return 0
         return replicas
 
