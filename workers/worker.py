@@ -162,6 +162,8 @@ class Worker(SimpleWorker):
             "version": self.version,
             "python_version": self.python_version,
             "ip_address": self.ip_address,
+            "node": self._runtime.node,
+            "pod": self._runtime.pod,
         }
 
     # Redis may be away at any of these; RQ's loop would end the worker.

@@ -21,7 +21,10 @@ COMMANDS = {
     "runs": ("runs", "List, show, share and delete stored runs."),
     "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
+    "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
+    "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }
 
