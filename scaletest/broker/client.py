@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -62,6 +63,7 @@ class Client:
         self._server = ""
         self._changed = False
         self._closing = threading.Event()
+        self._beaten_at = time.monotonic()
         self._retrying.run(self._beat)
         self._heart = threading.Thread(target=self._live, name="scaletest-client-heart", daemon=True)
         self._heart.start()
@@ -100,6 +102,16 @@ class Client:
     def replies(self, timeout_s: float) -> list[Finished]:
         """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
         return self._retrying.run(lambda: self._read(timeout_s))
+
+    @property
+    def shaken(self) -> bool:
+        """Whether Redis may have forgotten something, so that `recover` has work to do."""
+        return self._changed or self._lost is not None
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since Redis last answered a heartbeat."""
+        return time.monotonic() - self._beaten_at
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
@@ -207,6 +219,7 @@ class Client:
         if self._server and not known:
             self._changed = True  # Redis, or a reaper while we were frozen, dropped our replies
         self._server = server
+        self._beaten_at = time.monotonic()
 
     def _live(self) -> None:
         """Beat until closed. A beat that fails is tried again at the next turn: the client's time to live is long."""

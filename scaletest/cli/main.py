@@ -17,6 +17,7 @@ from scaletest.model.errors import ScaletestError, Unreachable
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
+    "client": ("client", "Generate load, steer it, and watch it on a page."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "version": ("version", "Print the version."),
 }

@@ -1,0 +1,117 @@
+"""The HTTP server: waitress, in threads of this process, beside the load.
+
+Requests that are refused before they reach the application (bodies that are too long, broken or oversized headers) are
+counted as rejected as well, and answered in the same manner.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+import waitress.server
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser
+from waitress.task import ErrorTask
+from waitress.utilities import Error
+
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.web.gate import HEADERS, LONGEST_URI, HttpCounts
+
+THREADS = 4
+LONGEST_HEADERS = 8192
+LONGEST_BODY = 1024
+CONNECTIONS = 200
+IDLE_S = 30
+
+
+class LineTooLong(Error):  # type: ignore[misc]
+    """The request line is too long."""
+
+    code = 414
+    reason = "URI Too Long"
+
+
+class Parser(HTTPRequestParser):  # type: ignore[misc]
+    """Tells a request line that is too long from headers that are."""
+
+    error: Error | None
+
+    def received(self, data: bytes) -> int:
+        """Take what came."""
+        start = (self.header_plus + data)[: LONGEST_HEADERS + 1]
+        consumed = int(super().received(data))
+        if self.error is not None and self.error.code == 431 and b"\n" not in start[: LONGEST_URI + 100]:
+            self.error = LineTooLong(f"the request line is longer than {LONGEST_URI} characters")
+        return consumed
+
+
+class Server:
+    """Serves an application until it is closed. `url` tells where, also when port 0 was asked for."""
+
+    def __init__(self, app: Any, listen: str, counts: HttpCounts) -> None:
+        host, port = parse_address(listen)
+        logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
+        try:
+            self._server: Any = waitress.server.create_server(
+                app,
+                host=host,
+                port=port,
+                threads=THREADS,
+                ident=None,
+                connection_limit=CONNECTIONS,
+                channel_timeout=IDLE_S,
+                cleanup_interval=IDLE_S,
+                max_request_header_size=LONGEST_HEADERS,
+                max_request_body_size=LONGEST_BODY,
+                clear_untrusted_proxy_headers=False,
+            )
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on {listen}: {error.strerror or error}", hint="give another --listen ADDRESS:PORT"
+            ) from error
+        servers = getattr(self._server, "map", None) or {0: self._server}
+        for server in list(servers.values()):
+            server.channel_class = _channel(counts)
+        found = getattr(self._server, "effective_listen", None)
+        self.host, self.port = found[0] if found else (self._server.effective_host, self._server.effective_port)
+        self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where a browser on this machine finds it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def close(self) -> None:
+        """Answer nothing more."""
+        self._server.close()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
+    host, separator, port_text = text.rpartition(":")
+    if not separator or not port_text.isascii() or not port_text.isdigit() or int(port_text) > 65535:
+        raise InvalidValue(f"{text!r} is no address to listen on", hint="write ADDRESS:PORT, as in 127.0.0.1:9996")
+    return host.strip("[]") or "0.0.0.0", int(port_text)
+
+
+def _channel(counts: HttpCounts) -> type[HTTPChannel]:
+    class Refusal(ErrorTask):  # type: ignore[misc]
+        """Answers what could not be read."""
+
+        def execute(self) -> None:
+            """Count it, and add our headers."""
+            counts.count(self.request.error.code)
+            self.response_headers.extend(HEADERS.items())
+            super().execute()
+
+    class Channel(HTTPChannel):  # type: ignore[misc]
+        """One connection."""
+
+        error_task_class = Refusal
+        parser_class = Parser
+
+    return Channel
