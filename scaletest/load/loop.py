@@ -41,8 +41,8 @@ class Pending(NamedTuple):
 class Observer(Protocol):
     """Who wants to know how well the loop itself keeps up."""
 
-    def turn(self, busy_s: float) -> None:
-        """One turn kept the loop busy for this long, waiting for replies not counted."""
+    def turn(self, busy_s: float, in_flight: int) -> None:
+        """One turn kept the loop busy for this long, waiting for replies not counted, and left so many in flight."""
 
     def late(self, seconds: float) -> None:
         """A request was submitted this long after its intended start."""
@@ -207,7 +207,7 @@ class Loop:
     def _read(self) -> None:
         now = self._clock()
         if self._observer is not None and self._turn_began is not None:
-            self._observer.turn(now - self._turn_began)
+            self._observer.turn(now - self._turn_began, len(self._pending))
         patience_s = max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
         now = self._turn_began = self._clock()

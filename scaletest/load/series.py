@@ -17,7 +17,7 @@ from scaletest.model import histogram
 
 MOST_BINS = 600
 COARSE = 4
-MEASURES = ("wait", "run", "overhead")
+MEASURES = ("wait", "run", "overhead", "total")
 
 
 class Spread(NamedTuple):
@@ -44,6 +44,7 @@ class Point(NamedTuple):
     wait: Spread
     run: Spread
     overhead: Spread
+    total: Spread
 
 
 class Packed:
@@ -93,7 +94,7 @@ def _middle(index: int) -> float:
 
 
 class Bin:
-    """Some seconds of a load, immutable: numbers `first` to `last` since it began."""
+    """Some seconds of a load, immutable: numbers `first` to `last` since it began. `spreads` as MEASURES."""
 
     __slots__ = ("_point", "failed", "first", "in_flight", "last", "rates", "spreads", "succeeded")
 
@@ -104,7 +105,7 @@ class Bin:
         ended: tuple[int, int],
         rates: tuple[int, int],
         in_flight: tuple[int, int],
-        spreads: tuple[Packed, Packed, Packed],
+        spreads: tuple[Packed, ...],
     ) -> None:
         self.first = first
         self.last = last
@@ -116,14 +117,13 @@ class Bin:
 
     def joined(self, later: Bin) -> Bin:
         """This one and its neighbour as one."""
-        wait, run, overhead = (mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True))
         return Bin(
             self.first,
             later.last,
             (self.succeeded + later.succeeded, self.failed + later.failed),
             _outer(self.rates, later.rates),
             _outer(self.in_flight, later.in_flight),
-            (wait, run, overhead),
+            tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
         )
 
     def point(self, epoch_s: float) -> Point:

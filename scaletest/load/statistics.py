@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from scaletest.load.series import Bin, Packed, Series
+from scaletest.load.series import MEASURES, Bin, Packed, Series
 from scaletest.load.snapshot import Snapshot
 from scaletest.load.tally import Tally
 from scaletest.load.times import Times
@@ -20,7 +20,8 @@ from scaletest.model import Outcome, Record
 
 KEPT_RECORDS = 10_000
 RECENT_S = 10
-MEASURES = ("wait", "run", "overhead", "total")
+# lowest and highest in flight, as long as no turn of the loop told
+NO_TURN = (1 << 60, -1)
 
 
 class Gauges(NamedTuple):
@@ -59,6 +60,7 @@ class Statistics:
         self._old_times = {name: Times() for name in MEASURES}
         self._second = 0
         self._first_at: float | None = None
+        self._in_flight_low = self._in_flight_high = 0
         self._begin()
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
@@ -87,9 +89,13 @@ class Statistics:
             self._total.add(record.total_s)
             self._tally.succeeded(reply)
 
-    def turn(self, busy_s: float) -> None:
-        """One turn of the loop took this long."""
+    def turn(self, busy_s: float, in_flight: int) -> None:
+        """One turn of the loop took this long, and left so many requests in flight."""
         self._turns.add(busy_s)
+        if in_flight > self._in_flight_high:
+            self._in_flight_high = in_flight
+        if in_flight < self._in_flight_low:
+            self._in_flight_low = in_flight
 
     def late(self, seconds: float) -> None:
         """A request was submitted this long after its intended start."""
@@ -188,13 +194,12 @@ class Statistics:
         self._bin_first = self._second
         self._bin_succeeded = self._bin_failed = 0
         self._bin_rates: list[int] = []
-        self._bin_in_flight: list[int] = []
+        self._in_flight_low, self._in_flight_high = NO_TURN
         self._current = {name: Times() for name in MEASURES}
         self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
 
     def _roll(self, second: int) -> None:
         """All seconds before number `second` are over. One turn for each bin, not for each second."""
-        in_flight = self._gauges().in_flight
         while self._second < second:
             upto = min(second, self._bin_first + self._series.width)
             empty = upto - self._second - 1
@@ -203,7 +208,6 @@ class Statistics:
             self._bin_succeeded += self._second_count
             self._bin_rates += [self._second_count] + [0] * bool(empty)
             self._bin_rates = [min(self._bin_rates), max(self._bin_rates)]
-            self._bin_in_flight = [min([*self._bin_in_flight, in_flight]), max([*self._bin_in_flight, in_flight])]
             self._second_count = 0
             self._second = upto
             self._second_ends = upto + 1
@@ -211,11 +215,13 @@ class Statistics:
                 self._end_bin()
 
     def _end_bin(self) -> None:
-        packed = Packed.of(self._wait), Packed.of(self._run), Packed.of(self._overhead)
+        packed = tuple(Packed.of(self._current[name]) for name in MEASURES)
         low, high = self._bin_rates
-        fewest, most = self._bin_in_flight
+        in_flight = (self._in_flight_low, self._in_flight_high)
+        if in_flight == NO_TURN:
+            in_flight = (self._gauges().in_flight,) * 2
         ended = (self._bin_succeeded, self._bin_failed)
-        self._series.append(Bin(self._bin_first, self._second - 1, ended, (low, high), (fewest, most), packed))
+        self._series.append(Bin(self._bin_first, self._second - 1, ended, (low, high), in_flight, packed))
         self._add_up()
         self._begin_bin()
 

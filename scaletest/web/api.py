@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response, make_response, request
 from werkzeug.exceptions import BadRequest
 
-from scaletest.load.series import Point
+from scaletest.load.series import MEASURES, Point
 from scaletest.model import Record
 from scaletest.model.checks import cut
 from scaletest.web import metrics
@@ -69,7 +69,7 @@ def readyz() -> Response:
 def point_row(point: Point) -> dict[str, Any]:
     """A point with all its names."""
     row = point._asdict()
-    for name in ("wait", "run", "overhead"):
+    for name in MEASURES:
         row[name] = row[name]._asdict()
     return row
 
