@@ -22,6 +22,7 @@ from werkzeug.exceptions import (
     Forbidden,
     HTTPException,
     MethodNotAllowed,
+    NotFound,
     RequestURITooLarge,
     Unauthorized,
 )
@@ -95,7 +96,7 @@ def refuse(error: HTTPException) -> Response:
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    reason = error.description or error.name
+    reason = "there is nothing at this address" if isinstance(error, NotFound) else error.description or error.name
     if form == "plain":
         response = make_response(f"ERROR: {reason}\n")
         response.mimetype = "text/plain"

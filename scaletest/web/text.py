@@ -60,9 +60,10 @@ def _percentiles(times: TimesSummary, what: str) -> str:
 
 
 def _spread(snapshot: Snapshot, kind: str) -> str:
-    blocks = [_bars("Node", "Success replies:", by_node(snapshot))]
-    for node in by_node(snapshot):
-        rows = [row for row in snapshot.places if row.place.node == node]
+    nodes = {node: count for node, count in by_node(snapshot).items() if count}
+    blocks = [_bars("Node", "Success replies:", nodes)]
+    for node in nodes:
+        rows = [row for row in snapshot.places if row.place.node == node and row.succeeded]
         names = ((row.place.pod if kind == "Pod" else device_name(row.place.device), row.succeeded) for row in rows)
         title = f"Node: {_shown(node)}"
         counts = dict(sorted(_sums(names).items(), reverse=True))
