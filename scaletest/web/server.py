@@ -59,6 +59,7 @@ class Server:
                 host=host,
                 port=port,
                 threads=THREADS,
+                recv_bytes=65536,  # reads a request that is too long to its end, so that the answer is not reset
                 ident=None,
                 connection_limit=CONNECTIONS,
                 channel_timeout=IDLE_S,
