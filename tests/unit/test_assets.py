@@ -62,7 +62,7 @@ def test_the_lock_pins_one_version_with_its_hash() -> None:
 
 def test_what_is_installed_is_what_the_lock_pins() -> None:
     if not hatch_build.TARGET.exists():
-        pytest.skip("the assets were not built in: python hatch_build.py")
+        pytest.skip("the assets were not built in: python3 hatch_build.py")
     lock = json.loads((hatch_build.LOCK / "package-lock.json").read_text())
     version = lock["packages"]["node_modules/uplot"]["version"]
     assert (hatch_build.TARGET / "VERSIONS").read_text() == f"uplot {version} MIT\n"
