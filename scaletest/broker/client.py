@@ -32,7 +32,7 @@ HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 RESULT_TTL_S = 500
 LONGEST_BLOCK_S = 20.0
-READ_BATCH = 1000
+READ_BATCH = 500
 # One script call blocks Redis for every other client, so large submissions are cut into pieces.
 SUBMIT_BATCH = 500
 
