@@ -212,7 +212,7 @@ def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dic
     app = make_app(steering, counts, token=given["token"], prefix=given["prefix"])
     server = Server(app, given["listen"], counts)
     stack.callback(server.close)
-    click.echo(f"queue {given['queue']}, {steering.load} load; page and statistics at {server.url}/", err=True)
+    click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
 
 
 def _run(steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event) -> bool:

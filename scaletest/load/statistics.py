@@ -91,11 +91,15 @@ class Statistics:
 
     def turn(self, busy_s: float, in_flight: int) -> None:
         """One turn of the loop took this long, and left so many requests in flight."""
-        self._turns.add(busy_s)
-        if in_flight > self._in_flight_high:
-            self._in_flight_high = in_flight
-        if in_flight < self._in_flight_low:
-            self._in_flight_low = in_flight
+        with self._lock:
+            now = self._clock() - self._epoch
+            if now >= self._second_ends:
+                self._roll(int(now))
+            self._turns.add(busy_s)
+            if in_flight > self._in_flight_high:
+                self._in_flight_high = in_flight
+            if in_flight < self._in_flight_low:
+                self._in_flight_low = in_flight
 
     def late(self, seconds: float) -> None:
         """A request was submitted this long after its intended start."""

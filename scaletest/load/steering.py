@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
@@ -11,6 +12,8 @@ from scaletest.load.open import OpenLoop
 from scaletest.load.snapshot import Snapshot
 from scaletest.load.statistics import Gauges, Statistics
 from scaletest.model.errors import UsageError
+
+logger = logging.getLogger("scaletest.client")
 
 
 class NotSteerable(UsageError):
@@ -52,14 +55,19 @@ class Steering:
         wanted = min(value, self.maximum)
         with self._lock:
             if reset:
-                self.statistics.reset()
+                self._reset()
             self._loop.set_parallel(wanted)
         return wanted
 
     def reset(self) -> None:
         """Begin the statistics anew."""
         with self._lock:
-            self.statistics.reset()
+            self._reset()
+
+    def _reset(self) -> None:
+        old = self.statistics.snapshot()
+        self.statistics.reset()
+        logger.info("statistics reset: %d succeeded and %d failed in %.1f s", old.succeeded, old.failed, old.elapsed_s)
 
     def stop(self) -> None:
         """Submit nothing more; what is in flight is still waited for."""

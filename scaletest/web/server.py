@@ -7,10 +7,12 @@ counted as rejected as well, and answered in the same manner.
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from typing import Any
 
 import waitress.server
+from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.task import ErrorTask
@@ -51,32 +53,24 @@ class Server:
     """Serves an application until it is closed. `url` tells where, also when port 0 was asked for."""
 
     def __init__(self, app: Any, listen: str, counts: HttpCounts) -> None:
-        host, port = parse_address(listen)
+        # a failed binding inside waitress would leave its pipe open
+        bound = _bind(listen)
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
-        try:
-            self._server: Any = waitress.server.create_server(
-                app,
-                host=host,
-                port=port,
-                threads=THREADS,
-                recv_bytes=65536,  # reads a request that is too long to its end, so that the answer is not reset
-                ident=None,
-                connection_limit=CONNECTIONS,
-                channel_timeout=IDLE_S,
-                cleanup_interval=IDLE_S,
-                max_request_header_size=LONGEST_HEADERS,
-                max_request_body_size=LONGEST_BODY,
-                clear_untrusted_proxy_headers=False,
-            )
-        except OSError as error:
-            raise UsageError(
-                f"cannot listen on {listen}: {error.strerror or error}", hint="give another --listen ADDRESS:PORT"
-            ) from error
-        servers = getattr(self._server, "map", None) or {0: self._server}
-        for server in list(servers.values()):
-            server.channel_class = _channel(counts)
-        found = getattr(self._server, "effective_listen", None)
-        self.host, self.port = found[0] if found else (self._server.effective_host, self._server.effective_port)
+        self._server: Any = waitress.server.create_server(
+            app,
+            sockets=[bound],
+            threads=THREADS,
+            recv_bytes=65536,  # reads a request that is too long to its end, so that the answer is not reset
+            ident=None,
+            connection_limit=CONNECTIONS,
+            channel_timeout=IDLE_S,
+            cleanup_interval=IDLE_S,
+            max_request_header_size=LONGEST_HEADERS,
+            max_request_body_size=LONGEST_BODY,
+            clear_untrusted_proxy_headers=False,
+        )
+        self._server.channel_class = _channel(counts)
+        self.host, self.port = bound.getsockname()[:2]
         self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
         self._thread.start()
 
@@ -87,8 +81,24 @@ class Server:
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def close(self) -> None:
-        """Answer nothing more."""
-        self._server.close()
+        """Answer nothing more; every connection is closed."""
+        # in the server's own thread, which goes through its map of connections
+        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map, ignore_all=True))
+        self._thread.join()
+        self._server.task_dispatcher.shutdown()
+
+
+def _bind(listen: str) -> socket.socket:
+    """A socket that listens; [::] means IPv4 as well."""
+    host, port = parse_address(listen)
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = host == "::" and socket.has_dualstack_ipv6()
+        return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
+    except OSError as error:
+        raise UsageError(
+            f"cannot listen on {listen}: {error.strerror or error}", hint="give another --listen ADDRESS:PORT"
+        ) from error
 
 
 def parse_address(text: str) -> tuple[str, int]:

@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
-from tests.conftest import call, eventually, program
+from tests.conftest import call, eventually, missing, program
 
 
 class Service:
@@ -166,6 +167,8 @@ def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
 
 def test_the_calls_of_a_validation_script(serve: Start, start: Any) -> None:
     """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures, nodes at the end."""
+    if shutil.which("curl") is None:
+        missing("curl")
     service = serve("--parallel", "0", "--max-parallel", "4", "--", "0.1")
 
     def curl(path: str) -> str:

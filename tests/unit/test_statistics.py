@@ -200,6 +200,15 @@ def test_snapshots_while_records_come() -> None:
         thread.join()
 
 
+def test_the_number_in_flight_is_known_for_every_second_also_when_nothing_ends() -> None:
+    statistics, clock = made()
+    for level in (5, 9, 2):
+        statistics.turn(0.001, level)
+        clock.now += 1.0
+    statistics.turn(0.001, 4)
+    assert [one.in_flight for one in statistics.snapshot().bins] == [(5, 5), (9, 9), (2, 2)]
+
+
 def test_a_series_of_any_length_stays_below_its_limit() -> None:
     statistics, clock = made()
     series = Series(most=8)

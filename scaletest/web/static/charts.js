@@ -30,6 +30,8 @@ const scaletestCharts = (() => {
 
   const clock = (at) => new Date(at * 1000).toLocaleTimeString("en-GB");
 
+  const clockSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800];
+
   const options = (kind, width, height) => {
     const show = kind === "rate" || kind === "in_flight" ? three : seconds;
     const axis = { stroke: color("--soft"), grid: { stroke: color("--edge"), width: 1 }, ticks: { show: false } };
@@ -39,7 +41,7 @@ const scaletestCharts = (() => {
       legend: { show: false },
       cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, size: 28, space: 75, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(show) }],
+      axes: [{ ...axis, size: 28, space: 75, incrs: clockSteps, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 70, values: (_, ticks) => ticks.map(show) }],
       bands: kind === "rate" ? [{ series: [2, 1], fill: color("--band") }] : [],
       series: [{}, ...kinds[kind].map((line) => ({
         label: line.name, spanGaps: false, points: { show: false },
