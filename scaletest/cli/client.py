@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -26,6 +27,7 @@ OPEN_MAXIMUM = 10_000
 LOOK_EVERY_S = 0.25
 # Two heartbeats and a half without an answer: requests cannot be submitted now.
 SILENT_S = 6.0
+SWITCH_S = 0.001
 PACES = ("rate", "poisson", "steps", "schedule")
 
 
@@ -206,6 +208,8 @@ def _describe(kind: str, given: dict[str, Any]) -> str:
 def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
     if given["listen"] == "none":
         return
+    # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
+    sys.setswitchinterval(SWITCH_S)
     from scaletest.web.app import make_app
     from scaletest.web.server import Server
 

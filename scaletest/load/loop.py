@@ -27,7 +27,7 @@ READ_TIMEOUT_S = 2.0
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 # One turn submits at most this many, so that replies are read in between and the loop stays responsive.
-TURN_REQUESTS = 250
+TURN_REQUESTS = 128
 
 
 class Pending(NamedTuple):

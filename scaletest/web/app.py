@@ -34,6 +34,8 @@ def make_app(steering: Steering, counts: gate.HttpCounts, *, token: str = "", pr
         for path, methods, view in module.ROUTES:
             app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    for name in app.jinja_env.list_templates():
+        app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for
     if prefix:
         app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
     return app
