@@ -22,6 +22,7 @@ COMMANDS = {
     "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
+    "client": ("client", "Generate load, steer it, and watch it on a page."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
