@@ -14,6 +14,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -26,13 +27,14 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
 from scaletest.broker.connection import transient, twin
+from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.lane import PAUSED, Done, FastLane, Paused, Taken
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
 from workers import admission, entry
@@ -46,6 +48,10 @@ DEFAULT_GRACE_S = 30.0
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
+# How long a new worker waits for a device's slot: a dead worker's lease ends after two intervals, or up to four when an
+# outage of Redis moved it on. And how often it looks.
+DEVICE_WAIT_INTERVALS = 4.5
+DEVICE_LOOK_S = 0.5
 PUBSUB_RETRY_S = 2.0
 
 
@@ -61,6 +67,7 @@ class Worker(SimpleWorker):
         max_attempts: int = MAX_ATTEMPTS,
         grace_s: float = DEFAULT_GRACE_S,
         log_messages: bool = False,
+        device_wait_s: float | None = None,
         **options: Any,
     ) -> None:
         # RQ's command line passes its default, pickle, when nobody chose; nobody can choose it here.
@@ -75,6 +82,8 @@ class Worker(SimpleWorker):
         self._max_attempts = max_attempts
         self._grace_s = grace_s
         self._log_messages = log_messages
+        self._device_wait_s = DEVICE_WAIT_INTERVALS * interval_s if device_wait_s is None else device_wait_s
+        self._leases: DeviceLeases | None = None
         self._force = Wake()
         self._stopping = Wake()
         self._breaker = Breaker()
@@ -111,6 +120,8 @@ class Worker(SimpleWorker):
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
+        if self._runtime.devices.leasing:
+            self._lease_device()
         self._lifeline = Lifeline(
             twin(self.connection, 5.0),
             self.name,
@@ -118,6 +129,7 @@ class Worker(SimpleWorker):
             interval_s=self._interval_s,
             max_attempts=self._max_attempts,
             details=self._details,
+            renew=self._renew_device,
         )
 
         def start() -> None:
@@ -140,10 +152,50 @@ class Worker(SimpleWorker):
             self._runtime.close()
             self._lane = None
         try:
+            if self._leases is not None:
+                self._leases.close()
             super().teardown()  # type: ignore[no-untyped-call]
         except Exception as error:
             if not transient(error):
                 raise
+
+    def _lease_device(self) -> None:
+        """Lease a slot before anybody counts on this worker. Raises NoDevice when none becomes free in time.
+
+        A killed worker's slot comes back when its lease ends, so waiting a little longer than that is right.
+        """
+        leases = DeviceLeases(
+            twin(self.connection, 5.0),
+            self._runtime.node,
+            self.name,
+            interval_s=self._interval_s,
+            nonce=uuid.uuid4().hex[:12],
+            retrying=self._retrying,
+        )
+        began = time.monotonic()
+        look_s = min(DEVICE_LOOK_S, self._interval_s / 4)
+        told = False
+
+        def wait() -> bool:
+            nonlocal told
+            left = began + self._device_wait_s - time.monotonic()
+            if left > 0 and not told:
+                logger.warning("worker %s: no device is free, waiting %.0f s for one", self.name, left)
+                told = True
+            return left > 0 and not self._stopping.wait(min(look_s, left))
+
+        try:
+            chosen = self._retrying.run(lambda: self._runtime.devices.attach(leases, wait))
+        except NoDevice:
+            self._runtime.close()
+            leases.close()
+            raise
+        self._leases = leases
+        logger.info("worker %s: device %s, slot %s", self.name, chosen.device.path, chosen.slot)
+
+    def _renew_device(self) -> None:
+        if self._leases is not None and not self._leases.renew():
+            logger.warning("worker %s lost its device's slot, and asks for another before the next request", self.name)
 
     def _details(self) -> dict[str, str | int | float]:
         return {
