@@ -6,18 +6,17 @@ across pods that know nothing of each other. Without (one run by hand, a stock R
 
 from __future__ import annotations
 
-import errno
 import glob
 import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from scaletest.model.errors import InvalidValue, NoDevice
+from scaletest.model.errors import InvalidValue
 from scaletest.model.presets import Preset, preset
+from workers import device_faults as faults
 from workers.identity import PROCFS, SYSFS, Device, identify
 
 
@@ -136,12 +135,12 @@ class DeviceChooser:
         while True:
             try:
                 chosen = self.choose()
-            except _NoneFree:
+            except faults.NoneFree:
                 if not wait():
                     raise
                 continue
             assert chosen is not None
-            _check_open(chosen.device.path)
+            faults.check_open(chosen.device.path)
             return chosen
 
     def devices(self) -> list[Device]:
@@ -158,7 +157,7 @@ class DeviceChooser:
             else:
                 found.setdefault(device.id, device)
         if not found:
-            raise _nothing(self._options, others)
+            raise faults.nothing(self._options.glob, self._options.kind, others)
         return list(found.values())
 
     def choose(self) -> Chosen | None:
@@ -178,7 +177,7 @@ class DeviceChooser:
             [device.id for device in devices], self._options.per_device, Policy(self._options.policy).preference
         )
         if slot is None:
-            raise _none_free(self._options, len(devices))
+            raise faults.none_free(len(devices), self._options.per_device)
         index = next(at for at, device in enumerate(devices) if device.id == slot.device)
         chosen = Chosen(devices[index], index, slot.number)
         self._held = (chosen, slot)
@@ -207,77 +206,14 @@ class DeviceChooser:
             return None
 
 
-class _NoneFree(NoDevice):
-    """All slots are leased."""
-
-
-def gone(path: str) -> str:
-    """What to say when the device is not there any more; "" while it is."""
-    return "" if Path(path).exists() else f"the device {path} went away during the run"
-
-
 def _by_number(path: str) -> tuple[str, int, str]:
     """renderD9 before renderD10."""
     digits = path[len(path.rstrip("0123456789")) :]
     return path[: len(path) - len(digits)], int(digits or 0), path
 
 
-def _nothing(options: DeviceOptions, others: dict[str, str]) -> NoDevice:
-    resource = options.kind.resources[0] if options.kind else "the device plugin's resource"
-    text = f"no device matches {options.glob!r} on this node"
-    if others:
-        text += f" for the preset {options.preset} (there are: {', '.join(f'{k} of {v}' for k, v in others.items())})"
-    return NoDevice(
-        text, hint=f"in a pod request {resource}, in a container give it with --device, else check the driver"
-    )
-
-
-def _none_free(options: DeviceOptions, devices: int) -> NoDevice:
-    slots = devices * options.per_device
-    return _NoneFree(
-        f"no device is free: {slots} of {slots} slots of {devices} device{'s' if devices > 1 else ''} are leased",
-        hint=f"share a device among more workers with --per-device {options.per_device + 1}, or start fewer workers",
-    )
-
-
 def _usable(chosen: Chosen) -> Chosen:
     path = chosen.device.path
     if not os.access(path, os.R_OK | os.W_OK):
-        raise NoDevice(f"permission denied on {path}", hint=_permission(path))
+        raise faults.denied(path)
     return chosen
-
-
-def _check_open(path: str) -> None:
-    """A container may show a device that it may not open; only opening tells. Ordinary files are left alone."""
-    try:
-        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
-            return
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-    except OSError as error:
-        if error.errno == errno.EPERM:
-            raise NoDevice(
-                f"this container may not open {path}: its device rules forbid it",
-                hint="let the runtime add it: request the device plugin's resource, or docker run --device",
-            ) from error
-        if error.errno == errno.EACCES:
-            raise NoDevice(f"permission denied on {path}", hint=_permission(path)) from error
-        if error.errno in (errno.ENXIO, errno.ENODEV):
-            raise NoDevice(f"there is no device behind {path}", hint="check that its driver is loaded") from error
-
-
-def _permission(path: str) -> str:
-    try:
-        import grp
-
-        number = os.stat(path).st_gid  # noqa: PTH116
-        try:
-            name = grp.getgrgid(number).gr_name
-        except KeyError:
-            name = "no name here"
-    except (ImportError, OSError):
-        return "add this user to the group that owns it"
-    return (
-        f"add this user to the group that owns it, {number} ({name}); in a pod:"
-        f" securityContext.supplementalGroups: [{number}], or let the container runtime set the owner"
-        " (device_ownership_from_security_context)"
-    )

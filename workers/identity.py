@@ -48,7 +48,11 @@ def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
     if not stat.S_ISCHR(state.st_mode) and not stat.S_ISBLK(state.st_mode):
         return Device(path, os.path.realpath(path))
     number = f"{os.major(state.st_rdev)}:{os.minor(state.st_rdev)}"
-    kind = "block" if stat.S_ISBLK(state.st_mode) else "char"
+    return by_number(path, number, sysfs, procfs, "block" if stat.S_ISBLK(state.st_mode) else "char")
+
+
+def by_number(path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char") -> Device:
+    """The device with this number, as major:minor."""
     folder = (sysfs / "dev" / kind / number).resolve()
     function = next((one for one in (folder, *folder.parents) if _PCI.fullmatch(one.name)), None)
     if function is None:

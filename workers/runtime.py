@@ -12,7 +12,8 @@ from typing import Any
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
-from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy, gone
+from workers.device_faults import gone
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
 from workers.workloads.command import Command
 from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
