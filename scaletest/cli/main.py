@@ -18,6 +18,7 @@ COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
+    "media": ("media", "Make test media, describe files, list devices."),
     "version": ("version", "Print the version."),
 }
 
