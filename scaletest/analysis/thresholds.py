@@ -27,7 +27,8 @@ from scaletest.model.threshold import METRICS, PERCENTILES, Threshold, parse
 
 # The worst first; among equals the first step counts.
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
-_LONGER = "measure longer (--max-step, --step-time) or more often (--repeats)"
+# The rule that ends a step looks at throughput alone, so a larger --max-step would not help.
+_LONGER = "measure longer, with --step-time or a smaller --precision, or more often, with --repeats"
 # coefficient -> (low, value, high)
 Coefficients = Mapping[str, tuple[float, float, float]]
 
@@ -119,7 +120,7 @@ def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> Threshol
 
 
 def _judge(threshold: Threshold, found: _Found, workers: int | None) -> ThresholdResult:
-    at = f"{workers} workers: " if workers is not None and threshold.workers is None else ""
+    at = f"{_workers(workers)}: " if workers is not None and threshold.workers is None else ""
     text, estimate = str(threshold), found.estimate
     if estimate is None:
         return ThresholdResult(text, VerdictKind.INVALID, at + found.missing, found.remedy, workers)
@@ -153,8 +154,12 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
     before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
     for one in (step, before):
         if one is not None and not one.sound:
-            return _Found(None, f"{one.workers} workers: not steady, or too few requests to tell")
+            return _Found(None, f"{_workers(one.workers)}: not steady, or too few requests to tell")
     return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](step, steps)
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _before(step: Step, steps: Sequence[Step]) -> Step | None:

@@ -96,7 +96,11 @@ def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -
     assert other("runs", "import", str(file))[0] == 2
     assert other("runs", "import", str(file), "--name", "again", "--max-size", "0.001")[0] == 2
     assert other("runs", "import", str(file), "--name", "again")[0] == 0
-    assert home("runs", "show", "base")[1].splitlines()[:-1] == other("runs", "show", "again")[1].splitlines()[:-1]
+    ours, theirs = (
+        json.loads(user("runs", "show", name, "-o", "json")[1]) for user, name in ((home, "base"), (other, "again"))
+    )
+    assert (ours.pop("folder"), theirs.pop("folder")) == (str(home.runs / "2026-01-01-base"), str(other.runs / "again"))
+    assert ours == theirs
     assert other("compare", "again", "LAST")[0] == 0
     # nobody is there to be asked
     code, _, err = other("runs", "delete", "again")

@@ -146,7 +146,7 @@ def test_a_bound_inside_the_interval_decides_nothing() -> None:
     assert result.kind is INVALID
     assert result.low is not None
     assert result.low < 1.9 < (result.high or 0)
-    assert "--max-step" in result.remedy
+    assert "--step-time" in result.remedy
 
 
 def test_without_workers_the_worst_step_is_shown() -> None:
@@ -218,7 +218,7 @@ def test_the_verdict_names_the_first_and_counts() -> None:
     assert fail is not None
     assert fail.reason.startswith("1 of 4 thresholds not met: efficiency(2)>=0.95: 0.83")
     assert undecided is not None
-    assert undecided.reason.startswith("1 of 4 thresholds undecided: run.p99<=2s: 1 workers: p99 needs 299")
+    assert undecided.reason.startswith("1 of 4 thresholds undecided: run.p99<=2s: 1 worker: p99 needs 299")
     assert fail.remedy
     assert undecided.remedy
     assert verdict_of(results[:1], FAIL) is None

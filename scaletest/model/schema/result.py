@@ -33,7 +33,7 @@ def result() -> Schema:
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },
-        optional=("thresholds", "folder"),
+        optional=("folder",),
     )
 
 
