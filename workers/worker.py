@@ -34,7 +34,7 @@ from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue, NoDevice
+from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
 from workers import admission, entry
@@ -94,6 +94,7 @@ class Worker(SimpleWorker):
         self._burst = False
         self._crash: Exception | None = None
         self._idle = True
+        self._booting = False
         self._stopped_at = 0.0
         self._slow_began = 0.0
         self._grace: threading.Timer | None = None
@@ -116,6 +117,9 @@ class Worker(SimpleWorker):
         if len(self.queues) != 1:
             super().bootstrap(*args, **options)
             return
+        # From here on a signal must lead through teardown, or a worker that stops at once stays registered.
+        self._booting = True
+        self._install_signal_handlers()  # type: ignore[no-untyped-call]
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
@@ -141,6 +145,7 @@ class Worker(SimpleWorker):
 
         self._retrying.run(start)
         self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
+        self._booting = False
 
     def teardown(self) -> None:
         """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
@@ -178,6 +183,8 @@ class Worker(SimpleWorker):
 
         def wait() -> bool:
             nonlocal told
+            if self._stop_requested:
+                raise SystemExit(0)  # nothing is registered yet, and nothing runs
             left = began + self._device_wait_s - time.monotonic()
             if left > 0 and not told:
                 logger.warning("worker %s: no device is free, waiting %.0f s for one", self.name, left)
@@ -186,7 +193,7 @@ class Worker(SimpleWorker):
 
         try:
             chosen = self._retrying.run(lambda: self._runtime.devices.attach(leases, wait))
-        except NoDevice:
+        except BaseException:
             self._runtime.close()
             leases.close()
             raise
@@ -209,6 +216,8 @@ class Worker(SimpleWorker):
             "version": self.version,
             "python_version": self.python_version,
             "ip_address": self.ip_address,
+            "node": self._runtime.node,
+            "pod": self._runtime.pod,
         }
 
     # Redis may be away at any of these; RQ's loop would end the worker.
@@ -246,6 +255,9 @@ class Worker(SimpleWorker):
 
     def _shutdown(self) -> None:
         """First signal: take no more, let the running request finish within the grace period."""
+        if self._booting:
+            self._stop_requested = True
+            return
         if self._lane is None:
             super()._shutdown()  # type: ignore[no-untyped-call]
             return

@@ -12,7 +12,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from heapq import merge
 
 from scaletest.analysis.drift import drift
@@ -78,6 +78,17 @@ class Outcome:
     seconds: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Shares over many runs. coverage, sound: by step; verdicts: by doubling; seconds: mean of a run."""
+
+    coverage: list[float]
+    sound: list[float]
+    verdicts: list[dict[str, float]]
+    stops: dict[str, float]
+    seconds: float
+
+
 def simulate(kind: str, truth: float, plan: Plan, chance: random.Random) -> Outcome:
     """One run of the plan's steps."""
     outcome = Outcome()
@@ -119,9 +130,9 @@ def _step(
     return rate, str(stop or "longest"), rows[count - 1][0]
 
 
-def study(kind: str, truth: float, runs: int, plan: Plan | None = None) -> dict[str, object]:
+def study(kind: str, truth: float, runs: int, plan: Plan | None = None) -> Study:
     """Shares over `runs` runs with fixed seeds: coverage at the stop, verdicts per doubling, and how steps ended."""
-    plan = plan or Plan(limit=4, scale=1.8, max_step_s=1e9)
+    plan = plan or Plan(limit=4, scale=1.8, max_step_s=1e6)
     covered, counted = Counter[int](), Counter[int]()
     verdicts = [Counter[str]() for _ in plan.steps[1:]]
     stops: Counter[str] = Counter()
@@ -136,13 +147,13 @@ def study(kind: str, truth: float, runs: int, plan: Plan | None = None) -> dict[
             found[name] += 1
         stops.update(outcome.stops)
         seconds += outcome.seconds
-    return {
-        "coverage": [covered[index] / max(1, counted[index]) for index in range(len(plan.steps))],
-        "enough": [counted[index] / runs for index in range(len(plan.steps))],
-        "verdicts": [{name: found[name] / runs for name in ("PASS", "FAIL", "INVALID")} for found in verdicts],
-        "stops": {name: count / runs / len(plan.steps) for name, count in sorted(stops.items())},
-        "seconds": seconds / runs,
-    }
+    return Study(
+        coverage=[covered[index] / max(1, counted[index]) for index in range(len(plan.steps))],
+        sound=[counted[index] / runs for index in range(len(plan.steps))],
+        verdicts=[{name: found[name] / runs for name in ("PASS", "FAIL", "INVALID")} for found in verdicts],
+        stops={name: count / runs / len(plan.steps) for name, count in sorted(stops.items())},
+        seconds=seconds / runs,
+    )
 
 
 def main(show: Callable[[str], None] = print) -> None:
@@ -153,7 +164,7 @@ def main(show: Callable[[str], None] = print) -> None:
     given = parser.parse_args()
     for kind in given.kinds.split(","):
         for truth in TRUTHS:
-            show(json.dumps({"kind": kind, "truth": truth, **study(kind, truth, given.runs)}))
+            show(json.dumps({"kind": kind, "truth": truth, **asdict(study(kind, truth, given.runs))}))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ CUSUM_5, CUSUM_1 = 1.19, 1.38
 # Beyond this a shift is no nuisance but another measurement.
 MOST_SHIFT = 0.03
 DIP_DEVIATIONS = 5.0
-DIP_EFFECT = 0.05
+DIP_EFFECT = 0.10
 TREND_EFFECT = 0.02
 
 

@@ -15,6 +15,7 @@ from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.steps import Rows, Step, summarise
+from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, Plan, Record, Verdict
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -26,6 +27,7 @@ class Evaluation:
     plan: Plan
     steps: list[Step]
     growth: Growth
+    thresholds: tuple[ThresholdResult, ...]
     failures: list[FailureGroup]
     background: list[BackgroundStep]
     warnings: list[str]
@@ -46,6 +48,7 @@ class Evaluation:
             "plan": self.plan.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
             **self.growth.to_dict(),
+            "thresholds": [one.to_dict() for one in self.thresholds],
             "failures": [group.to_dict() for group in self.failures],
             "background": [row.to_dict() for row in self.background],
             "warnings": self.warnings,
@@ -67,14 +70,17 @@ def evaluate(
 ) -> Evaluation:
     """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues."""
     steps = summarise(plan, measurements, records)
+    grown = growth(steps, chance)
+    thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     return Evaluation(
         plan=plan,
         steps=steps,
-        growth=growth(steps, chance),
+        growth=grown,
+        thresholds=thresholds,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=warnings(steps),
-        verdict=judge(plan, steps, interrupted),
+        verdict=judge(plan, steps, interrupted, thresholds),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
     )

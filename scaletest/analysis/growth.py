@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.analysis.coefficients import coefficients
 from scaletest.analysis.knee import Knee, knees
 from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.law_interval import Chance, LawInterval, law_interval
@@ -19,11 +20,16 @@ from scaletest.analysis.student import t95
 _NORMAL = t95(1e9)
 # Steps of one run differ by so much for reasons that no interval within a step can see (standard deviation, relative).
 UNSEEN = 0.01
+# For the bootstrap; fixed, so that a stored run is always judged alike.
+SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """choice: the law, None where there are too few steps for two of them; lacking: what the missing ones need."""
+    """choice: the law, None where there are too few steps for two of them; lacking: what the missing ones need.
+
+    coefficients: (low, value, high) of contention and coherency, also where another law was chosen.
+    """
 
     choice: Choice | None
     interval: LawInterval | None
@@ -32,6 +38,7 @@ class Growth:
     knees: tuple[Knee, ...]
     scaling: list[Scaled]
     serial: SerialTrend
+    coefficients: dict[str, tuple[float, float, float]]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -69,4 +76,5 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
         knees=knees(rows),
         scaling=scaling(rows),
         serial=serial_trend(rows),
+        coefficients=coefficients(points, chance, spreads),
     )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from scaletest.analysis.steps import Sample, Step
+from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
 from scaletest.model import Plan, Verdict, VerdictKind
 
@@ -22,19 +23,21 @@ LITTLE = (0.90, 1.05)
 WARN_UNFAIR = 1.25
 
 
-def judge(plan: Plan, steps: Sequence[Step], interrupted: str = "") -> Verdict:
+def judge(
+    plan: Plan, steps: Sequence[Step], interrupted: str = "", thresholds: Sequence[ThresholdResult] = ()
+) -> Verdict:
     """The verdict of a run."""
     if interrupted:
-        return Verdict(
-            VerdictKind.INVALID, f"interrupted: {interrupted}", "continue it: scaletest validate --resume RUN"
-        )
+        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
         _failures(plan, steps)
         or _tester(steps)
         or _failed_ratio(steps)
+        or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
         or _undecided(plan, steps)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps))
+        or verdict_of(thresholds, VerdictKind.INVALID)
+        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds))
     )
 
 
@@ -42,7 +45,7 @@ def warnings(steps: Sequence[Step]) -> list[str]:
     """What a reader should know although it decides nothing, one line each with the cure."""
     lines = []
     for step in steps:
-        at = f"{step.workers} workers"
+        at = _workers(step.workers)
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
             lines.append(f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer requests")
         lines += [line for one in step.samples for line in _unsteady(at, one)]
@@ -54,6 +57,10 @@ def warnings(steps: Sequence[Step]) -> list[str]:
                     "compare their run times"
                 )
     return lines
+
+
+def _workers(count: int) -> str:
+    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _unsteady(at: str, sample: Sample) -> list[str]:
@@ -90,15 +97,15 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
         if step.overhead_share > MOST_OVERHEAD:
             return Verdict(
                 VerdictKind.INVALID,
-                f"with {step.workers} workers the tester itself cost {step.overhead_share:.0%} of a request's time",
+                f"with {_workers(step.workers)} the tester itself cost {step.overhead_share:.0%} of a request's time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
         for one in step.samples:
             if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {step.workers} workers throughput x time in the system is {one.little:.2f} of the requests "
-                    "in flight (Little's law): records are missing, or the client could not keep up",
+                    f"with {_workers(step.workers)} the records show {one.little:.2f} of the requests in flight "
+                    "(Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
     return None
@@ -121,20 +128,20 @@ def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     longer = "give a longer --max-step" if not plan.step_s else f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {step.workers} workers"
+            reason = f"no request was completed with {_workers(step.workers)}"
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         if not step.throughput.enough:
             reason = (
-                f"too few requests completed with {step.workers} workers: {step.throughput.completions} "
+                f"too few requests completed with {_workers(step.workers)}: {step.throughput.completions} "
                 f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
             )
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         for one in step.samples:
             if one.drift.unsteady:
-                reason = f"with {step.workers} workers throughput changed by {one.drift.shift:+.1%} while measured"
+                reason = f"with {_workers(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
                 return Verdict(VerdictKind.INVALID, reason, _steadier(one))
             if not one.settled:
-                reason = f"with {step.workers} workers throughput had not settled by the end of the step"
+                reason = f"with {_workers(step.workers)} throughput had not settled by the end of the step"
                 return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
     if _measured(steps) != {(workers, repeat) for workers in plan.steps for repeat in range(plan.repeats)}:
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
@@ -154,7 +161,7 @@ def _undecided(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
         if found and found.kind is VerdictKind.INVALID:
             return Verdict(
                 VerdictKind.INVALID,
-                f"{step.workers} workers: ratio {found.value:.2f} [{found.low:.2f}, {found.high:.2f}] "
+                f"{_workers(step.workers)}: ratio {found.value:.2f} [{found.low:.2f}, {found.high:.2f}] "
                 f"neither reaches nor misses {found.wanted:.2f}",
                 _sharper(plan, steps),
             )
@@ -178,9 +185,10 @@ def _measured(steps: Sequence[Step]) -> set[tuple[int, int]]:
     return {one.measurement.key for step in steps for one in step.samples}
 
 
-def _passed(plan: Plan, steps: Sequence[Step]) -> str:
+def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult]) -> str:
     ratios = [step.ratio for step in steps if step.ratio]
+    held = f", and {len(thresholds)} of {len(thresholds)} thresholds hold" if thresholds else ""
     if not ratios:
-        return "one step, no doubling to judge, no request failed"
+        return "one step, no doubling to judge, no request failed" + held
     worst = min(ratios, key=lambda ratio: ratio.low / ratio.wanted)
-    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: the least is {worst.value:.2f}"
+    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: the least is {worst.value:.2f}" + held

@@ -23,7 +23,7 @@ from scaletest.model.reply import Outcome
 
 # (workers, repeat) -> records
 Rows = Mapping[tuple[int, int], Sequence[Record]]
-GROUPS = ("worker", "node", "device")
+GROUPS = ("worker", "pod", "node", "device")
 # From this many repeats on, the interval is the one between them.
 REPEATS_FOR_INTERVAL = 3
 
@@ -32,9 +32,9 @@ REPEATS_FOR_INTERVAL = 3
 class Sample:
     """One measuring of a step. Times in s; warmup_s counts from the first submission.
 
-    settled: whether the warm-up ended in time. little: throughput x time in the system / requests in flight, which is 1
-    when all of them are on record (Little's law for closed load); None for less than 20 completions, where edges weigh
-    too much. counted: records behind the throughput.
+    settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
+    which is 1 when all of them are on record and the client kept up (Little's law for closed load); None for less than
+    20 completions. counted: records behind the throughput.
     """
 
     measurement: Measurement
@@ -71,7 +71,7 @@ class Step:
     """One number of workers, all repeats together. Times are of successful requests, in seconds.
 
     between: whether the interval is that between repeats; else it is the one within them.
-    fairness: by worker, node and device, where there is more than one.
+    fairness: by worker, pod, node and device, where there is more than one; completions per worker.
     """
 
     workers: int
@@ -145,11 +145,19 @@ def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Samp
     rate = throughput(warm.ends, measurement.workers)
     first, last = span(warm.ends)
     counted = [row for row in rows if row.ok and row.reply.ended_s >= first]
-    within = [row.total_s for row in counted if row.reply.ended_s <= last]
-    little = rate.per_s * statistics.fmean(within) / measurement.workers if rate.enough and len(within) >= 20 else None
+    little = _in_flight(rows, first, last) / measurement.workers if rate.enough and len(counted) >= 20 else None
     warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
     found = drift(warm.ends) if rate.enough else Drift()
     return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted)
+
+
+def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
+    """Requests in flight on average from `first` to `last`, failed ones included: their time there, added up."""
+    spent = 0.0
+    for row in rows:
+        begun = row.reply.started_s - row.reply.wait_s
+        spent += max(0.0, min(last, begun + row.total_s) - max(first, begun))
+    return spent / (last - first)
 
 
 def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step]) -> Step:
@@ -201,11 +209,21 @@ def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _fairness(rows: Sequence[Record]) -> dict[str, Fairness]:
+    """Shares of workers, and of pods, nodes and devices per worker there: three workers on two devices are fair.
+
+    Repeats have workers of their own, so each worker counts in the first repeat only; the others count in all.
+    """
     found = {}
     for group in GROUPS:
-        counts = Counter(getattr(row.reply, group) for row in rows)
+        own = [row for row in rows if row.repeat == rows[0].repeat] if group in ("worker", "pod") else rows
+        counts = Counter(getattr(row.reply, group) for row in own)
         counts.pop("", None)
-        shares = fairness({name: float(count) for name, count in counts.items()}) if len(counts) > 1 else None
+        members: dict[str, set[str]] = {name: set() for name in counts}
+        for row in own:
+            if name := getattr(row.reply, group):
+                members[name].add(row.reply.worker)
+        amounts = {name: count / len(members[name]) for name, count in counts.items()}
+        shares = fairness(amounts) if len(counts) > 1 else None
         if shares:
             found[group] = shares
     return found

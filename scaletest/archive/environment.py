@@ -26,7 +26,7 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         "schema_version": SCHEMA_VERSION,
         "scaletest": __version__,
         "began": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command_line": [re.sub(r"//([^:@/]*):.*@", r"//\1:***@", word) for word in command_line],
+        "command_line": list(map(masked, command_line)),
         "host": socket.gethostname(),
         "python": sys.version.split()[0],
         "system": platform.platform(),
@@ -38,6 +38,11 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         "packages": {name: _version(name) for name in PACKAGES},
         "devices": _devices(device_glob),
     }
+
+
+def masked(text: str) -> str:
+    """The text with the password of a URL in it hidden."""
+    return re.sub(r"//([^:@/]*):.*@", r"//\1:***@", text)
 
 
 def _devices(pattern: str) -> list[str]:

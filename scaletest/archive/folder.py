@@ -28,6 +28,10 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
     "records.jsonl",
     "result.json",
 )
+# What makes up a run. Steps come before records: of a run that is still measured, whoever copies the files in this
+# order has the records of every step that is listed.
+FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
+LOCK, LOG = ".lock", "workers.log"
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -79,14 +83,22 @@ class RunFolder:
         return self.path.name
 
     @property
+    def began(self) -> str:
+        """When it was made, ISO 8601 in UTC; "" when its environment.json cannot be read."""
+        try:
+            return str(self._read(ENVIRONMENT).get("began", ""))
+        except (InvalidValue, OSError):
+            return ""
+
+    @property
     def log(self) -> Path:
         """Where local workers write."""
-        return self.path / "workers.log"
+        return self.path / LOG
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
-        with (self.path / ".lock").open("a") as file:
+        with (self.path / LOCK).open("a") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -94,6 +106,37 @@ class RunFolder:
                     f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
                 ) from error
             yield
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody holds the run just now."""
+        try:
+            with (self.path / LOCK).open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+    def remove(self) -> bool:
+        """Delete the run's files, and the folder unless others lie in it; whether the folder is gone.
+
+        UsageError when the run is held by somebody, or cannot be deleted.
+        """
+        try:
+            with self.locked():
+                # the plan goes last: what is left by an interruption is still found, and can be deleted again
+                for name in (*reversed(FILES), LOG):
+                    (self.path / name).with_suffix(".new").unlink(missing_ok=True)
+                    (self.path / name).unlink(missing_ok=True)
+                (self.path / LOCK).unlink(missing_ok=True)
+            if any(self.path.iterdir()):
+                return False
+            self.path.rmdir()
+        except OSError as error:
+            raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
+        return True
 
     def begin(self, plan: Plan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""
@@ -109,13 +152,17 @@ class RunFolder:
         """Write the result so far."""
         self._write(RESULT, data)
 
-    def load(self) -> Stored:
-        """Read everything; UsageError when this is no run."""
+    def summary(self) -> tuple[Plan, dict[str, Any], dict[str, Any]]:
+        """Plan, environment and result, without the records; UsageError when this is no run."""
         if not (self.path / PLAN).is_file():
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
+        return Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), self._read(RESULT)
+
+    def load(self) -> Stored:
+        """Read everything; UsageError when this is no run."""
+        plan, environment, result = self.summary()
         measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
         complete = {one.key for one in measurements}
-        plan = Plan.from_dict(self._read(PLAN))
         records: dict[tuple[int, int], list[Record]] = defaultdict(list)
         background: list[Record] = []
         for line in self._lines(RECORDS):
@@ -123,7 +170,7 @@ class RunFolder:
             if (record.step, record.repeat) in complete:
                 own = record.queue == plan.queue
                 (records[record.step, record.repeat] if own else background).append(record)
-        return Stored(plan, self._read(ENVIRONMENT), measurements, dict(records), background, self._read(RESULT))
+        return Stored(plan, environment, measurements, dict(records), background, result)
 
     def forget_unfinished(self, stored: Stored) -> None:
         """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""
@@ -139,6 +186,8 @@ class RunFolder:
                 yield from (line for line in file if line.endswith("\n") and line.strip())
         except FileNotFoundError:
             return
+        except UnicodeDecodeError as error:
+            raise InvalidValue(f"{name} of run {self.name} is not text") from error
 
     def _append(self, name: str, lines: Iterator[str] | Sequence[str]) -> None:
         with (self.path / name).open("a", encoding="utf-8") as file:

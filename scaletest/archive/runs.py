@@ -10,10 +10,11 @@ from scaletest.model.errors import UsageError
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root`, the oldest first: their names begin with the time."""
+    """All runs below `root`, the oldest first. Hidden folders are not complete yet."""
     if not root.is_dir():
         return []
-    return [RunFolder(path) for path in sorted(root.iterdir()) if (path / PLAN).is_file()]
+    found = [RunFolder(path) for path in root.glob("[!.]*") if (path / PLAN).is_file()]
+    return sorted(found, key=lambda run: (run.began, run.name))
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:

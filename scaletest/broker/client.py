@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -18,6 +19,7 @@ from scaletest.broker import jobs, keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.lane import call_nonce
 from scaletest.broker.queues import Queues
+from scaletest.broker.reader import Entry, Reader, order
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import wire
@@ -30,8 +32,6 @@ logger = logging.getLogger("scaletest.broker")
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
 RESULT_TTL_S = 500
-LONGEST_BLOCK_S = 20.0
-READ_BATCH = 1000
 # One script call blocks Redis for every other client, so large submissions are cut into pieces.
 SUBMIT_BATCH = 500
 
@@ -58,10 +58,11 @@ class Client:
         self._nonce = call_nonce()
         self._calls = itertools.count(1)
         self._lost: tuple[list[str], tuple[int, int]] | None = None
-        self._position = "0-0"
+        self._reader = Reader(redis, keys.replies(self.name))
         self._server = ""
         self._changed = False
         self._closing = threading.Event()
+        self._beaten_at = time.monotonic()
         self._retrying.run(self._beat)
         self._heart = threading.Thread(target=self._live, name="scaletest-client-heart", daemon=True)
         self._heart.start()
@@ -99,7 +100,17 @@ class Client:
 
     def replies(self, timeout_s: float) -> list[Finished]:
         """Replies that arrived, waiting up to `timeout_s` for the first; empty when none came or `wake` was called."""
-        return self._retrying.run(lambda: self._read(timeout_s))
+        return list(_parse(self._retrying.run(lambda: self._reader.read(timeout_s))))
+
+    @property
+    def shaken(self) -> bool:
+        """Whether Redis may have forgotten something, so that `recover` has work to do."""
+        return self._changed or self._lost is not None
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since Redis last answered a heartbeat."""
+        return time.monotonic() - self._beaten_at
 
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
@@ -110,7 +121,7 @@ class Client:
         if self._lost is None and (self._changed or force):
             self._changed = False
             self._lost = self._missing(list(pending))
-        if self._lost is None or _order(self._position) < self._lost[1]:
+        if self._lost is None or order(self._reader.position) < self._lost[1]:
             return 0
         lost = [pending[name] for name in self._lost[0] if name in pending]
         if lost:
@@ -135,7 +146,7 @@ class Client:
             ask = partial(script("missing"), self._redis, [keys.replies(self.name)], batch)
             last, *unknown = self._retrying.run(ask)
             found += [name.decode() for name in unknown]
-            upto = max(upto, _order(last.decode()))
+            upto = max(upto, order(last.decode()))
         return found, upto
 
     def wake(self) -> None:
@@ -146,6 +157,7 @@ class Client:
         """Say goodbye. Requests of ours that still wait are dropped once they have waited for our time to live."""
         self._closing.set()
         self._heart.join()
+        self._reader.close()
         try:
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)
@@ -181,19 +193,6 @@ class Client:
             raise UndeclaredQueue(queue, Queues(self._redis).names())
         return int(answer[0])
 
-    def _read(self, timeout_s: float) -> list[Finished]:
-        """One round trip: delete what was read before, wait for more."""
-        stream = keys.replies(self.name)
-        pipe = self._redis.pipeline(transaction=False)
-        if self._position != "0-0":
-            pipe.xtrim(stream, minid=_after(self._position), approximate=False)
-        pipe.xread({stream: self._position}, count=READ_BATCH, block=_block_ms(timeout_s))
-        rows = pipe.execute()[-1]
-        entries = rows[0][1] if rows else []
-        if entries:
-            self._position = entries[-1][0].decode()
-        return list(_parse(entries))
-
     def _beat(self) -> None:
         server = self._redis.info("server")["run_id"]
         if self._server not in ("", server):
@@ -207,6 +206,7 @@ class Client:
         if self._server and not known:
             self._changed = True  # Redis, or a reaper while we were frozen, dropped our replies
         self._server = server
+        self._beaten_at = time.monotonic()
 
     def _live(self) -> None:
         """Beat until closed. A beat that fails is tried again at the next turn: the client's time to live is long."""
@@ -218,7 +218,7 @@ class Client:
                     logger.error("client %s: heartbeat failed: %s", self.name, error)
 
 
-def _parse(entries: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterable[Finished]:
+def _parse(entries: Iterable[Entry]) -> Iterable[Finished]:
     for entry, fields in entries:
         if b"r" not in fields:
             continue  # a wake-up
@@ -230,18 +230,3 @@ def _parse(entries: Iterable[tuple[bytes, dict[bytes, bytes]]]) -> Iterable[Fini
             logger.error("a reply was dropped, it cannot be read: %s", error)
             continue
         yield Finished(entry.decode(), reply)
-
-
-def _block_ms(timeout_s: float) -> int:
-    """XREAD's blocking time: never 0, which would mean for ever, and shorter than the socket's own time-out."""
-    return max(1, int(min(timeout_s, LONGEST_BLOCK_S) * 1000))
-
-
-def _order(entry: str) -> tuple[int, int]:
-    milliseconds, number = entry.split("-")
-    return int(milliseconds), int(number)
-
-
-def _after(entry: str) -> str:
-    milliseconds, number = _order(entry)
-    return f"{milliseconds}-{number + 1}"

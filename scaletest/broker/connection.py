@@ -71,6 +71,17 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     Raises Unreachable when it cannot be reached, refuses us, or is no server that we can work with, and InvalidValue
     for a URL that cannot be read.
     """
+    client = prepare(url, socket_timeout_s=socket_timeout_s)
+    with explained(url):
+        _check_server(client)
+    return client
+
+
+def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
+    """A client for `url` that connects when it is used, for who can do without Redis for a while.
+
+    Raises InvalidValue for a URL that cannot be read.
+    """
     options: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT_S,
         "socket_timeout": socket_timeout_s,
@@ -81,8 +92,9 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         options["socket_keepalive"] = True
     try:
         client = _from_url(url, options)
-        with explained(url):
-            _check_server(client)
+        # an option that there is not would be found only when the first connection is made
+        pool: Any = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)
     except (ValueError, TypeError) as error:
         raise InvalidValue(
             f"the Redis URL {masked(url)!r} cannot be read: {error}",

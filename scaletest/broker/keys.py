@@ -4,6 +4,7 @@ scaletest:queues             hash    queue -> JSON {maximum, note}
 scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
 scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram.py)
 scaletest:queue:<q>:run      hash    bucket -> count
+scaletest:queue:<q>:slots    hash    what came and ended in each of the last ten-second slots (lua/slots.lua)
 scaletest:queue:<q>:paused   string  present while the queue is paused
 scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
 scaletest:workers:<q>        zset    worker -> deadline in microseconds
@@ -43,6 +44,11 @@ def wait(queue: str) -> str:
 def run(queue: str) -> str:
     """Histogram of run times."""
     return f"scaletest:queue:{queue}:run"
+
+
+def slots(queue: str) -> str:
+    """Ring of ten-second slots."""
+    return f"scaletest:queue:{queue}:slots"
 
 
 def paused(queue: str) -> str:
@@ -122,4 +128,5 @@ def rq_queue_workers(queue: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    return [counters(queue), wait(queue), run(queue), paused(queue), leases(queue), workers(queue), suspects(queue)]
+    own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue)]
+    return [*own, leases(queue), workers(queue), suspects(queue)]

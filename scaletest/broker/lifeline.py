@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
+from scaletest.broker.reaper import reap
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
 from scaletest.system.waiting import Wake
@@ -190,20 +191,7 @@ class Lifeline:
             logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
 
     def _reap(self) -> None:
-        requeued, failed = script("reap")(
-            self._client,
-            [
-                keys.leases(self._queue),
-                keys.workers(self._queue),
-                keys.rq_queue(self._queue),
-                keys.rq_started(self._queue),
-                keys.counters(self._queue),
-                keys.rq_queue_workers(self._queue),
-            ],
-            [self._queue, self._max_attempts, self._interval_us],
-        )
-        if requeued or failed:
-            logger.warning("queue %s: %d lost requests put back, %d failed as lost", self._queue, requeued, failed)
+        reap(self._client, self._queue, self._max_attempts, self._interval_us)
 
     def _failed(self, error: Exception) -> None:
         """A beat failed. Redis being away is told by the main thread; anything else is told here. Beating goes on."""

@@ -9,10 +9,11 @@ from rq.exceptions import NoSuchJobError
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
-from scaletest.broker.client import LONGEST_BLOCK_S
 from scaletest.broker.connection import Redis
 from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.reply import Outcome, Reason, Reply
+
+LONGEST_BLOCK_S = 20.0
 
 
 def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:

@@ -16,9 +16,17 @@ from scaletest.model.errors import ScaletestError, Unreachable
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
+    "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
+    "compare": ("compare", "Tell whether one run is slower than another."),
+    "runs": ("runs", "List, show, share and delete stored runs."),
+    "config": ("config", "Show the settings of a validation, and the schemas of what is written."),
     "worker": ("worker", "Serve one queue: take requests and run the workload."),
+    "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
+    "client": ("client", "Generate load, steer it, and watch it on a page."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "media": ("media", "Make test media, describe files, list devices."),
+    "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }
 

@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
+
+from scaletest.model.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,3 +50,15 @@ def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
         import yaml
 
         click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def refuse_beside(option: str, allowed: set[str]) -> None:
+    """UsageError when an option outside `allowed` was typed beside `option`, which would ignore it."""
+    context = click.get_current_context()
+    for one in context.command.params:
+        name = one.name or ""
+        # an argument of no words counts as given for some versions of click
+        typed = context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name] != ()
+        if typed and name not in allowed:
+            what = max(one.opts, key=len) if isinstance(one, click.Option) else "a command"
+            raise UsageError(f"{what} cannot be given with {option}", hint="leave it out: the stored plan counts")

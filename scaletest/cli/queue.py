@@ -76,7 +76,7 @@ def show(name: str, redis_url: str, output: str) -> None:
     if output != "table":
         options.show({**state.to_dict(), "worker_names": names}, output)
         return
-    from scaletest.report.terminal import seconds
+    from scaletest.render.numbers import seconds
 
     click.echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
     oldest = f", the oldest for {seconds(state.oldest_waiting_s)}" if state.oldest_waiting_s is not None else ""

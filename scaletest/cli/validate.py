@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import options
+from scaletest.cli import options, plans
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
     from scaletest.model import Plan
-    from scaletest.validation import Runner
+    from scaletest.validation import Progress, Runner
 
 
 @click.command("validate")
@@ -84,8 +84,9 @@ if TYPE_CHECKING:
 )
 @click.option("--resume", default="", metavar="RUN", help="Go on with a run that was interrupted or killed.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and how long it will take, and do nothing.")
+@plans.options
 @options.output
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 def command(**given: Any) -> int:
     """Measure how throughput grows while the workers are doubled, and judge it.
 
@@ -93,6 +94,7 @@ def command(**given: Any) -> int:
     scaletest validate --local --limit 8 --scale 1.8 --seconds 0.5
     scaletest validate --local --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what was measured.
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
@@ -101,36 +103,16 @@ def command(**given: Any) -> int:
         raise UsageError("validate needs to know where to run", hint="add --local, or --redis-url URL")
     if given["resume"]:
         return _resume(given)
-    plan = _plan(given)
+    plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}")
     if given["dry_run"]:
         _show_plan(plan, given["output"])
         return 0
     from scaletest.archive import RunFolder
 
     folder = RunFolder.create(_run_path(given["run_dir"]))
-    folder.begin(plan, sys.argv)
-    return _validate(plan, folder, given, None)
-
-
-def _plan(given: dict[str, Any]) -> Plan:
-    from scaletest.model import Plan
-
-    return Plan(
-        limit=given["limit"],
-        scale=given["scale"],
-        seconds=given["seconds"],
-        step_s=given["step_time"],
-        precision=given["precision"],
-        max_step_s=given["max_step"],
-        warmup_s=given["warmup"],
-        queue=f"validate-{uuid.uuid4().hex[:8]}",
-        command=given["arguments"],
-        device_glob=given["device_glob"],
-        time_limit_s=given["time_limit"],
-        tolerate_failures=given["tolerate_failures"],
-        repeats=given["repeats"],
-        seed=given["seed"],
-    )
+    with folder.locked():
+        folder.begin(plan, sys.argv)
+        return _validate(plan, folder, given, None)
 
 
 def _resume(given: dict[str, Any]) -> int:
@@ -138,21 +120,44 @@ def _resume(given: dict[str, Any]) -> int:
     from scaletest.archive import find
     from scaletest.validation import complete
 
+    options.refuse_beside("--resume", allowed={"local", "redis_url", "progress", "output", "resume"})
     folder = find(given["resume"], os.environ)
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements))
         folder.forget_unfinished(stored)
-    return _validate(stored.plan, folder, given, stored)
+        return _validate(stored.plan, folder, given, stored)
+
+
+def _doubts(plan: Plan) -> list[str]:
+    """What this plan cannot tell, however well it is measured."""
+    from scaletest.analysis.separable import separability
+
+    found = separability(plan.steps, plan.repeats)
+    return [] if found.separable or len(plan.steps) < 3 else [found.sentence]
 
 
 def _show_plan(plan: Plan, form: str) -> None:
+    from scaletest.analysis.forecast import SCATTERED, STEADY, forecast
+
+    expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
     if form != "table":
-        options.show({**plan.to_dict(), "steps": list(plan.steps)}, form)
+        rows = [one.to_dict() for one in expected]
+        options.show({**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": _doubts(plan)}, form)
         return
     click.echo(f"workload  {plan.workload}")
     click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
     click.echo(f"wanted    at least {plan.scale:g}x per doubling, {plan.tolerate_failures} failures tolerated")
+    for text in plan.thresholds:
+        click.echo(f"          {text}")
+    for one in expected:
+        widths = ", ".join(f"{width:.1%}" for width in one.half_widths)
+        click.echo(
+            f"takes     about {one.seconds:.0f} s if run times scatter by {one.spread:.1%}; "
+            f"intervals of the steps then ± {widths}"
+        )
+    for line in _doubts(plan):
+        click.echo(f"warning   {line}")
 
 
 def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None) -> int:
@@ -165,16 +170,16 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored)
     try:
-        with folder.locked(), _stopping(runner):
-            result = _run(plan, runner, folder.log, given["redis_url"])
+        with _stopping(runner):
+            result = _run(plan, runner, teller, folder.log, given["redis_url"])
             folder.result(result.to_dict())
     finally:
         teller.close()
-    _show_result(result, given["output"], str(folder.path))
+    _show_result(result, given["output"], folder)
     return result.verdict.kind.exit_code
 
 
-def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evaluation:
+def _run(plan: Plan, runner: Runner, teller: Progress, log: Path, redis_url: str | None) -> Evaluation:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.analysis.background import queue_of
     from scaletest.broker import EmbeddedServer, connect
@@ -186,6 +191,8 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evalua
         url = redis_url or stack.enter_context(EmbeddedServer()).url
         redis = connect(url)
         stack.callback(redis.close)
+        for line in _doubts(plan):
+            teller.step(f"warning: {line}")
         site = Site(url, redis, log, runner, stack)
         main = Background(
             "main",
@@ -198,15 +205,16 @@ def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None) -> Evalua
         return runner.run(*site.set_up(plan.queue, main), others)
 
 
-def _show_result(result: Evaluation, form: str, folder: str) -> None:
+def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
         from rich.console import Console
 
+        from scaletest.cli.stored import judged
         from scaletest.report.terminal import summary
 
-        summary(result, Console(highlight=False), folder)
+        summary(judged(folder), Console(highlight=False))
     else:
-        options.show({**result.to_dict(), "folder": folder}, form)
+        options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 
 
 def _run_path(given: str) -> Path:

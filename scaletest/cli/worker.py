@@ -153,10 +153,7 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     name = given["name"] or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     checks.worker_name(name)
-    interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
-    grace_s = checks.seconds(given["grace"], "grace")
-    attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
-    wait_s = None if given["device_wait"] is None else checks.seconds(given["device_wait"], "device wait")
+    behaviour = _behaviour(given)
     settings = _settings(given)
     redis = connect(given["redis_url"])
 
@@ -167,12 +164,7 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
             name=name,
             connection=redis,
             settings=settings,
-            allow_functions=given["allow_function"],
-            interval_s=interval_s,
-            max_attempts=attempts,
-            grace_s=grace_s,
-            log_messages=given["log_messages"],
-            device_wait_s=wait_s,
+            **behaviour,
         )
 
     worker = Retrying(f"worker {name}").run(make)
@@ -183,6 +175,21 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
             raise
         raise InvalidValue(f"a worker named {name} lives already", hint="give another --name") from error
     return 0
+
+
+def _behaviour(given: dict[str, Any]) -> dict[str, Any]:
+    """How the worker behaves, whatever it runs. InvalidValue for what cannot be."""
+    from scaletest.model import checks
+
+    wait = given["device_wait"]
+    return {
+        "allow_functions": given["allow_function"],
+        "interval_s": checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False),
+        "max_attempts": checks.count(given["max_attempts"], "max attempts", minimum=1),
+        "grace_s": checks.seconds(given["grace"], "grace"),
+        "log_messages": given["log_messages"],
+        "device_wait_s": None if wait is None else checks.seconds(wait, "device wait"),
+    }
 
 
 def _safe(host: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.model import checks, wire
+from scaletest.model import checks, threshold, wire
 from scaletest.model.errors import InvalidValue
 
 MAX_WORKERS = 100_000
@@ -15,7 +15,8 @@ MAX_WORKERS = 100_000
 class Background:
     """Constant load on a queue of its own beside the steps: `parallel` requests in flight for `workers` workers.
 
-    seconds: run time of one request, as in Plan. command: empty for sleep.
+    seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
+    command: the workload's program and arguments; empty for sleep.
     """
 
     name: str
@@ -72,6 +73,9 @@ class Plan:
     max_step_s: seconds after which a step ends whatever is missing; 0: 60 s, or 30 requests if they take longer.
     warmup_s: seconds at the beginning of each step that do not count; None finds them from the data.
     command: the workload's program and arguments; empty for sleep.
+    queue: name of the queue, made up for every run.
+    device_glob: device files; worker N uses the N-th, counting round.
+    time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     repeats: how often every step is measured, in blocks of shuffled order.
     seed: of that order.
@@ -114,6 +118,8 @@ class Plan:
         checks.count(self.tolerate_failures, "tolerated failures")
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
             raise InvalidValue(f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2")
+        for text in self.thresholds:
+            threshold.parse(text, self.steps)
 
     @property
     def steps(self) -> tuple[int, ...]:

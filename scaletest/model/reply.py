@@ -80,7 +80,7 @@ class Reply:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; empty ones are left out, since most replies are short and there are many."""
         row = {item.name: getattr(self, item.name) for item in fields(self)}
-        return {name: value for name, value in row.items() if value not in ("", 0, None, {}) or name in _ALWAYS}
+        return {name: value for name, value in row.items() if value not in ("", 0, None, {}) or name in ALWAYS}
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -103,7 +103,8 @@ class Reply:
         return cls.from_dict(wire.load(text, "the reply"))
 
 
-_ALWAYS = {"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"}
+# Fields that stand in a reply even when they are empty.
+ALWAYS = {"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"}
 _SECONDS = ("wait_s", "run_s", "timeout_s", "enqueued_s", "started_s", "ended_s")
 _TEXTS = ("id", "outcome", "reason", "error", "worker", "node", "pod", "device")
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -1,107 +1,121 @@
-"""The summary on a terminal: a table, warnings, the verdict last, where the files are. Under 25 lines for 8 steps."""
+"""The summary on a terminal, the most important last: table, law, warnings, verdict, where it is, what to try next.
+
+Under 25 lines for 8 steps, and the table fits into 80 columns.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+import shlex
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.law import Choice
-from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
 from scaletest.model import Verdict, VerdictKind
+from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
+from scaletest.render.text import clean
+from scaletest.report import words
+from scaletest.report.run import Run
+from scaletest.report.table import Column, Row, aligned, rows
 
 COLOURS = {VerdictKind.PASS: "green", VerdictKind.FAIL: "red", VerdictKind.INVALID: "yellow"}
-MAX_ERRORS = 3
+SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: "?"}
+MOST_WARNINGS = 3
+MOST_ERRORS = 2
+MOST_THRESHOLDS = 4
 
 
-def summary(result: Evaluation, console: Console, folder: str) -> None:
+def summary(run: Run, console: Console) -> None:
     """Print the whole result."""
-    plan = result.plan
-    console.print(
-        f"validate {plan.workload} · up to {plan.limit} workers · at least {plan.scale:g}x wanted per doubling · "
-        f"{result.elapsed_s:.0f} s",
-        highlight=False,
-        soft_wrap=True,
-    )
+    result = run.result
+
+    def say(line: str, style: str = "") -> None:
+        console.print(Text(_line(line), style=style), soft_wrap=True)
+
+    where = words.machine(run.environment)
+    parts = [clean(words.heading(result), 64), where, "closed load", words.wanted(result), duration(result.elapsed_s)]
+    say(" · ".join(part for part in parts if part))
     if result.steps:
-        console.print(_table(result.steps))
-        console.print("± 95 % interval; times are means over successful requests", style="dim")
-    if result.law:
-        console.print(Text(law_line(result.law)), soft_wrap=True)
-    elif len(result.steps) > 1:
-        console.print("law: too few steps to tell (needs 4)", style="dim")
-    for line in result.warnings:
-        console.print(Text(f"warning: {line}"), soft_wrap=True)
-    for group in result.failures[:MAX_ERRORS]:
-        console.print(Text(f"error, {group.count} times: {group.error or group.outcome}"), soft_wrap=True)
+        for number, line in enumerate(_table(run, console.width)):
+            say(line, "bold" if number == 0 else "")
+        say(_foot(result.steps), "dim")
+    told = words.law(result)
+    if told:
+        say(f"law: {told}")
+    for line in _limited([f"warning: {line}" for line in result.warnings], MOST_WARNINGS, "warning"):
+        say(line, "yellow" if line.startswith("warning") else "")
+    for line in _limited(_errors(run), MOST_ERRORS, "kind of failure"):
+        say(line)
+    for line in _limited(_thresholds(run), MOST_THRESHOLDS, "threshold"):
+        say(line)
     console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
-        console.print(Text(f"  what to do: {result.verdict.remedy}"), soft_wrap=True)
-    console.print(Text(f"saved in {folder}"), soft_wrap=True)
-
-
-def law_line(choice: Choice) -> str:
-    """The scaling law in words, and what could not be told apart for lack of points."""
-    law = choice.law
-    words = {
-        "linear": "linear: nothing shared limits it here",
-        "amdahl": f"amdahl: contention {law.contention:.1%}, some work of each request waits for the others",
-        "usl": f"usl: contention {law.contention:.1%}, coherency {law.coherency:.2%}",
-        "capped": f"a ceiling at {law.ceiling:.3g} requests/s" if math.isfinite(law.ceiling) else "linear",
-    }
-    few = f" (too few steps to tell from {', '.join(choice.too_few)})" if choice.too_few else ""
-    return f"law: {words[law.name]}{few}"
+        say(f"  what to do: {result.verdict.remedy}")
+    say(f"saved in {run.folder}")
+    if result.interrupted:
+        say(f"next: scaletest validate --local --resume {shlex.quote(run.name)}")
+    else:
+        say(f"next: scaletest report {shlex.quote(run.name)} -t html -o report.html")
 
 
 def verdict_line(verdict: Verdict) -> Text:
     """PASS, FAIL or INVALID, in words and in colour, with the reason."""
     line = Text(verdict.kind.value, style=f"bold {COLOURS[verdict.kind]}")
-    line.append(f"  {verdict.reason}", style="none")
+    line.append(f"  {_line(verdict.reason)}", style="none")
     return line
 
 
-def _table(steps: Iterable[Step]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("workers", "requests/s", "ratio", "effic.", "wait", "run", "overhead", "failed"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for step in steps:
-        ratio = step.ratio
-        rate = step.throughput
-        table.add_row(
-            str(step.workers),
-            f"{rate.per_s:.3f} ± {_digits(rate.half_width)}",
-            _ratio(ratio),
-            f"{step.efficiency:.1%}" if step.efficiency is not None else "n/a",
-            seconds(step.wait_s),
-            seconds(step.run_s),
-            seconds(step.overhead_s),
-            str(step.failures),
-        )
-    return table
+def _table(run: Run, width: int) -> list[str]:
+    """Speed-up goes first when it is too wide: ratio and efficiency say the same."""
+    columns = _columns(rows(run.result), words.common_quantile(run.result.steps))
+    lines = aligned(columns, width)
+    if len(lines[0]) > width:
+        lines = aligned([column for column in columns if column.title != "speed-up"], width)
+    return lines
 
 
-def seconds(value: float) -> str:
-    """A duration with three significant digits and a unit that people read at once."""
-    if value <= 0:
-        return "0"
-    if value < 0.001:
-        return f"{value * 1e6:.0f} us"
-    if value < 1:
-        return f"{value * 1e3:.3g} ms"
-    return f"{value:.3g} s" if value < 1000 else f"{value:.0f} s"
+def _columns(found: Sequence[Row], quantile: str) -> list[Column]:
+    def time(name: str, row: Row) -> str:
+        value = words.quantile(getattr(row.step, name), quantile)
+        return seconds(value.value) if value else NOTHING
+
+    return [
+        Column("N", [str(row.step.workers) for row in found]),
+        Column("requests/s", [words.rate(row.step) for row in found]),
+        Column("ratio", [words.ratio(row.step.ratio) for row in found]),
+        Column("speed-up", [significant(row.scaled.speedup.value) if row.scaled else NOTHING for row in found]),
+        Column("effic.", [percent(row.scaled.efficiency.value, 0) if row.scaled else NOTHING for row in found]),
+        Column(f"wait {quantile}", [time("wait", row) for row in found]),
+        Column(f"run {quantile}", [time("run", row) for row in found]),
+        Column("failed", [str(row.step.failures) for row in found]),
+    ]
 
 
-def _ratio(ratio: Ratio | None) -> str:
-    if ratio is None:
-        return ""
-    half = max(ratio.high - ratio.value, ratio.value - ratio.low)
-    return f"{ratio.value:.3f} ± {_digits(half)}"
+def _foot(steps: Sequence[Step]) -> str:
+    quantile = words.common_quantile(steps)
+    few = f"; p95 needs {words.needs('p95')} requests a step" if quantile != "p95" else ""
+    return f"± {words.interval(steps)}, 90 % for the ratio{few}"
 
 
-def _digits(value: float) -> str:
-    return f"{value:.3f}" if math.isfinite(value) else "n/a"
+def _errors(run: Run) -> list[str]:
+    return [
+        f"error, {plural(group.count, 'time')}: {clean(group.error or group.outcome, 300)}"
+        for group in run.result.failures
+    ]
+
+
+def _thresholds(run: Run) -> list[str]:
+    found = run.result.thresholds
+    return [f"threshold {SIGNS[one.kind]} {one.text}: {one.reason}" for one in found]
+
+
+def _limited(lines: list[str], most: int, what: str) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - most
+    return lines if more <= 0 else [*lines[:most], f"{plural(more, f'more {what}')} in the report"]
+
+
+def _line(text: str) -> str:
+    """One line, whatever foreign text is in it."""
+    return clean(text).replace("\n", " ")

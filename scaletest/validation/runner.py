@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Step, sample
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.analysis.throughput import Throughput
@@ -24,8 +25,6 @@ from scaletest.validation.tally import Tally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
-# Fixed, so that a stored run is always judged alike.
-BOOTSTRAP_SEED = 1
 # A step with more failures than are tolerated goes on this long, to show which workers fail.
 FAILING_S = 5.0
 
@@ -110,7 +109,7 @@ class Runner:
             self._plan,
             self._measurements,
             self._records,
-            random.Random(BOOTSTRAP_SEED),
+            random.Random(SEED),
             self._background,
             interrupted=self._stopped_by,
             elapsed_s=elapsed_s,

@@ -13,12 +13,13 @@ import pytest
 from scaletest.broker import EmbeddedServer, Queues
 from scaletest.model import Record
 from tests.conftest import call, command_lines_below, eventually, processes_with, program
+from tests.unit.valid import checked
 
 
 def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict[str, Any]]:
     result = call("validate", "--local", "--run-dir", str(tmp_path / "run"), "-o", "json", *arguments, **options)
     assert result.stdout, result.stderr
-    return result.returncode, json.loads(result.stdout)
+    return result.returncode, checked(json.loads(result.stdout))
 
 
 def test_sleep_scales_and_passes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import Lifeline
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
+from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from tests.conftest import wait_for
 
@@ -71,6 +72,7 @@ def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
     assert client.submit([Request(client.new_id(), "q") for _ in range(3)]) == 3
     state = queues.state("q")
     assert (state.waiting, state.counters["submitted"], state.balance) == (3, 3, 0)
+    assert sum(slot.submitted for slot in snapshot(redis).queues[0].slots) == 3
 
 
 def test_settle(
@@ -84,6 +86,7 @@ def test_settle(
     assert client.replies(0.05) == []
     state = queues.state("q")
     assert (state.counters["succeeded"], state.counters.get("stale"), state.balance) == (1, None, 0)
+    assert sum(slot.ended for slot in snapshot(redis).queues[0].slots) == 1
 
 
 def test_release(queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]) -> None:

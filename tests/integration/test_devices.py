@@ -21,8 +21,6 @@ from scaletest.broker.devices import DeviceLeases, Slot, device_leases
 from scaletest.model import Request
 from tests.conftest import eventually, program, wait_for
 
-pytestmark = pytest.mark.integration
-
 EIGHT = [f"0000:0{n}:00.0" for n in range(8)]
 
 

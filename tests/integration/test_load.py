@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,6 @@ from scaletest.broker import Client, Queues, connect
 from scaletest.broker.lane import FastLane, Taken
 from scaletest.broker.retry import Retrying
 from scaletest.load import ClosedLoop
-from scaletest.load import closed as closed_module
 from scaletest.model import Outcome, Record
 from tests.conftest import eventually
 from tests.integration.test_broker import done
@@ -87,13 +87,23 @@ def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any],
 
 
 def test_it_does_not_run_hot_when_all_fail(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(closed_module.time, "sleep", waits.append)
+    # given a worker that fails at once, and a clock that shows how long the loop wants to wait with nothing in flight
     served["outcome"] = Outcome.FAILED
-    loop = ClosedLoop(client, "q", lambda _: None, total=20)
+    real, waits, skipped = client.replies, [], [0.0]
+
+    def replies(timeout_s: float) -> Any:
+        if not loop.in_flight and loop._backoff_s:
+            waits.append(round(timeout_s, 2))
+            skipped[0] += timeout_s
+            return []
+        return real(timeout_s)
+
+    loop = ClosedLoop(client, "q", lambda _: None, total=20, clock=lambda: time.monotonic() + skipped[0])
+    monkeypatch.setattr(client, "replies", replies)
     loop.set_parallel(1)
     assert loop.wait_idle(20)
     loop.close()
+    # expect each failure to make the next request wait longer, up to a limit
     assert waits[:4] == [0.05, 0.1, 0.2, 0.4]
     assert max(waits) == 2.0
 

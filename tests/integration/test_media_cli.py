@@ -12,8 +12,6 @@ import pytest
 from scaletest.broker.devices import DeviceLeases
 from tests.conftest import call
 
-pytestmark = pytest.mark.integration
-
 
 def test_devices_are_listed_with_their_leases(url: str, redis: Any, tmp_path: Path) -> None:
     for name in ("renderD128", "renderD129"):

@@ -20,8 +20,6 @@ from tests.conftest import call, missing, wait_for
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 
-pytestmark = pytest.mark.integration
-
 SAMPLES = Path(__file__).parents[1] / "unit/samples"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import call, eventually, processes_with, program
+from tests.unit.valid import checked
 
 # A request that takes T (1 + a (n - 1) + b n (n - 1)) s with n workers: each leaves a file by which all are counted.
 SHARED = (
@@ -23,7 +24,7 @@ SHARED = (
 def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     result = call("validate", "--local", "--run-dir", str(run), "-o", "json", *arguments)
     assert result.stdout, result.stderr
-    return result.returncode, json.loads(result.stdout)
+    return result.returncode, checked(json.loads(result.stdout))
 
 
 def shared(folder: Path, seconds: float, contention: float, coherency: float) -> list[str]:

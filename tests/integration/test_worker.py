@@ -456,6 +456,7 @@ def test_ordinary_jobs_leave_what_stock_rq_leaves(redis: Any, url: str) -> None:
             options["allow_functions"] = ["tests.integration"]
         kind(["q"], **options).work(burst=True, logging_level="CRITICAL")
         left.append(leftovers(redis))
-    # the two fields that make a worker's calls safe to repeat, in the worker's own hash, are all that is added
-    left[1]["rq:worker:NAME"][1].symmetric_difference_update({"call", "answer"})
+    # two fields that make a worker's calls safe to repeat and two that say where it runs, in the worker's own hash, are
+    # all that is added
+    left[1]["rq:worker:NAME"][1].symmetric_difference_update({"call", "answer", "node", "pod"})
     assert left[1] == left[0]

@@ -17,8 +17,6 @@ from workers.devices import DeviceChooser, DeviceOptions, Policy
 from workers.identity import Device, by_number, identify
 from workers.runtime import Runtime, Settings
 
-pytestmark = pytest.mark.unit
-
 # a device node that every Linux has, and that every user may open
 NULL, NULL_NUMBER = "/dev/null", "1:3"
 

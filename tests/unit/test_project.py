@@ -45,7 +45,17 @@ def test_help_imports_nothing_heavy() -> None:
         "import sys; from scaletest.cli.main import run; run(['--help']); print(sorted(sys.modules), file=sys.stderr)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
-    for name in ("redis", "rq", "rich", "yaml", "scaletest.broker", "workers"):
+    for name in (
+        "redis",
+        "rq",
+        "rich",
+        "yaml",
+        "flask",
+        "prometheus_client",
+        "kubernetes",
+        "scaletest.broker",
+        "workers",
+    ):
         assert f"'{name}'" not in loaded
 
 

@@ -1,66 +1,318 @@
-"""What people see is compared with files; look at them when they change (--regenerate writes them anew)."""
+"""What people see is compared with files; look at them when they change (REGENERATE=1 writes them anew)."""
 
 from __future__ import annotations
 
+import csv
+import importlib.util
 import io
+import json
 import os
+import re
+import sys
+from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
-from scaletest.analysis.judge import judge, summarise
-from scaletest.model import Outcome, Plan, Reason, Record, Reply
-from scaletest.report import progress
-from scaletest.report.terminal import seconds, summary
-from scaletest.validation import Result
-from tests.unit.test_analysis import step_of
+from scaletest.archive import RunFolder
+from scaletest.cli.main import run as scaletest
+from scaletest.model import Plan, VerdictKind
+from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.report import csvs, formats, progress
+from scaletest.report.run import Run, read
+from scaletest.report.table import Column, aligned
+from scaletest.report.terminal import summary
+from tests.conftest import missing
+from tests.unit import runs
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def result_of(steps: dict[int, list[Record]], plan: Plan, interrupted: str = "") -> Result:
-    rows = summarise(plan, steps)
-    errors = (
-        {"ffmpeg returned error code 1: no such file": 3} if any(not r.ok for s in steps.values() for r in s) else {}
-    )
-    return Result(plan, rows, judge(plan, rows, interrupted), 25.4, errors)
-
-
-def failed() -> Record:
-    return Record("q", 1, Reply("r", Outcome.FAILED, Reason.EXIT, worker="w0", ended_s=1.0), 0.1)
-
-
-CASES = {
-    "pass": result_of({n: step_of(n, 0.501, 12) for n in (1, 2, 4, 8)}, Plan(limit=8, seconds=0.5)),
-    "fail": result_of(
-        {1: step_of(1, 0.2, 30), 2: step_of(2, 0.2, 30, noise=0.1), 4: step_of(4, 0.4, 30, noise=0.1)},
-        Plan(limit=4, command=("ffmpeg", "-i", "in.mkv", "-f", "null", "-")),
-    ),
-    "failures": result_of({1: [*step_of(1, 0.2, 30), failed()]}, Plan(limit=1, command=("ffmpeg",))),
-    "interrupted": result_of({1: step_of(1, 0.5, 12), 2: []}, Plan(limit=2), "Ctrl-C"),
+DOCS = Path(__file__).parents[2] / "docs"
+KINDS = {
+    "pass": VerdictKind.PASS,
+    "fail": VerdictKind.FAIL,
+    "failures": VerdictKind.FAIL,
+    "repeats": VerdictKind.PASS,
+    "peak": VerdictKind.FAIL,
+    "interrupted": VerdictKind.INVALID,
+    "nothing": VerdictKind.INVALID,
+    "hostile": VerdictKind.INVALID,
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_summary_is_as_agreed(name: str) -> None:
-    out = io.StringIO()
-    summary(CASES[name], Console(file=out, width=80, color_system=None), "/runs/1")
-    text = out.getvalue()
-    path = GOLDEN / f"summary-{name}.txt"
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Every case, read from its folder."""
+    path = tmp_path_factory.mktemp("runs")
+    return {case: runs.make(case, path) for case in runs.CASES}
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / name
     if os.environ.get("REGENERATE"):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-    assert text == path.read_text()
+        path.write_bytes(text.encode())
+    assert text == path.read_bytes().decode()
+
+
+def on_terminal(run: Run, width: int) -> str:
+    out = io.StringIO()
+    summary(run, Console(file=out, width=width, color_system=None))
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_every_case_is_judged_as_expected(made: dict[str, Run], case: str) -> None:
+    assert made[case].result.verdict.kind is KINDS[case]
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
+    text = on_terminal(made[case], 80)
+    golden(f"summary-{case}.txt", text)
     assert len(text.splitlines()) < 25
-    assert all(ord(c) >= 32 or c == "\n" for c in text)
+    assert all(character.isprintable() or character == "\n" for character in text)
+    assert made[case].result.verdict.kind.value in text.splitlines()[-4] + text.splitlines()[-3]
+    following = "validate --local --resume" if made[case].result.interrupted else "report"
+    assert f"next: scaletest {following}" in text.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(0, "0"), (12e-6, "12 us"), (0.0123, "12.3 ms"), (1.234, "1.23 s"), (4321, "4321 s")]
+@pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
+@pytest.mark.parametrize("case", ["pass", "fail", "hostile"])
+def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
+    golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
+
+
+@pytest.mark.parametrize("form", formats.FORMATS)
+@pytest.mark.parametrize("case", runs.CASES)
+def test_every_form_tells_every_case_in_valid_text(made: dict[str, Run], case: str, form: str) -> None:
+    text = formats.FORMATS[form](made[case])
+    assert text.endswith("\n")
+    assert text.encode().decode() == text
+    if form not in ("csv", "junit"):
+        assert made[case].result.verdict.kind.value in text
+
+
+def test_the_table_fits_into_80_columns_whatever_is_in_it() -> None:
+    columns = [Column("N", ["1024"]), Column("requests/s", ["123456 ± 1234"]), Column("ratio", ["1.234 ± 0.123"])]
+    columns += [Column(name, ["12.3 ms"]) for name in ("speed-up", "effic.", "wait p95", "run p95", "failed")]
+    assert max(map(len, aligned(columns, 80))) <= 80
+
+
+def test_eight_steps_fit_on_a_screen_even_when_everything_is_wrong(tmp_path: Path) -> None:
+    plan = Plan(limit=128, command=("x" * 500,), queue="q")
+    steps = [runs.rows(n, 0.2, 45, noise=0.2, fail_every=9, error=f"error {n}") for n in plan.steps]
+    lines = on_terminal(runs.loaded(runs.stored(tmp_path / "run", plan, steps)), 80).splitlines()
+    assert len(lines) < 25
+    assert all(len(line) <= 80 for line in lines[1:10])
+
+
+class Page(HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "br", "img", "link", "input"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_the_page_acts_on_nothing_foreign_and_asks_nobody(made: dict[str, Run], case: str) -> None:
+    page = Page(formats.FORMATS["html"](made[case]))
+    assert not page.open
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "img", "link", "iframe", "object", "embed", "base", "form", "a", "image", "use"}
+    for tag, attributes in page.tags:
+        assert not any(name.startswith("on") or name in ("src", "href", "xlink:href") for name in attributes), tag
+    styles = [attributes["style"] or "" for _, attributes in page.tags if "style" in attributes]
+    assert all(re.fullmatch(r"width:[0-9.]+%", style) for style in styles)
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy is not None and "default-src 'none'" in policy and "script" not in policy
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_the_page_holds_no_address(made: dict[str, Run], case: str) -> None:
+    text = formats.FORMATS["html"](made[case])
+    if case == "hostile":  # there it is foreign text that was asked for, and only shown
+        text = text.replace("http://evil.example/x", "")
+    assert not re.search(r"(?i)(?<![\w-])(https?|ftp|data|file|javascript):|url\((?!#)|@import|//[a-z]", text)
+
+
+def test_hostile_text_stays_text(made: dict[str, Run]) -> None:
+    text = formats.FORMATS["html"](made["hostile"])
+    assert "<script" not in text and "<img" not in text
+    assert text.count("</style>") == 1
+    assert "49" not in Page(text).text.partition("How to reproduce")[2].partition("Environment")[0]
+    assert "</style><script>alert(1)</script>" in Page(text).text
+    assert "\x1b" not in text and "\u202e" not in text
+
+
+def test_ids_on_a_page_are_unique(made: dict[str, Run]) -> None:
+    for run in made.values():
+        ids = [a["id"] for _, a in Page(formats.FORMATS["html"](run)).tags if "id" in a]
+        assert len(ids) == len(set(ids))
+
+
+def test_every_chart_speaks_to_those_who_cannot_see_it(made: dict[str, Run]) -> None:
+    page = Page(formats.FORMATS["html"](made["pass"]))
+    charts = [attributes for tag, attributes in page.tags if tag == "svg"]
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    assert len(charts) > 8
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert set((chart["aria-labelledby"] or "").split()) <= ids
+
+
+def test_csv_columns_are_documented_and_hold_the_numbers(made: dict[str, Run]) -> None:
+    table = list(csv.DictReader(io.StringIO(formats.FORMATS["csv"](made["pass"]))))
+    assert [row["workers"] for row in table] == ["1", "2", "4", "8"]
+    assert float(table[3]["throughput_per_s"]) == pytest.approx(made["pass"].result.steps[3].throughput.per_s)
+    assert table[0]["ratio"] == "" and float(table[3]["ratio"]) == pytest.approx(2, rel=0.05)
+    page = (DOCS / "reference" / "reports.md").read_text("utf-8")
+    assert {name for name in csvs.COLUMNS if f"| `{name}` |" not in page} == set()
+
+
+@pytest.mark.parametrize("case", runs.CASES)
+def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) -> None:
+    root = ElementTree.fromstring(formats.FORMATS["junit"](made[case]))
+    plan, verdict = made[case].result.plan, made[case].result.verdict
+    found = {one.get("name"): one for one in root.iter("testcase")}
+    assert len(found) == len(plan.steps)  # one less for the doublings, one more for the verdict
+    tags = {VerdictKind.PASS: None, VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error"}
+    inner = [child.tag for child in found["verdict"]]
+    assert inner == ([tags[verdict.kind]] if tags[verdict.kind] else [])
+    assert root.get("tests") == str(len(found))
+    assert root.get("failures") == str(len(list(root.iter("failure"))))
+    assert root.get("errors") == str(len(list(root.iter("error"))))
+
+
+def test_json_is_the_result(made: dict[str, Run]) -> None:
+    data = json.loads(formats.FORMATS["json"](made["fail"]))
+    assert data.pop("folder") == "/runs/a7c3"
+    assert data == made["fail"].result.to_dict()
+
+
+def test_markdown_mentions_nobody_and_breaks_no_table(made: dict[str, Run]) -> None:
+    text = formats.FORMATS["md"](made["hostile"])
+    widths = {len(re.findall(r"(?<!\\)\|", line)) for line in text.splitlines() if line.startswith("|")}
+    assert len(widths) == 1
+    outside = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "", text)
+    assert "<" not in outside.replace("\\<", "")
+    assert "@" not in outside
+
+
+def test_a_run_is_found_by_name_and_written_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    root = tmp_path / "scaletest" / "runs"
+    runs.make("pass", root)
+    for name in ("LAST", "pass", "ass", str(root / "pass")):
+        assert scaletest(["report", name]) == 0
+        assert "scaletest report pass -t html" in capfd.readouterr().out
+    page = tmp_path / "report.html"
+    assert scaletest(["report", "LAST", "-t", "html", "-o", str(page)]) == 0
+    assert capfd.readouterr().out == ""
+    assert page.read_text("utf-8").startswith("<!doctype html>")
+    assert scaletest(["report", "LAST", "-t", "html", "-o", str(tmp_path / "no" / "where")]) == 2
+    assert "cannot be written" in capfd.readouterr().err
+    assert scaletest(["report", "other"]) == 2
+    assert "there is no run 'other'" in capfd.readouterr().err
+
+
+def test_a_missing_matplotlib_is_said_in_one_line(
+    made: dict[str, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from scaletest.report.png import save
+
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(UsageError, match="needs matplotlib") as caught:
+        save(made["pass"].result, tmp_path / "x.png")
+    assert "scaletest[plot]" in caught.value.hint
+
+
+def test_a_run_without_throughput_has_no_picture(made: dict[str, Run], tmp_path: Path) -> None:
+    from scaletest.report.png import save
+
+    with pytest.raises(UsageError, match="no throughput"):
+        save(made["nothing"].result, tmp_path / "x.png")
+
+
+@pytest.mark.parametrize("case", ["pass", "fail", "repeats", "peak"])
+def test_the_picture_is_drawn(made: dict[str, Run], tmp_path: Path, case: str) -> None:
+    if not importlib.util.find_spec("matplotlib"):
+        missing("matplotlib")
+    from scaletest.report.png import save
+
+    save(made[case].result, tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="cannot be written"):
+        save(made[case].result, tmp_path / "no" / "x.png")
+
+
+FILES = ("plan.json", "environment.json", "steps.jsonl", "records.jsonl", "result.json")
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe\n", b"[]\n", b"null\n"], ids=["half", "bytes", "list", "null"])
+def test_a_broken_file_is_an_error_that_names_the_run(tmp_path: Path, name: str, content: bytes) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / name).write_bytes(content)
+    if content == b"{" and name.endswith("jsonl"):  # a line that was being written when the run was killed
+        assert read(folder, tmp_path).result.verdict.kind is VerdictKind.INVALID
+        return
+    with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
+        read(folder, tmp_path)
+    assert str(folder.path) in caught.value.hint
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
 )
-def test_durations_are_short(value: float, text: str) -> None:
-    assert seconds(value) == text
+KEYS = st.sampled_from(
+    ["elapsed_s", "interrupted", "command_line", "began", "host", "processor", "cores", "devices", "packages"]
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(KEYS | st.text(max_size=5), json_values, max_size=6))
+def test_any_environment_and_result_can_be_shown(
+    tmp_path_factory: pytest.TempPathFactory, data: dict[str, object]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "run"
+    folder = runs.stored(path, Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    for name in ("environment.json", "result.json"):
+        (path / name).write_text(json.dumps(data))
+    try:
+        run = read(folder, path.parent)
+    except ScaletestError:
+        return
+    for write in formats.FORMATS.values():
+        write(run).encode()
+
+
+def test_no_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no run"):
+        read(RunFolder(tmp_path), tmp_path)
 
 
 def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
@@ -71,11 +323,11 @@ def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
     teller = progress.PlainProgress(Console(file=out), lambda: now[0])
     teller.phase(2, "measuring")
     for now[0] in (1.0, 9.0, 10.5, 11.0):
-        teller.tick(2, now[0], 20.0, 7, 1)
+        teller.tick(2, now[0], 20.0, 7, 1, None)
     teller.step("2 workers: done")
     teller.close()
     assert out.getvalue().splitlines() == [
         "2 workers: measuring",
-        "2 workers: measuring, 7 done, 1 failed, 10 s left",
+        "2 workers: measuring, 7 done, 1 failed, 10 s of 20 s at most",
         "2 workers: done",
     ]

@@ -14,8 +14,6 @@ from scaletest.kinds.transcode_arguments import arguments, par
 from scaletest.kinds.transcode_output import Reading, ffmpeg, onevpl
 from scaletest.model.errors import InvalidValue
 
-pytestmark = pytest.mark.unit
-
 SAMPLES = Path(__file__).parent / "samples"
 DEVICE = "/dev/dri/renderD128"
 

@@ -12,6 +12,7 @@
 --@include now
 --@include stamp
 --@include keep
+--@include slots
 local call = redis.call
 local worker, leases, queue, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local name = string.sub(queue, 10)
@@ -43,6 +44,7 @@ if finished then
     call('HINCRBY', counters, ARGV[7], 1)
     call('HINCRBY', KEYS[5], ARGV[8], 1)
     call('HINCRBY', KEYS[6], ARGV[9], 1)
+    ended(name, ARGV[8], ARGV[9], ARGV[11])
   end
   if ARGV[12] ~= '' then call('ZREM', ARGV[12], finished .. ':' .. ARGV[6]) end
 end
@@ -108,8 +110,12 @@ for _ = 1, 1000 do
       -- it had an end in the books, and somebody requeued it from RQ's failed registry
       call('HDEL', 'rq:job:' .. id, 'booked', 'attempts', 'lost_by')
       call('HINCRBY', counters, 'submitted', 1)
+      arrived(name, 1)
       attempt = 1
-    elseif not job[3] and not job[6] and attempt == 1 then call('HINCRBY', counters, 'submitted', 1) end
+    elseif not job[3] and not job[6] and attempt == 1 then
+      call('HINCRBY', counters, 'submitted', 1)
+      arrived(name, 1)
+    end
     local started = micros(now)
     call('ZADD', leases, micros(now + ARGV[3]), id .. ':' .. attempt .. ':' .. ARGV[4])
     call('HSET', worker, 'call', ARGV[1], 'answer', id .. ':' .. attempt .. ':' .. started, 'current_job', id,

@@ -6,6 +6,7 @@
 -- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
 -- Safe to repeat: for two minutes the answer is remembered.
 --@include now
+--@include slots
 local call = redis.call
 local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
 local before = call('GET', settled)
@@ -22,10 +23,15 @@ if call('HEXISTS', job, 'enqueued_us') == 0 then
   -- a job of stock RQ: when RQ runs it again, that is a new execution in the books
   call('HDEL', job, 'attempts', 'lost_by', 'counted')
 end
-if ARGV[9] == '1' then call('HINCRBY', KEYS[3], 'submitted', 1) end
+local name = string.sub(KEYS[2], 10)
+if ARGV[9] == '1' then
+  call('HINCRBY', KEYS[3], 'submitted', 1)
+  arrived(name, 1)
+end
 call('HINCRBY', KEYS[3], ARGV[4], 1)
 call('HINCRBY', KEYS[4], ARGV[5], 1)
 call('HINCRBY', KEYS[5], ARGV[6], 1)
+ended(name, ARGV[5], ARGV[6], ARGV[8])
 if ARGV[7] ~= '' then
   if not call('XADD', 'scaletest:replies:' .. ARGV[7], 'NOMKSTREAM', '*', 'r', ARGV[8], 'e', micros(now)) then
     call('HINCRBY', KEYS[3], 'undelivered', 1)

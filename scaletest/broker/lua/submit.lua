@@ -5,6 +5,7 @@
 -- Answer: {accepted, maximum} (those beyond the maximum are rejected and counted), or nil for an undeclared queue.
 --@include now
 --@include stamp
+--@include slots
 local call = redis.call
 local last = call('HMGET', KEYS[5], 'call', 'answer', 'maximum')
 if last[1] == ARGV[3] then return {tonumber(last[2]), tonumber(last[3])} end
@@ -35,6 +36,7 @@ end
 if accepted > 0 then
   call('SADD', KEYS[2], KEYS[3])
   call('HINCRBY', KEYS[4], 'submitted', accepted)
+  arrived(ARGV[1], accepted)
 end
 if accepted < count then call('HINCRBY', KEYS[4], 'rejected', count - accepted) end
 call('HSET', KEYS[5], 'call', ARGV[3], 'answer', accepted, 'maximum', maximum)

@@ -1,0 +1,30 @@
+"""How long does it take to simulate a day: 100,000 requests, 500 workers at most?"""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from dataclasses import replace
+
+from scaletest.analysis.autoscale import workload
+from scaletest.analysis.autoscale.rule import RULES
+from scaletest.analysis.autoscale.simulation import Setting, simulate
+
+DAY_S = 86_400.0
+
+
+def main() -> None:
+    chance = random.Random(1)
+    played = workload.pattern("wave", chance, workload.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S)
+    rows = {}
+    for name, rule in RULES.items():
+        began = time.perf_counter()
+        result = simulate(played, replace(rule, maximum=500), Setting(), random.Random(1))
+        rows[name] = {"s": time.perf_counter() - began, "ended": result.ended, "peak_pods": result.peak}
+        print(f"{name:20} {rows[name]['s']:5.2f} s, {result.ended} requests, {result.peak} pods at most", flush=True)
+    print(json.dumps({"schema_version": 1, "kind": "bench.autoscale", "requests": len(played.runs), "rules": rows}))
+
+
+if __name__ == "__main__":
+    main()

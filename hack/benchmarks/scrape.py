@@ -1,0 +1,116 @@
+"""What does a scrape of twenty queues cost, with ten requests waiting and with a million?
+
+The exporter is a process of its own, asked over HTTP in alternation. What waits is written into the lists directly:
+only the first of a queue is a whole request, since a scrape looks at no other. Each histogram has 400 buckets filled,
+which is durations from a millisecond to three seconds, so that a scrape has to read what it would read in earnest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from typing import Any
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.model import Request
+
+QUEUES = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--scrapes", type=int, default=50)
+    options = parser.parse_args()
+    rows: dict[int, list[float]] = {10: [], 1_000_000: []}
+    commands = {}
+    with EmbeddedServer(tcp=True) as server:
+        redis: Any = connect(server.url)
+        prepare(redis, server.url)
+        exporter = subprocess.Popen(
+            [sys.executable, "-m", "scaletest", "exporter", "--redis-url", server.url, "--listen", "127.0.0.1:0"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert exporter.stderr is not None
+        url = exporter.stderr.readline().split()[-1] + "/metrics"
+        for number in range(options.rounds):
+            for waiting in sorted(rows, reverse=bool(number % 2)):
+                fill(redis, waiting)
+                rows[waiting].append(scrape(url, options.scrapes))
+                commands[waiting] = commands_of(redis, url)
+                print(f"round {number + 1}  {waiting:>9,} waiting  {rows[waiting][-1]:6.2f} ms", flush=True)
+        exporter.terminate()
+        exporter.wait(30)
+    print(json.dumps(report(rows, commands)))
+
+
+def prepare(redis: Any, url: str) -> None:
+    """Twenty queues with full histograms, and a request at the front of each."""
+    with Client(connect(url)) as client:
+        for number in range(QUEUES):
+            name = f"q{number}"
+            Queues(redis).add(name)
+            client.submit_one(Request(client.new_id(), name), reply=False)
+            for key in (keys.wait(name), keys.run(name)):
+                redis.hset(key, mapping={str(350 + bucket): 7 * bucket + 1 for bucket in range(400)})
+
+
+def fill(redis: Any, waiting: int) -> None:
+    """So many requests wait in all."""
+    for number in range(QUEUES):
+        key, share = f"rq:queue:q{number}", waiting // QUEUES
+        redis.ltrim(key, 0, max(0, share - 1) if waiting >= QUEUES else 0)
+        missing = share - redis.llen(key)
+        for start in range(0, missing, 10_000):
+            redis.rpush(key, *(f"r{number}-{i}" for i in range(start, min(missing, start + 10_000))))
+
+
+def scrape(url: str, count: int) -> float:
+    """Median time of a scrape in milliseconds."""
+    times = []
+    for _ in range(count):
+        began = time.perf_counter()
+        with urllib.request.urlopen(url) as answer:
+            text = answer.read()
+        times.append((time.perf_counter() - began) * 1e3)
+        assert b"scaletest_up 1.0" in text
+    return statistics.median(times)
+
+
+def commands_of(redis: Any, url: str) -> int:
+    """Redis commands of one scrape, those inside the script included; the exporter's other work is not counted."""
+
+    def scripts_and_calls() -> tuple[int, int]:
+        rows = redis.info("commandstats")
+        return rows["cmdstat_evalsha"]["calls"], sum(row["calls"] for row in rows.values())
+
+    while True:
+        scripts, calls = scripts_and_calls()
+        urllib.request.urlopen(url).read()
+        more_scripts, more_calls = scripts_and_calls()
+        if more_scripts - scripts == 1:
+            return int(more_calls - calls - 1)
+
+
+def report(rows: dict[int, list[float]], commands: dict[int, int]) -> dict[str, Any]:
+    """Medians and the ratio."""
+    few, many = (statistics.median(rows[waiting]) for waiting in sorted(rows))
+    return {
+        "schema_version": 1,
+        "kind": "bench.scrape",
+        "queues": QUEUES,
+        "ms_at_10": few,
+        "ms_at_1000000": many,
+        "ratio": many / few,
+        "redis_commands": {str(waiting): commands[waiting] for waiting in sorted(commands)},
+    }
+
+
+if __name__ == "__main__":
+    main()

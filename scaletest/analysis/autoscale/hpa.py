@@ -1,0 +1,181 @@
+"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics, as kube-controller-manager computes it.
+
+After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation, policies. Values are whole
+thousandths ("milli"), as there. Metrics of pods and resources are left out: they cannot see a queue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+SYNC_S = 15.0
+TOLERANCE = 0.1
+# The longest period that the API allows a policy.
+LONGEST_PERIOD_S = 1800.0
+# The controller's own, for an HPA without `behavior`.
+DOWNSCALE_WINDOW_S = 300.0
+
+
+class Target(StrEnum):
+    """AVERAGE_VALUE divides by the replicas, VALUE does not."""
+
+    AVERAGE_VALUE = "AverageValue"
+    VALUE = "Value"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """At most so many pods, or percent of the replicas at its beginning, in a period of seconds."""
+
+    kind: str
+    value: int
+    period_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """One direction of `behavior`. select: Max, Min or Disabled."""
+
+    window_s: int
+    policies: tuple[Policy, ...]
+    select: str = "Max"
+    tolerance: float = TOLERANCE
+
+
+# What the API fills in where `behavior` says nothing.
+DEFAULT_UP = Rules(0, (Policy("Pods", 4, 15), Policy("Percent", 100, 15)))
+DEFAULT_DOWN = Rules(300, (Policy("Percent", 100, 15),))
+
+
+@dataclass(frozen=True, slots=True)
+class Behavior:
+    """`spec.behavior`, gaps filled."""
+
+    up: Rules = DEFAULT_UP
+    down: Rules = DEFAULT_DOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """An HPA. target_milli: the target value in thousandths.
+
+    behavior: None is the older algorithm, which is not the same as an empty `behavior`.
+    """
+
+    minimum: int
+    maximum: int
+    target: Target
+    target_milli: int
+    behavior: Behavior | None = None
+
+
+@dataclass(slots=True)
+class Hpa:
+    """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any clock."""
+
+    spec: Spec
+    recommendations: list[tuple[float, int]] = field(default_factory=list)
+    ups: list[tuple[float, int]] = field(default_factory=list)
+    downs: list[tuple[float, int]] = field(default_factory=list)
+
+    def sync(self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int:
+        """New spec.replicas. status: status.replicas. metrics: each in thousandths, None where reading it failed."""
+        spec = self.spec
+        if replicas == 0 and spec.minimum != 0:
+            return 0
+        if not self.recommendations:
+            self.recommendations.append((now_s, replicas))
+        if replicas > spec.maximum or replicas < spec.minimum:
+            wanted = min(max(replicas, spec.minimum), spec.maximum)
+        else:
+            proposal = self._proposal(replicas, status, ready, metrics)
+            if proposal is None:
+                return replicas
+            wanted = (
+                self._plain(now_s, replicas, proposal)
+                if spec.behavior is None
+                else self._ruled(now_s, replicas, proposal, spec.behavior)
+            )
+        self._remember_change(now_s, wanted - replicas)
+        return wanted
+
+    def _proposal(self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int | None:
+        """The largest of all metrics; None when nothing may be done."""
+        known = [propose(self.spec, replicas, status, ready, value) for value in metrics if value is not None]
+        if not known or (len(known) < len(metrics) and max(known) < replicas):
+            return None
+        return max(known)
+
+    def _plain(self, now_s: float, replicas: int, proposal: int) -> int:
+        """Without `behavior`: the highest of five minutes, at most doubled."""
+        recent = [value for at, value in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
+        self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
+        stable = max([proposal, *recent])
+        limit = max(2 * replicas, 4)
+        return min(max(stable, self.spec.minimum), self.spec.maximum, limit)
+
+    def _ruled(self, now_s: float, replicas: int, proposal: int, behavior: Behavior) -> int:
+        """With `behavior`: stabilised in both directions, then limited by the policies."""
+        up = down = proposal
+        for at, value in self.recommendations:
+            if at > now_s - behavior.up.window_s:
+                up = min(up, value)
+            if at > now_s - behavior.down.window_s:
+                down = max(down, value)
+        self._store(now_s, proposal, max(behavior.up.window_s, behavior.down.window_s))
+        stable = min(max(replicas, up), down)
+        if stable > replicas:
+            limit = max(replicas, self._limit(now_s, replicas, behavior.up, 1))
+            return min(stable, self.spec.maximum, limit)
+        if stable < replicas:
+            limit = min(replicas, self._limit(now_s, replicas, behavior.down, -1))
+            return max(stable, self.spec.minimum, limit)
+        return min(max(stable, self.spec.minimum), self.spec.maximum)
+
+    def _limit(self, now_s: float, replicas: int, rules: Rules, sign: int) -> int:
+        if rules.select == "Disabled":
+            return replicas
+        limits = []
+        for policy in rules.policies:
+            base = replicas - _within(self.ups, now_s, policy) + _within(self.downs, now_s, policy)
+            if policy.kind == "Pods":
+                limits.append(base + sign * policy.value)
+            elif sign > 0:
+                limits.append(math.ceil(base * (1 + policy.value / 100)))
+            else:
+                limits.append(int(base * (1 - policy.value / 100)))
+        # `Max` is the largest change, so the smallest limit on the way down
+        return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
+
+    def _store(self, now_s: float, proposal: int, window_s: float) -> None:
+        self.recommendations = [row for row in self.recommendations if row[0] >= now_s - window_s]
+        self.recommendations.append((now_s, proposal))
+
+    def _remember_change(self, now_s: float, change: int) -> None:
+        if change and self.spec.behavior is not None:
+            events = self.ups if change > 0 else self.downs
+            events[:] = [row for row in events if row[0] > now_s - LONGEST_PERIOD_S]
+            events.append((now_s, abs(change)))
+
+
+def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int) -> int:
+    """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number."""
+    down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
+    up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE
+    if spec.target is Target.AVERAGE_VALUE:
+        if status and 1.0 - down <= total_milli / (spec.target_milli * status) <= 1.0 + up:
+            return replicas
+        return math.ceil(total_milli / spec.target_milli)
+    ratio = total_milli / spec.target_milli
+    if replicas == 0:
+        return math.ceil(ratio)
+    if 1.0 - down <= ratio <= 1.0 + up:
+        return replicas
+    return math.ceil(ratio * ready)
+
+
+def _within(events: Sequence[tuple[float, int]], now_s: float, policy: Policy) -> int:
+    return sum(change for at, change in events if at > now_s - policy.period_s)

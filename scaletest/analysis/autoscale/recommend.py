@@ -1,0 +1,59 @@
+"""Searches the parameters of rules for the cheapest that keeps a wait target and kills nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from scaletest.analysis.autoscale.hpa import Policy
+from scaletest.analysis.autoscale.result import Result
+from scaletest.analysis.autoscale.rule import RULES, Rule, quick
+from scaletest.analysis.desired import Targets
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """met: whether the rule keeps the target; if none does, the best is the one that comes closest."""
+
+    rule: Rule
+    result: Result
+    met: bool
+
+
+def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
+    """Rules worth trying: on demand and on desired workers, quick, damped and gentle on the way down."""
+    downs = {
+        "at once": quick(0),
+        "after 60 s": quick(60),
+        "after 300 s": quick(300),
+        "one pod a minute": quick(0, Policy("Pods", 1, 60)),
+    }
+    for how, behavior in downs.items():
+        base = replace(RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum)
+        for target in (1.0, 1.5, 2.0, 4.0):
+            yield replace(base, name=f"{target:g} requests a worker, down {how}", target=target)
+        for utilisation, window_s in product((0.7, 0.9), (60.0, 300.0, 600.0)):
+            targets = Targets(utilisation, max(1.0, wait_s), window_s)
+            name = f"desired at {utilisation:g} over {window_s:g} s, down {how}"
+            yield replace(base, name=name, metric="desired_workers", targets=targets)
+
+
+def recommend(
+    rules: Iterable[Rule], play: Callable[[Rule], Result], wait_s: float, share: float = 0.95
+) -> tuple[Choice, list[Choice]]:
+    """The best choice, and all of them, best first: those that keep `share` of the waits within `wait_s`, by cost."""
+
+    def rank(choice: Choice) -> tuple[bool, bool, float, int]:
+        wait = choice.result.wait_s(share)
+        cost = choice.result.pod_s if choice.met else (wait if wait is not None else float("inf"))
+        return not choice.met, choice.result.ended < choice.result.requests, cost, choice.result.changes
+
+    found = []
+    for rule in rules:
+        result = play(rule)
+        wait = result.wait_s(share)
+        met = result.ended == result.requests and not result.killed and wait is not None and wait <= wait_s
+        found.append(Choice(rule, result, met))
+    found.sort(key=rank)
+    return found[0], found

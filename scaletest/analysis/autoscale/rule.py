@@ -1,0 +1,166 @@
+"""Autoscaling rules: what is measured, against which target, how fast it may act. Named ones, and changes to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, Policy, Rules, Spec, Target
+from scaletest.analysis.desired import Targets
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue
+
+METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How a Deployment of workers is scaled, or Jobs are made.
+
+    kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both), desired_workers of the
+    exporter, or max_wait (the longest wait of what ended since the last look, as the original tester measured it).
+    idle_first: whether deletion costs are kept right. grace_s: None for that of the cluster.
+    """
+
+    name: str
+    note: str
+    kind: str = "hpa"
+    metric: str = "demand"
+    target: float = 1.0
+    value: Target = Target.AVERAGE_VALUE
+    behavior: Behavior | None = None
+    minimum: int = 1
+    maximum: int = 10
+    idle_first: bool = False
+    grace_s: float | None = None
+    targets: Targets = field(default_factory=Targets)
+    strategy: str = "accurate"
+    polling_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        checks.count(self.minimum, "minimum", maximum=100_000)
+        checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
+        checks.seconds(self.target, "target", maximum=1e9, zero=False)
+
+    def hpa(self) -> Spec:
+        """The HPA of this rule."""
+        minimum = max(self.minimum, 1) if self.kind == "keda" else self.minimum
+        return Spec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
+
+
+def quick(window_s: int, *policies: Policy) -> Behavior:
+    """A behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
+    return Behavior(DEFAULT_UP, Rules(window_s, policies or (Policy("Percent", 100, 15),)))
+
+
+ORIGINAL = Behavior(
+    Rules(0, (Policy("Percent", 100, 5), Policy("Pods", 4, 5))), Rules(10, (Policy("Percent", 100, 5),))
+)
+GENTLE = quick(60, Policy("Pods", 1, 60))
+
+_ALL = (
+    Rule("original-count", "the original tester's HPA on waiting, Value 2", metric="waiting", target=2.0,
+         value=Target.VALUE, behavior=ORIGINAL),
+    Rule("original-wait", "the original tester's HPA on the longest wait, Value 1 s", metric="max_wait", target=1.0,
+         value=Target.VALUE, behavior=ORIGINAL),
+    Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
+    Rule("waiting-fast", "HPA on waiting, shrinking at once", metric="waiting", behavior=quick(0)),
+    Rule("demand", "HPA on waiting + running, without behavior"),
+    Rule("demand-fast", "HPA on waiting + running, shrinking at once", behavior=quick(0)),
+    Rule("demand-idle-first", "the same, idle pods go first", behavior=quick(0), idle_first=True),
+    Rule("demand-gentle", "the same, one pod a minute after a calm one", behavior=GENTLE, idle_first=True),
+    Rule("desired", "HPA on the exporter's desired workers, idle pods go first", metric="desired_workers",
+         behavior=quick(0), idle_first=True),
+    Rule("keda", "KEDA ScaledObject on waiting + running, down to none", kind="keda", minimum=0, behavior=quick(60),
+         idle_first=True),
+    Rule("jobs", "KEDA ScaledJob, accurate: a pod for each request", kind="job", metric="waiting", minimum=0),
+)  # fmt: skip
+RULES = {rule.name: rule for rule in _ALL}
+
+
+def parse(text: str) -> Rule:
+    """NAME or NAME:KEY=VALUE,...; the keys are those of CHANGES."""
+    name, _, changes = text.partition(":")
+    if name not in RULES:
+        raise InvalidValue(f"there is no rule {name!r}", hint=f"use one of: {', '.join(RULES)}")
+    rule = replace(RULES[name], name=text)
+    for part in filter(None, changes.split(",")):
+        key, _, value = part.partition("=")
+        if key not in CHANGES:
+            raise InvalidValue(f"rule {text!r}: there is no {key!r}", hint=f"use one of: {', '.join(CHANGES)}")
+        try:
+            rule = CHANGES[key](rule, value)
+        except ValueError as error:
+            raise InvalidValue(f"rule {text!r}: {value!r} is no {key}") from error
+    return rule
+
+
+def _down(rule: Rule) -> Rules:
+    return (rule.behavior or quick(300)).down
+
+
+def _window(rule: Rule, value: str) -> Rule:
+    window = checks.count(int(value), "window", maximum=3600)
+    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), window_s=window)))
+
+
+def _down_pods(rule: Rule, value: str) -> Rule:
+    pods = checks.count(int(value), "pods", minimum=1)
+    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(Policy("Pods", pods, 60),))))
+
+
+def _targets(key: str) -> Callable[[Rule, str], Rule]:
+    return lambda rule, value: replace(rule, targets=replace(rule.targets, **{key: float(value)}))
+
+
+CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
+    "metric": lambda rule, value: replace(rule, metric=_one_of(value, METRICS)),
+    "target": lambda rule, value: replace(rule, target=float(value)),
+    "min": lambda rule, value: replace(rule, minimum=int(value)),
+    "max": lambda rule, value: replace(rule, maximum=int(value)),
+    "down_window": _window,
+    "down_pods": _down_pods,
+    "idle_first": lambda rule, value: replace(rule, idle_first=_one_of(value, ("yes", "no")) == "yes"),
+    "grace": lambda rule, value: replace(rule, grace_s=checks.seconds(float(value), "grace")),
+    "strategy": lambda rule, value: replace(rule, strategy=_one_of(value, ("default", "custom", "accurate", "eager"))),
+    "utilisation": _targets("utilisation"),
+    "wait_target": _targets("wait_s"),
+    "window": _targets("window_s"),
+}
+
+
+def _one_of(value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise InvalidValue(f"{value!r} is not one of {', '.join(known)}")
+    return value
+
+
+def to_values(rule: Rule) -> dict[str, Any]:
+    """The rule as values for the chart; `behavior` is that of an HPA and can be pasted there too."""
+    rows: dict[str, Any] = {
+        "kind": rule.kind,
+        "minReplicas": rule.minimum,
+        "maxReplicas": rule.maximum,
+        "metric": rule.metric,
+        "targetType": str(rule.value),
+        "target": f"{rule.target:g}",
+        "deletionCost": rule.idle_first,
+    }
+    if rule.metric == "desired_workers":
+        rows["exporter"] = {
+            "utilisation": rule.targets.utilisation,
+            "waitTarget": rule.targets.wait_s,
+            "window": rule.targets.window_s,
+        }
+    if rule.behavior is not None:
+        rows["behavior"] = {"scaleUp": _rules(rule.behavior.up), "scaleDown": _rules(rule.behavior.down)}
+    return {"autoscaling": rows}
+
+
+def _rules(rules: Rules) -> dict[str, Any]:
+    return {
+        "stabilizationWindowSeconds": rules.window_s,
+        "selectPolicy": rules.select,
+        "policies": [{"type": p.kind, "value": p.value, "periodSeconds": p.period_s} for p in rules.policies],
+    }

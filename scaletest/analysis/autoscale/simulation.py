@@ -1,0 +1,230 @@
+"""Plays a workload against a rule on a virtual clock, event by event. The same chance gives the same result.
+
+Requests are served first come first served by the pod that has been idle longest. A pod that must go and is busy
+drains: it ends when its request ends, or is killed when the grace period ends first, and then the request goes back to
+the front of the queue and starts anew.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+
+from scaletest.analysis.autoscale.cluster import Nodes, Pod, victims
+from scaletest.analysis.autoscale.hpa import SYNC_S
+from scaletest.analysis.autoscale.result import Point, Result, turns
+from scaletest.analysis.autoscale.rule import Rule
+from scaletest.analysis.autoscale.scaler import Scaler
+from scaletest.analysis.autoscale.workload import Chance, Workload
+
+# Order of events at one moment: what ends comes before what is measured.
+FINISH, KILL, READY, LOOK = 0, 1, 2, 3
+COURSE_POINTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """start: replicas at the beginning. until_s: where it ends at the latest, whatever still waits."""
+
+    nodes: Nodes = field(default_factory=Nodes)
+    start: int = 1
+    until_s: float = 0.0
+    sync_s: float = SYNC_S
+
+
+def simulate(workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> Result:
+    """What the rule makes of the workload."""
+    return _World(workload, rule, setting, chance).play()
+
+
+class _World:
+    """The state between events."""
+
+    def __init__(self, workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> None:
+        self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
+        self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
+        # Without an end of its own a play ends when all is done, or after as long again and an hour.
+        self.until_s = setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
+        self.now = 0.0
+        self.events: list[tuple[float, int, int, int, Pod | None]] = []
+        self.number = 0
+        self.waiting: deque[int] = deque()
+        self.pods: dict[Pod, None] = {}
+        self.idle: dict[Pod, None] = {}
+        self.busy = self.drained = 0
+        self.waits: dict[int, float] = {}
+        self.killed = self.peak = 0
+        self.changes: list[int] = []
+        self.pod_s = 0.0
+        self.course: list[Point] = []
+        self.scaler = Scaler(rule, setting.sync_s)
+        self.replicas = 0
+        self.scale(0 if rule.kind == "job" else min(max(setting.start, rule.minimum), rule.maximum))
+        self.changes.clear()
+
+    # -- the clock --------------------------------------------------------------------------------------------------
+
+    def at(self, when: float, kind: int, pod: Pod | None = None, turn: int = 0) -> None:
+        """Something will happen."""
+        self.number += 1
+        heapq.heappush(self.events, (when, kind, self.number, turn, pod))
+
+    def play(self) -> Result:
+        """Until all is done or the time is up."""
+        arrivals, count = self.workload.arrivals, len(self.workload.arrivals)
+        self.at(0.0, LOOK)
+        next_one = 0
+        while len(self.waits) < count:
+            when, kind, _, turn, pod = self.events[0]
+            if next_one < count and arrivals[next_one] <= when:
+                self.now = arrivals[next_one]
+                if self.now > self.until_s:
+                    break
+                self.scaler.arrived(self.now)
+                self.waiting.append(next_one)
+                next_one += 1
+                self.serve()
+                continue
+            heapq.heappop(self.events)
+            if when > self.until_s:
+                self.now = self.until_s
+                break
+            self.now = when
+            self.happen(kind, pod, turn)
+        return self.result()
+
+    def happen(self, kind: int, pod: Pod | None, turn: int) -> None:
+        """One event. Late ones, of a pod that is gone or does something else by now, do nothing."""
+        if pod is None:
+            self.look()
+        elif kind == READY:
+            self.become_ready(pod)
+        elif kind == FINISH and not pod.gone and pod.turn == turn:
+            self.finish(pod)
+        elif kind == KILL and not pod.gone:
+            self.kill(pod)
+
+    # -- requests ---------------------------------------------------------------------------------------------------
+
+    def serve(self) -> None:
+        """Give what waits to idle pods."""
+        while self.waiting and self.idle:
+            pod = next(iter(self.idle))
+            del self.idle[pod]
+            pod.request = self.waiting.popleft()
+            pod.began_s = self.now
+            pod.turn += 1
+            self.busy += 1
+            self.at(self.now + self.workload.runs[pod.request], FINISH, pod, pod.turn)
+
+    def finish(self, pod: Pod) -> None:
+        """Its request ends well."""
+        request, pod.request = pod.request, -1
+        self.busy -= 1
+        self.waits[request] = wait = pod.began_s - self.workload.arrivals[request]
+        self.scaler.ended(self.now, wait, self.workload.runs[request])
+        if pod.draining or pod.once:
+            self.remove(pod)
+        else:
+            self.idle[pod] = None
+            self.serve()
+
+    def kill(self, pod: Pod) -> None:
+        """The grace period is over: its request starts anew."""
+        self.killed += 1
+        self.busy -= 1
+        self.waiting.appendleft(pod.request)
+        self.remove(pod)
+        self.serve()
+
+    # -- pods -------------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """The autoscaler looks, and acts."""
+        present = len(self.pods) - self.drained
+        ready = self.busy + len(self.idle) - self.drained
+        if self.rule.kind == "job":
+            self.add(self.scaler.jobs(self.now, len(self.waiting), self.busy, present, ready), once=True)
+            self.replicas = len(self.pods)
+        else:
+            self.scale(self.scaler.replicas(self.now, len(self.waiting), self.busy, self.replicas, present, ready))
+        self.note()
+        self.at(self.now + self.scaler.interval_s, LOOK)
+
+    def scale(self, replicas: int) -> None:
+        """The ReplicaSet follows spec.replicas."""
+        change = replicas - self.replicas
+        self.replicas = replicas
+        if change:
+            self.changes.append(change)
+        present = len(self.pods) - self.drained
+        self.add(replicas - present)
+        if replicas < present:
+            staying = (pod for pod in self.pods if not pod.draining)
+            for pod in victims(staying, present - replicas, self.now, self.rule.idle_first):
+                self.drain(pod)
+
+    def add(self, count: int, once: bool = False) -> None:
+        """New pods."""
+        for _ in range(count):
+            pod = Pod(self.chance.random(), self.now, once)
+            self.pods[pod] = None
+            self.at(self.now + self.setting.nodes.delay_s(self.chance), READY, pod)
+        if once and count > 0:
+            self.changes.append(count)
+        self.peak = max(self.peak, len(self.pods))
+
+    def become_ready(self, pod: Pod) -> None:
+        """It can serve."""
+        if pod.gone:
+            return
+        pod.ready_s = self.now
+        self.idle[pod] = None
+        self.serve()
+        if pod.once and pod.request < 0:
+            self.remove(pod)
+
+    def drain(self, pod: Pod) -> None:
+        """SIGTERM: an idle pod ends, a busy one finishes its request if the grace period lets it."""
+        if pod.request < 0:
+            self.remove(pod)
+            return
+        pod.draining = True
+        self.drained += 1
+        if pod.began_s + self.workload.runs[pod.request] > self.now + self.grace_s:
+            self.at(self.now + self.grace_s, KILL, pod)
+
+    def remove(self, pod: Pod) -> None:
+        """It is gone."""
+        pod.gone = True
+        self.drained -= pod.draining
+        self.idle.pop(pod, None)
+        del self.pods[pod]
+        self.pod_s += self.now - pod.created_s
+
+    # -- the books --------------------------------------------------------------------------------------------------
+
+    def note(self) -> None:
+        """Remember this moment; when there are many, every other is dropped."""
+        self.course.append(Point(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
+        if len(self.course) > 2 * COURSE_POINTS:
+            del self.course[1::2]
+
+    def result(self) -> Result:
+        """The figures."""
+        self.note()
+        count = len(self.workload.arrivals)
+        return Result(
+            rule=self.rule.name,
+            requests=count,
+            ended=len(self.waits),
+            changes=len(self.changes),
+            flips=turns(self.changes),
+            killed=self.killed,
+            makespan_s=self.now if len(self.waits) == count else None,
+            pod_s=self.pod_s + sum(self.now - pod.created_s for pod in self.pods),
+            peak=self.peak,
+            waits_s=tuple(sorted(self.waits.values())),
+            course=tuple(self.course),
+        )

@@ -1,0 +1,105 @@
+"""Workloads: when requests come and how long each runs. Drawn once, so that every rule meets the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scaletest.model.errors import InvalidValue
+
+MOST_REQUESTS = 5_000_000
+
+
+class Chance(Protocol):
+    """What is used of random.Random."""
+
+    def random(self) -> float:
+        """From 0 to 1, 1 excluded."""
+
+    def expovariate(self, lambd: float) -> float:
+        """Exponential with this rate."""
+
+    def lognormvariate(self, mu: float, sigma: float) -> float:
+        """Log-normal."""
+
+    def choice(self, seq: Sequence[float]) -> float:
+        """One of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """arrivals: seconds from the start, ascending. runs: run time in seconds of each."""
+
+    arrivals: tuple[float, ...]
+    runs: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not self.arrivals:
+            raise InvalidValue("the workload has no request", hint="give a higher rate or a longer duration")
+        if len(self.arrivals) != len(self.runs):
+            raise InvalidValue("the workload has another number of run times than of requests")
+
+
+Runs = Callable[[], float]
+
+
+def runs_of(chance: Chance, mean_s: float, variation: float) -> Runs:
+    """Run times with this mean. variation: standard deviation over mean; 0 is constant, else log-normal."""
+    if variation <= 0:
+        return lambda: mean_s
+    sigma = math.sqrt(math.log(1 + variation**2))
+    mu = math.log(mean_s) - sigma**2 / 2
+    return lambda: chance.lognormvariate(mu, sigma)
+
+
+def recorded(chance: Chance, values: Sequence[float]) -> Runs:
+    """Run times drawn from recorded ones."""
+    if not values:
+        raise InvalidValue("no run time was recorded", hint="give a run's folder with records of succeeded requests")
+    return lambda: chance.choice(values)
+
+
+def poisson(chance: Chance, runs: Runs, rate: Callable[[float], float], peak: float, duration_s: float) -> Workload:
+    """Arrivals by chance with a rate a second that may change with time; peak: its highest value (thinning)."""
+    if peak * duration_s > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the workload would have about {peak * duration_s:.0f} requests",
+            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
+        )
+    arrivals = []
+    at = 0.0
+    while peak > 0:
+        at += chance.expovariate(peak)
+        if at >= duration_s:
+            break
+        if chance.random() * peak < rate(at):
+            arrivals.append(at)
+    return Workload(tuple(arrivals), tuple(runs() for _ in arrivals))
+
+
+PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
+
+
+def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float) -> Workload:
+    """A workload with a mean of `per_s` requests a second.
+
+    poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over the duration.
+    steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each. burst: four heaps.
+    """
+    count = max(1, round(per_s * duration_s))
+    if name == "steady":
+        arrivals = tuple(index / per_s for index in range(count))
+        return Workload(arrivals, tuple(runs() for _ in arrivals))
+    if name == "burst":
+        arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
+        return Workload(arrivals, tuple(runs() for _ in arrivals))
+    if name == "wave":
+        turn = 2 * math.pi / duration_s
+        return poisson(chance, runs, lambda at: per_s * (1 - math.cos(at * turn)), 2 * per_s, duration_s)
+    if name == "steps":
+        return poisson(
+            chance, runs, lambda at: per_s * (0.25, 2.0, 0.75)[min(2, int(3 * at / duration_s))], 2 * per_s, duration_s
+        )
+    return poisson(chance, runs, lambda at: per_s, per_s, duration_s)

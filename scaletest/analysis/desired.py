@@ -1,0 +1,81 @@
+"""How many workers a queue needs. One rule, used by the exporter and by the simulator. Pure.
+
+    wanted = ceil(S * (lambda / rho + waiting / W))
+
+S is the mean run time and lambda the rate at which requests come, so S * lambda workers keep up exactly (Little's law).
+rho, the target utilisation, leaves room: a queue served at its limit grows without bound, and the article on load
+testing found 70 % to do considerably better. What waits already shall be worked off within W seconds, which takes
+S * waiting / W workers more. The rate sees load before a backlog shows it, and does not move when workers are added: a
+rule that multiplies the number of workers (HPA with a plain value) chases its own tail.
+
+What is wanted falls only when all of it was lower for a whole window, so that one quiet moment stops no worker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue
+from scaletest.model.slots import LONGEST_WINDOW_S
+
+# Above this nobody means it: a run time of days and a thousand requests a second.
+MOST_WORKERS = 1_000_000
+
+History = tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What the number of workers shall reach.
+
+    utilisation: share of time that workers are busy, above 0 to 1. wait_s: seconds in which a backlog is worked off.
+    window_s: seconds that rates and run times are taken over, and that a lower number has to last.
+    """
+
+    utilisation: float = 0.7
+    wait_s: float = 30.0
+    window_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.wait_s, "wait target", zero=False)
+        checks.seconds(self.window_s, "window", maximum=LONGEST_WINDOW_S, zero=False)
+        if not 0.0 < self.utilisation <= 1.0:
+            raise InvalidValue(
+                f"utilisation is {self.utilisation!r}", hint="give a share above 0, at most 1; 0.7 is a good one"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a queue asks for now. run_s: mean run time of a request in seconds, None when none ever ended."""
+
+    waiting: int
+    running: int
+    submitted_per_s: float = 0.0
+    run_s: float | None = None
+
+
+def wanted(demand: Demand, targets: Targets) -> int:
+    """Workers wanted at this moment. Without a known run time: one for each request that waits or runs."""
+    present = demand.waiting + demand.running
+    if demand.run_s is None:
+        return min(present, MOST_WORKERS)
+    load = demand.submitted_per_s / targets.utilisation + demand.waiting / targets.wait_s
+    # a billionth is noise of floating point, not a worker
+    number = math.ceil(demand.run_s * load - 1e-9)
+    return min(max(number, 1 if present else 0), MOST_WORKERS)
+
+
+def desired(now_s: float, value: int, history: Sequence[tuple[float, int]], window_s: float) -> tuple[int, History]:
+    """The number to act on, the highest wanted in the last `window_s` seconds; and the history to give back next time.
+
+    now_s: any clock that does not go back. Only values that may still become the highest are kept.
+    """
+    recent = [(at, old) for at, old in history if at > now_s - window_s]
+    while recent and recent[-1][1] <= value:
+        recent.pop()
+    kept = (*recent, (now_s, value))
+    return kept[0][1], kept

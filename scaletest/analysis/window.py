@@ -1,0 +1,48 @@
+"""What a queue did lately: rates, the mean run time and maxima over a window of ten-second slots. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.model.slots import SLOT_S, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended.
+
+    submitted_per_s: requests submitted a second. ended: requests that ended. mean_run_s: their mean run time; when none
+    ended the last that is known, None when none ever was. node, pod: where the longest run was.
+    """
+
+    submitted_per_s: float = 0.0
+    ended: int = 0
+    mean_run_s: float | None = None
+    max_wait_s: float = 0.0
+    max_run_s: float = 0.0
+    max_total_s: float = 0.0
+    node: str = ""
+    pod: str = ""
+
+
+def over(slots: Sequence[Slot], now_s: float, window_s: float) -> Window:
+    """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
+    first = math.floor((now_s - window_s) / SLOT_S)
+    last = math.floor(now_s / SLOT_S)
+    recent = [slot for slot in slots if first <= slot.number <= last]
+    ended = sum(slot.ended for slot in recent)
+    longest = max(recent, key=lambda slot: slot.max_run_s, default=Slot(0))
+    known = [slot for slot in slots if slot.ended and slot.number <= last]
+    sources = [slot for slot in recent if slot.ended] or known[-1:]
+    return Window(
+        submitted_per_s=sum(slot.submitted for slot in recent) / (now_s - first * SLOT_S),
+        ended=ended,
+        mean_run_s=sum(s.run_sum_s for s in sources) / sum(s.ended for s in sources) if sources else None,
+        max_wait_s=max((slot.max_wait_s for slot in recent), default=0.0),
+        max_run_s=longest.max_run_s,
+        max_total_s=max((slot.max_total_s for slot in recent), default=0.0),
+        node=longest.node,
+        pod=longest.pod,
+    )

@@ -1,0 +1,172 @@
+"""Runs as one file: out as a tar that is the same for the same run, in with distrust.
+
+What comes in may be anything: only the known names of one folder are read, as plain files, each once, and no more than
+a limit when unpacked. It lies in a hidden folder beside the runs until it could be loaded, then it gets its name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from scaletest.archive.folder import FILES, RunFolder
+from scaletest.model.errors import InvalidValue, UsageError
+
+MOST_BYTES = 2 * 1024**3
+RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+# What lies between two members: headers, padding, the reader's own buffer. A longer header is an attack on memory.
+_HEADERS = 256 * 1024
+_BLOCK = 16 * 1024
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
+
+
+def export(folder: RunFolder, target: Path) -> None:
+    """Write the run's files into a new gzipped tar; UsageError when the target is there or cannot be written.
+
+    No times, owners or modes go in, so that the same run gives the same bytes. Logs stay behind.
+    """
+    folder.load()
+    fresh = target.with_name(f".{target.name}.new")
+    try:
+        if target.exists():
+            raise UsageError(f"{target} is there already", hint="give another name")
+        with fresh.open("wb") as raw:
+            _pack(folder, raw)
+        fresh.replace(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from error
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST_BYTES) -> RunFolder:
+    """Unpack a run below `root` under its own name or `name`; UsageError and nothing changed when it is no run.
+
+    most_bytes: limit of the unpacked size.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with archive.open("rb") as raw, _hidden(root) as place:
+            inside = _unpack(raw, place, most_bytes)
+            target = root / _run_name(name or inside, archive)
+            if target.exists():
+                raise UsageError(f"there is a run {target.name} already", hint="give another name: --name NEW")
+            _check(RunFolder(place), archive)
+            place.rename(target)
+    except OSError as error:
+        raise UsageError(f"{archive} cannot be imported: {error.strerror or error}") from error
+    return RunFolder(target)
+
+
+def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
+    with (
+        gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in FILES:
+            path = folder.path / name
+            if path.is_file():
+                with path.open("rb") as file:
+                    member = tarfile.TarInfo(f"{folder.path.resolve().name}/{name}")
+                    member.size = path.stat().st_size
+                    tar.addfile(member, file)
+
+
+@contextmanager
+def _hidden(root: Path) -> Iterator[Path]:
+    """A folder that no list of runs shows; gone afterwards unless it was renamed."""
+    place = Path(tempfile.mkdtemp(prefix=".import-", dir=root))
+    try:
+        place.chmod(0o755)
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+class _Metered:
+    """A stream that ends with an error when more is read than `left` allows."""
+
+    def __init__(self, stream: IO[bytes] | gzip.GzipFile) -> None:
+        self._stream = stream
+        self.left = _HEADERS
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise ValueError("a header of it is too long")
+        return data
+
+
+def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
+    """Write the members into `place`; the name of the folder they were in."""
+    folders: set[str] = set()
+    left = most_bytes
+    try:
+        with gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+            metered = _Metered(packed)
+            # read as a stream, strictly forwards: nothing is skipped and nothing is looked for
+            with tarfile.open(fileobj=metered, mode="r|", errorlevel=2) as tar:  # type: ignore[call-overload]
+                for member in tar:
+                    folder, name = _placed(member)
+                    folders.add(folder)
+                    if (place / name).exists() or len(folders) > 1:
+                        raise InvalidValue(f"the archive holds a second {name}", hint="one archive holds one run")
+                    left -= member.size
+                    if left < 0:
+                        hint = "if you trust it, raise --max-size"
+                        raise UsageError(f"the archive unpacks to more than {most_bytes} bytes", hint=hint)
+                    metered.left = _HEADERS + member.size
+                    _copy(tar, member, place / name)
+                    metered.left = _HEADERS
+            # to the end, where the checksum is
+            while metered.read(_BLOCK):
+                pass
+    except _BROKEN as error:
+        raise UsageError(f"this is no archive of a run: {error}", hint="see: scaletest runs export") from error
+    return folders.pop() if folders else ""
+
+
+def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
+    """Folder and file name of a member; InvalidValue unless it is a plain file of a run."""
+    path = PurePosixPath(member.name)
+    plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and member.size >= 0
+    if not plain or path.name not in FILES or len(path.parts) > 2 or path.is_absolute() or ".." in path.parts:
+        shown = ascii(member.name[:80])
+        raise InvalidValue(f"the archive holds {shown}, which is no file of a run", hint="see: scaletest runs export")
+    return str(path.parent) if len(path.parts) == 2 else "", path.name
+
+
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
+    source = tar.extractfile(member)
+    with target.open("xb") as file:
+        if source is not None:
+            shutil.copyfileobj(source, file)
+    if target.stat().st_size != member.size:
+        raise EOFError("it ends too early")
+
+
+def _run_name(name: str, archive: Path) -> str:
+    if name == "LAST" or not RUN_NAME.fullmatch(name):
+        raise UsageError(
+            f"{name[:80]!a} cannot be the name of a run",
+            hint="give one of letters, digits, '.', '_' and '-': --name NEW",
+        )
+    return name
+
+
+def _check(folder: RunFolder, archive: Path) -> None:
+    """Whether it can be loaded; the error says which file of it is wrong."""
+    try:
+        folder.load()
+    except UsageError as error:
+        what = str(error).replace(f" of run {folder.name}", "").replace(str(folder.path), "it")
+        raise UsageError(f"{archive} is no run that can be read: {what}") from error

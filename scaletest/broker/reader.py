@@ -1,0 +1,90 @@
+"""The reading end of a stream of replies: one connection on which a blocking read is always under way.
+
+Whoever waits here waits on the socket, and may come back later to the same read. Redis's own time-outs would not do: an
+idle server ends a blocked call up to 100 ms late, which is an age for a load that follows a schedule.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import redis.exceptions
+
+from scaletest.broker.connection import Redis, twin
+
+# Each read is asked anew after this long; a server that is silent for longer than both together is away.
+BLOCK_S = 5.0
+SLACK_S = 10.0
+# So many are parsed in one go, about 3 ms of work: whoever reads has other things to do as well.
+BATCH = 128
+
+Entry = tuple[bytes, dict[bytes, bytes]]
+
+
+class Reader:
+    """Reads a stream from its begin. What was read is deleted with the next read. For one thread."""
+
+    def __init__(self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic) -> None:
+        pool: Any = twin(client, BLOCK_S + SLACK_S).connection_pool
+        self._connection = pool.make_connection()
+        self._stream = stream
+        self._clock = clock
+        self._answers = 0
+        self._asked_at = 0.0
+        self.position = "0-0"
+
+    def read(self, timeout_s: float) -> list[Entry]:
+        """Entries that arrived, waiting up to `timeout_s` for the first. After an error the next call begins anew."""
+        deadline = self._clock() + timeout_s
+        try:
+            if not self._answers:
+                self._ask()
+            while self._connection.can_read(max(0.0, deadline - self._clock())):
+                row = self._connection.read_response()
+                self._answers -= 1
+                if not self._answers:  # the answer to XTRIM comes first
+                    return self._entries(row)
+            if self._clock() - self._asked_at > BLOCK_S + SLACK_S:
+                raise redis.exceptions.TimeoutError("no answer to a blocking read")
+            return []
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._answers = 0
+        self._connection.disconnect()
+
+    def _ask(self) -> None:
+        commands: list[tuple[str | int, ...]] = []
+        if self.position != "0-0":
+            commands.append(("XTRIM", self._stream, "MINID", _after(self.position)))
+        block_ms = int(BLOCK_S * 1000)
+        commands.append(("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self.position))
+        if not self._connection.is_connected:
+            self._connection.connect()
+        packets = [packet for command in commands for packet in self._connection.pack_command(*command)]
+        self._connection.send_packed_command(packets, check_health=False)
+        self._answers = len(commands)
+        self._asked_at = self._clock()
+
+    def _entries(self, rows: Any) -> list[Entry]:
+        if not rows:
+            return []
+        entries = [(name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]]
+        self.position = entries[-1][0].decode()
+        return entries
+
+
+def order(entry: str) -> tuple[int, int]:
+    """A stream entry's id, comparable."""
+    milliseconds, number = entry.split("-")
+    return int(milliseconds), int(number)
+
+
+def _after(entry: str) -> str:
+    milliseconds, number = order(entry)
+    return f"{milliseconds}-{number + 1}"

@@ -1,0 +1,269 @@
+"""scaletest client: load that can be steered, and statistics that can be watched."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import logs, options
+from scaletest.model.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.load import Loop, Statistics, Steering
+    from scaletest.web.gate import HttpCounts
+
+CLOSED_MAXIMUM = 512
+OPEN_MAXIMUM = 10_000
+LOOK_EVERY_S = 0.25
+# Two heartbeats and a half without an answer: requests cannot be submitted now.
+SILENT_S = 6.0
+SWITCH_S = 0.001
+PACES = ("rate", "poisson", "steps", "schedule")
+
+
+@click.command(
+    "client",
+    epilog="SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the statistics; "
+    "twice ends now. Exit code 5 when a load that ends by itself had failed requests.",
+)
+@click.option("--queue", default="sleep", show_default=True, help="The queue to load; it must be declared.")
+@options.redis_url()
+@click.option("--parallel", type=int, metavar="N", help="Requests to keep in flight. [default: 1]")
+@click.option(
+    "--max-parallel",
+    type=int,
+    metavar="M",
+    help=f"Never more in flight. [default: {CLOSED_MAXIMUM}; open load: {OPEN_MAXIMUM}]",
+)
+@click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
+@click.option("--delay", type=float, default=0.0, metavar="S", help="From a reply to the request that follows it.")
+@click.option("--rate", type=float, metavar="R", help="Open load: R requests a second, evenly.")
+@click.option("--poisson", type=float, metavar="R", help="Open load: R requests a second, at random.")
+@click.option("--seed", type=int, metavar="N", help="Seed of --poisson, for the same times again.")
+@click.option("--steps", metavar="R:S,...", help="Open load: R requests a second for S seconds, then the next.")
+@click.option("--schedule", metavar="FILE", help="Open load: start times in seconds, one a line.")
+@click.option("--batch", type=int, metavar="N", help="Submit N requests at once, wait until all are done, and end.")
+@click.option("--duration", type=float, default=0.0, metavar="S", help="End after S seconds; 0: never.")
+@click.option(
+    "--grace",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="To wait for what is in flight at the end.",
+)
+@click.option(
+    "--listen",
+    default="127.0.0.1:9996",
+    show_default=True,
+    metavar="ADDR:PORT",
+    help="Where to serve page, statistics and metrics; 'none' for nowhere.",
+)
+@click.option("--prefix", default="", metavar="PATH", help="Path below which a proxy shows the page, as in /tester.")
+@click.option(
+    "--token",
+    default="",
+    metavar="TEXT",
+    help="Needed to change anything over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
+)
+@click.option(
+    "--keep-records",
+    type=int,
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Last records to keep for download.",
+)
+@click.option("--log-messages", is_flag=True, help="Log every request and reply.")
+@options.output
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]")
+def command(**given: Any) -> int:
+    """Keep requests in flight, or follow a schedule, and show what comes back.
+
+    \b
+    scaletest client --queue sleep --parallel 4 -- 0.5     and open http://127.0.0.1:9996/
+    scaletest client --queue q --steps 10:60,20:60
+    scaletest client --queue q --batch 1000 --listen none
+
+    ARG... are added to the workload's own arguments; for sleep it is the number of seconds.
+    """
+    if given["log_messages"]:
+        logs.messages()
+    settings = _check(given)
+    return _serve(given, settings)
+
+
+def _check(given: dict[str, Any]) -> dict[str, Any]:
+    """What must be right before anything is started."""
+    from scaletest.model import checks
+
+    chosen = [name for name in (*PACES, "batch") if given[name] is not None]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} exclude each other", hint="give one kind of load")
+    kind = chosen[0] if chosen else "closed"
+    if kind != "closed":
+        for name in ("parallel", "delay"):
+            if given[name]:
+                raise UsageError(f"--{name} is for closed load, not with --{kind}", hint=f"leave --{name} out")
+    batch = checks.count(given["batch"], "batch", minimum=1, maximum=1_000_000) if kind == "batch" else None
+    default = batch or (OPEN_MAXIMUM if kind in PACES else CLOSED_MAXIMUM)
+    maximum = default if given["max_parallel"] is None else given["max_parallel"]
+    maximum = checks.count(maximum, "max parallel", minimum=1, maximum=1_000_000)
+    parallel = checks.count(1 if given["parallel"] is None else given["parallel"], "parallel")
+    if parallel > maximum:
+        raise InvalidValue(f"parallel {parallel} is more than the maximum {maximum}", hint="raise --max-parallel")
+    for name in ("time_limit", "delay", "duration", "grace"):
+        checks.seconds(given[name], name.replace("_", " "))
+    checks.count(given["keep_records"], "keep records", maximum=1_000_000)
+    checks.arguments(given["arguments"])
+    return {"kind": kind, "maximum": maximum, "parallel": parallel, "batch": batch, "pace": _pace(kind, given)}
+
+
+def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
+    from scaletest.load import pace
+
+    if kind == "rate":
+        return pace.constant(given["rate"])
+    if kind == "poisson":
+        return pace.poisson(given["poisson"], random.Random(given["seed"]))
+    if kind == "steps":
+        return pace.steps(pace.parse_steps(given["steps"]))
+    if kind == "schedule":
+        try:
+            with Path(given["schedule"]).open(encoding="utf-8") as lines:
+                return iter(pace.parse_schedule(lines))
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"the schedule cannot be read: {error}", hint="give a text file, one time a line"
+            ) from error
+    return None
+
+
+def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
+    """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
+    from scaletest.broker import Client, Queues, connect
+    from scaletest.load import Statistics, Steering
+    from scaletest.web.gate import HttpCounts
+
+    redis = connect(given["redis_url"])
+    Queues(redis).require(given["queue"])
+    redis.close()
+    statistics = Statistics(given["queue"], keep=given["keep_records"])
+    counts = HttpCounts()
+    with ExitStack() as stack:
+        stopping = stack.enter_context(_stopping())
+        client = stack.enter_context(Client(connect(given["redis_url"])))
+        loop = _loop(client, statistics, given, settings)
+        stack.callback(loop.close)
+        load = _describe(settings["kind"], given)
+        steering = Steering(
+            loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: client.silent_s < SILENT_S
+        )
+        _listen(stack, steering, counts, given)
+        try:
+            drained = _run(steering, settings, given, stopping)
+        finally:
+            _show(statistics, counts, given["output"])
+        if not drained:
+            click.echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
+        finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
+        return 5 if finite and not stopping.is_set() and statistics.snapshot().failed else 0
+
+
+def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> Loop:
+    from scaletest.load import ClosedLoop, OpenLoop
+
+    common: dict[str, Any] = {
+        "arguments": given["arguments"],
+        "time_limit_s": given["time_limit"],
+        "log_messages": given["log_messages"],
+        "observer": statistics,
+    }
+    if settings["pace"] is not None:
+        return OpenLoop(client, given["queue"], statistics.add, settings["pace"], maximum=settings["maximum"], **common)
+    return ClosedLoop(client, given["queue"], statistics.add, total=settings["batch"], delay_s=given["delay"], **common)
+
+
+def _describe(kind: str, given: dict[str, Any]) -> str:
+    texts: dict[str, Callable[[], str]] = {
+        "rate": lambda: f"{given['rate']:g} requests/s",
+        "poisson": lambda: f"{given['poisson']:g} requests/s at random",
+        "steps": lambda: f"steps {given['steps']}",
+        "schedule": lambda: f"schedule {Path(given['schedule']).name}",
+        "batch": lambda: f"batch of {given['batch']}",
+    }
+    return texts[kind]() if kind in texts else "closed"
+
+
+def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
+    if given["listen"] == "none":
+        return
+    # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
+    sys.setswitchinterval(SWITCH_S)
+    from scaletest.web.app import make_app
+    from scaletest.web.server import Server
+
+    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"])
+    server = Server(app, given["listen"], counts)
+    stack.callback(server.close)
+    click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
+
+
+def _run(steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event) -> bool:
+    """Load until there is nothing left, time is up or somebody stops us; then drain. Whether all was answered."""
+    import time
+
+    ends = time.monotonic() + given["duration"] if given["duration"] else float("inf")
+    endless = settings["kind"] == "closed"
+    if settings["pace"] is None:
+        steering.set_parallel(settings["maximum"] if settings["batch"] else settings["parallel"])
+    while not stopping.is_set() and time.monotonic() < ends:
+        if endless:
+            stopping.wait(min(LOOK_EVERY_S, max(0.0, ends - time.monotonic())))
+            steering.check()
+        elif steering.wait_idle(LOOK_EVERY_S):
+            return True
+    steering.stop()
+    return steering.wait_idle(given["grace"])
+
+
+def _show(statistics: Statistics, counts: HttpCounts, form: str) -> None:
+    from scaletest.web import text
+
+    snapshot = statistics.snapshot()
+    if form == "table":
+        if snapshot.places or snapshot.failed:
+            click.echo(text.nodes(snapshot))
+        click.echo(text.stats(snapshot, counts.completed, counts.rejected), nl=False)
+    else:
+        row = {**snapshot.to_dict(), "http_completed": counts.completed, "http_rejected": counts.rejected}
+        options.show(row, form)
+
+
+@contextmanager
+def _stopping() -> Iterator[threading.Event]:
+    """Set at the first SIGINT, SIGTERM or SIGHUP; the second ends us now."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

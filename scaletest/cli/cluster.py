@@ -1,0 +1,65 @@
+"""scaletest cluster: what is done with Kubernetes from the command line."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import click
+
+from scaletest.cli import options
+
+
+@click.group("cluster")
+def command() -> None:
+    """Work with a Kubernetes cluster."""
+
+
+@command.command("deletion-cost")
+@options.redis_url()
+@click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods. [default: ours]")
+@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]")
+@click.option("--interval", type=float, default=2.0, show_default=True, metavar="S", help="Look this often.")
+@click.option(
+    "--rate", type=float, default=10.0, show_default=True, metavar="N", help="Write to at most N pods a second."
+)
+@click.option("--once", is_flag=True, help="Write once, for every worker, and exit.")
+def deletion_cost(redis_url: str, namespace: str, context: str, interval: float, rate: float, once: bool) -> None:
+    """Let a Deployment that shrinks take idle workers first.
+
+    Keeps controller.kubernetes.io/pod-deletion-cost of every worker's pod: 0 when idle, and the higher the longer its
+    request runs. Workers must know their pod's name: in a pod that is the host name, else worker --pod-env. Needs the
+    right to patch pods.
+    """
+    from scaletest.broker.connection import connect, explained
+    from scaletest.broker.snapshot import snapshot
+    from scaletest.cluster.api import Pods
+    from scaletest.cluster.deletion import DeletionCosts, Worker, costs
+    from scaletest.model import checks
+    from scaletest.model.errors import Unreachable
+
+    checks.seconds(interval, "interval", maximum=3600.0, zero=False)
+    checks.seconds(rate, "rate", maximum=1e6, zero=False)
+    redis = connect(redis_url)
+    keeper = DeletionCosts(Pods(namespace, context), float("inf") if once else max(1.0, rate))
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    trouble = ""
+    while not stop.is_set():
+        try:
+            with explained(redis_url):
+                seen = snapshot(redis)
+            workers = (Worker(w.pod, w.busy, w.started_s) for queue in seen.queues for w in queue.workers)
+            written = keeper.update(costs(workers))
+            trouble = ""
+        except Unreachable as error:
+            if once or not error.message.startswith("Redis"):
+                raise
+            if not trouble:
+                click.echo(f"warning: {error.message}; trying again", err=True)
+            trouble = error.message
+        if once:
+            click.echo(f"{written} pods written")
+            return
+        stop.wait(interval)

@@ -1,0 +1,119 @@
+"""scaletest exporter: queue state as Prometheus metrics and as JSON, for dashboards, HPA and KEDA."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options
+
+if TYPE_CHECKING:
+    from scaletest.exporter.view import View
+
+
+@click.command("exporter")
+@options.redis_url()
+@click.option("--listen", default="127.0.0.1:9998", show_default=True, metavar="ADDR:PORT", help="Where to serve HTTP.")
+@click.option(
+    "--window",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Maxima, rates and wanted workers are those of the last S seconds; 620 at most.",
+)
+@click.option(
+    "--wait-target",
+    type=float,
+    default=30.0,
+    show_default=True,
+    metavar="S",
+    help="Want enough workers to work off what waits within S seconds.",
+)
+@click.option(
+    "--utilisation",
+    type=float,
+    default=0.7,
+    show_default=True,
+    metavar="SHARE",
+    help="Want workers to be busy this share of time.",
+)
+@click.option("--intel-names", is_flag=True, help="Also give the metrics of the original tester, hpa_*.")
+@click.option(
+    "--log-interval",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="Log one line a queue every S seconds, 620 at most; 0: none.",
+)
+@click.option(
+    "--heartbeat",
+    type=float,
+    default=5.0,
+    show_default=True,
+    metavar="S",
+    help="Interval at which dead workers' requests are given back.",
+)
+@click.option(
+    "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
+)
+@click.option("--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does.")
+@click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods, for that. [default: ours]")
+def command(**given: Any) -> int:
+    """Serve metrics of every declared queue, read from Redis at the moment they are asked for.
+
+    \b
+    /metrics               for Prometheus, in its own format or OpenMetrics
+    /api/v1/queues[/NAME]  JSON, as for KEDA's metrics-api scaler: valueLocation desired_workers
+    /healthz /readyz /     probes, and a page
+
+    It also gives back what dead workers held, so that a queue whose workers all died is not forgotten.
+    """
+    from scaletest.analysis.desired import Targets
+    from scaletest.exporter.reader import Reader
+    from scaletest.exporter.service import serve
+    from scaletest.model import checks
+    from scaletest.model.slots import LONGEST_WINDOW_S
+
+    targets = Targets(given["utilisation"], given["wait_target"], given["window"])
+    checks.count(given["log_interval"], "log interval", maximum=int(LONGEST_WINDOW_S))
+    interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
+    attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
+    logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    serve(
+        Reader(given["redis_url"], targets, interval_s=interval_s, max_attempts=attempts),
+        given["listen"],
+        interval_s=interval_s,
+        intel_names=given["intel_names"],
+        log_interval_s=given["log_interval"],
+        then=[_deletion_costs(given["namespace"])] if given["deletion_cost"] else [],
+        ready=lambda url: click.echo(f"exporter of {_masked(given['redis_url'])} on {url}", err=True),
+    )
+    return 0
+
+
+def _deletion_costs(namespace: str) -> Callable[[View], None]:
+    from scaletest.cluster.api import Pods
+    from scaletest.cluster.deletion import DeletionCosts, Worker, costs
+
+    keeper = DeletionCosts(Pods(namespace))
+
+    def act(view: View) -> None:
+        workers = (Worker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
+        keeper.update(costs(workers))
+
+    return act
+
+
+def _masked(url: str) -> str:
+    from scaletest.broker.connection import masked
+
+    return masked(url)

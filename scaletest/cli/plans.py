@@ -1,0 +1,212 @@
+"""Where the settings of a validation come from: flag, --set, environment, plan file, default, in this order.
+
+A plan file is YAML; its keys are the names of the options with underscores, and `command`, `thresholds` and
+`background`. A list given on the command line replaces the file's. The plan.json of a run is a plan file too.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from scaletest.model.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.model import Plan
+    from scaletest.model.schema import Schema
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting, and where its value comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def options(function: F) -> F:
+    """-f, --set and --threshold."""
+    for option in (
+        click.option(
+            "--threshold",
+            "thresholds",
+            multiple=True,
+            envvar="SCALETEST_VALIDATE_THRESHOLD",
+            metavar="EXPR",
+            help="Further condition of a PASS, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'; may be repeated.",
+        ),
+        click.option(
+            "--set",
+            "sets",
+            multiple=True,
+            envvar="SCALETEST_VALIDATE_SET",
+            metavar="KEY=VALUE",
+            help="Override one key of the plan file; may be repeated.",
+        ),
+        click.option("-f", "--file", default="", metavar="PLAN", help="Take settings from a YAML file; -: from stdin."),
+    ):
+        function = option(function)
+    return function
+
+
+def plan(context: click.Context, queue: str) -> Plan:
+    """The plan that the command line, the environment and the plan file make together, on that queue."""
+    from scaletest.model.schema.plan import as_plan
+
+    return as_plan({one.key: one.value for one in settings(context)}, queue)
+
+
+def settings(context: click.Context) -> list[Setting]:
+    """Every key of a plan file with its value; InvalidValue for one that is unknown or of the wrong type."""
+    from scaletest.model.schema import plan as schemas
+
+    schema = schemas.file()
+    file, sets = str(context.params["file"]), context.params["sets"]
+    from_file = read(file, schema) if file else {}
+    from_sets = dict(parse_set(text, schema) for text in sets)
+    found = []
+    for key, one in schema["properties"].items():
+        value, origin = given(context, key) if key in context.params else (one["default"], "default")
+        if key in from_sets and origin != "flag":
+            value, origin = from_sets[key], "--set"
+        elif key in from_file and origin == "default":
+            value, origin = from_file[key], "stdin" if file == "-" else f"file {file}"
+        found.append(Setting(key, list(value) if isinstance(value, tuple) else value, origin))
+    return found
+
+
+def given(context: click.Context, name: str) -> tuple[Any, str]:
+    """The value of an option or argument and its origin: flag, environment VARIABLE or default."""
+    value, source = context.params[name], context.get_parameter_source(name)
+    if source is ParameterSource.ENVIRONMENT:
+        return value, f"environment {variable(context, name)}"
+    # an argument of no words counts as given for some versions of click
+    return value, "flag" if source is ParameterSource.COMMANDLINE and value != () else "default"
+
+
+def variable(context: click.Context, name: str) -> str:
+    """The environment variable of an option."""
+    option = next(one for one in context.command.params if one.name == name)
+    if isinstance(option.envvar, str):
+        return option.envvar
+    return f"{context.auto_envvar_prefix}_{name.upper()}"
+
+
+def read(name: str, schema: Schema) -> dict[str, Any]:
+    """The checked values of a plan file; - is standard input."""
+    from scaletest.model.schema import plan as schemas
+    from scaletest.model.schema.check import check
+
+    what = "the plan on standard input" if name == "-" else name
+    data = load(_text(name, what), what)
+    if isinstance(data, dict) and "schema_version" in data:
+        data = schemas.as_file(data)
+    check(data, schema, what)
+    return dict(data)
+
+
+def load(text: str, what: str) -> Any:
+    """The value of a YAML or JSON text; UsageError for what is neither, or names one key twice."""
+    import yaml
+
+    loader = None
+    if text.startswith("{"):
+        # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
+        with suppress(ValueError, RecursionError):
+            return json.loads(text, object_pairs_hook=_once)
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        twice = _twice(root)
+        if twice:
+            raise UsageError(f"{what} holds {twice!r} twice", hint="leave one out")
+        return loader.construct_document(root) if root is not None else None
+    except yaml.MarkedYAMLError as error:
+        at = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UsageError(
+            f"{what} is not valid YAML{at}: {error.problem}", hint="see: config schema plan-file"
+        ) from error
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+        reason = str(error).splitlines()[0] if str(error) else "it nests too deeply"
+        raise UsageError(f"{what} is not valid YAML: {reason}", hint="see: config schema plan-file") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
+    """Key and checked value of one --set. Lists are words as in a shell, or YAML in brackets."""
+    from scaletest.model.schema.check import check, known
+
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8")
+    one = schema["properties"][known(key.strip(), schema["properties"], "the plan")]
+    found = _value(value.strip(), one["type"] if isinstance(one["type"], list) else [one["type"]])
+    check(found, one, f"{key.strip()} of --set")
+    return key.strip(), found
+
+
+def _value(text: str, types: list[str]) -> Any:
+    """The text as that type; as it is when it cannot be read, for the check to say so."""
+    try:
+        if "array" in types:
+            return load(text, f"--set {text}") if text.startswith("[") else shlex.split(text)
+        if "null" in types and text in ("", "null"):
+            return None
+        if "integer" in types:
+            return int(text)
+        return float(text) if "number" in types else text
+    except ValueError:
+        return text
+
+
+def _text(name: str, what: str) -> str:
+    try:
+        with click.open_file(name, encoding="utf-8") if name == "-" else Path(name).open(encoding="utf-8") as file:
+            text = str(file.read(MOST_CHARACTERS + 1))
+    except OSError as error:
+        raise UsageError(f"{what} cannot be read: {error.strerror}", hint="give the path of a plan file") from error
+    except ValueError as error:
+        raise InvalidValue(f"{what} is not text", hint="a plan file is YAML in UTF-8") from error
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidValue(f"{what} is longer than {MOST_CHARACTERS} characters", hint="give a plan file")
+    return text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of those pairs; ValueError when a key comes twice."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key comes twice")
+    return dict(pairs)
+
+
+def _twice(node: Any) -> str:
+    """A key that a mapping of this document holds twice; "" when there is none."""
+    seen, left = set(), [node]
+    while left:
+        one = left.pop()
+        if id(one) in seen or not isinstance(getattr(one, "value", None), list):
+            continue
+        seen.add(id(one))
+        pairs = [child for child in one.value if isinstance(child, tuple)]
+        keys = Counter(key.value for key, _ in pairs if isinstance(key.value, str))
+        for key, count in keys.items():
+            if count > 1:
+                return str(key)
+        left += [value for _, value in pairs] if pairs else one.value
+    return ""

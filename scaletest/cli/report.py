@@ -1,0 +1,81 @@
+"""scaletest report: a stored run, judged anew, in the form that its reader wants."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from scaletest.cli import stored
+from scaletest.model.errors import UsageError
+
+# The keys of report.formats.FORMATS, which is imported only when the command runs.
+FORMS = ["text", "html", "md", "csv", "json", "junit"]
+
+
+@click.command("report")
+@stored.run_argument()
+@click.option(
+    "-t",
+    "--type",
+    "form",
+    type=click.Choice(FORMS),
+    default="text",
+    show_default=True,
+    help="Form of the report. md: for a comment in CI; csv: one row a step; junit: one test case a doubling.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    default="-",
+    metavar="FILE",
+    help="Where to write it. [default: standard output]",
+)
+@click.option(
+    "--png",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Also draw the scaling chart as a picture. Needs the extra: pip install 'scaletest[plot]'.",
+)
+def command(run: str, **given: Any) -> None:
+    """Show a stored run: RUN is its name, the end of its name, its folder, or LAST.
+
+    \b
+    scaletest report LAST
+    scaletest report LAST -t html -o report.html
+    scaletest report LAST -t md >> "$GITHUB_STEP_SUMMARY"
+
+    The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no such run.
+    """
+    found = stored.judged(stored.find(run))
+    if given["png"]:
+        from scaletest.report.png import save
+
+        save(found.result, given["png"])
+        click.echo(f"{given['png']} written", err=True)
+    if given["form"] == "text" and str(given["output"]) == "-":
+        from rich.console import Console
+
+        from scaletest.report.terminal import summary
+
+        summary(found, Console(highlight=False))
+        return
+    from scaletest.report.formats import FORMATS
+
+    _write(FORMATS[given["form"]](found), given["output"])
+
+
+def _write(text: str, path: Path) -> None:
+    if str(path) == "-":
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
+        return
+    try:
+        path.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE") from error
+    click.echo(f"{path} written", err=True)

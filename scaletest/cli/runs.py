@@ -1,0 +1,168 @@
+"""scaletest runs: the archive of runs on this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options, stored
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.archive import RunFolder
+
+
+@click.group("runs")
+def command() -> None:
+    """List, show, share and delete stored runs.
+
+    Wherever a run is asked for, its name will do, the end of its name, its folder, or LAST for the newest.
+    """
+
+
+@command.command("list")
+@options.output
+def list_runs(output: str) -> None:
+    """List the runs of this user, the oldest first."""
+    from scaletest.archive import default_root
+    from scaletest.archive.runs import runs
+
+    root = default_root(os.environ)
+    rows = [_row(folder) for folder in runs(root)]
+    if output != "table":
+        options.show(rows, output)
+        return
+    if not rows:
+        click.echo(f"no run in {root}; make one with: scaletest validate", err=True)
+        return
+    columns = ("run", "when", "verdict", "steps", "seconds", "workload")
+    cells = [columns, *(_cells(row) for row in rows)]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(columns) - 1)]
+    for row in cells:
+        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
+
+
+@command.command()
+@stored.run_argument()
+@options.output
+def show(run: str, output: str) -> None:
+    """Show one run: its summary, judged anew from its records, and where it was made."""
+    folder = stored.find(run)
+    judged = stored.judged(folder)
+    environment = judged.environment
+    if output != "table":
+        options.show({**judged.result.to_dict(), "folder": str(folder.path), "environment": environment}, output)
+        return
+    from rich.console import Console
+
+    from scaletest.report.terminal import summary
+
+    for name, value in environment.items():
+        if value not in ("", [], None) and name != "schema_version":
+            click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
+    summary(judged, Console(highlight=False))
+
+
+@command.command()
+@stored.run_argument()
+@click.argument("file", type=click.Path(path_type=Path))
+def export(run: str, file: Path) -> None:
+    """Write a run into one file, FILE.tar.gz: plan, environment, records and result, without logs.
+
+    The same run gives the same bytes.
+    """
+    from scaletest.archive import transfer
+
+    folder = stored.find(run)
+    transfer.export(folder, file)
+    click.echo(f"{folder.name}: written to {file}")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", default="", metavar="NEW", help="Name of the run here. [default: the one that it had]")
+@click.option(
+    "--max-size",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2048.0,
+    show_default=True,
+    metavar="MB",
+    help="Refuse what unpacks to more than this.",
+)
+def import_run(file: Path, name: str, max_size: float) -> None:
+    """Take a run from a file that export wrote. The file is not trusted: only a run's own files are read."""
+    from scaletest.archive import default_root, transfer
+
+    folder = transfer.import_run(file, default_root(os.environ), name, int(max_size * 1e6))
+    click.echo(f"{folder.name}: imported into {folder.path}")
+
+
+@command.command()
+@stored.run_argument("runs", nargs=-1, required=True, metavar="RUN...")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(runs: tuple[str, ...], yes: bool) -> None:
+    """Delete runs, after asking. A run that is being measured is not deleted."""
+    folders = list({folder.path.resolve(): folder for folder in map(stored.find, runs)}.values())
+    for folder in folders:
+        if folder.in_use:
+            raise UsageError(f"run {folder.name} is in use by another process", hint="wait until it has ended")
+    names = ", ".join(str(folder.path) for folder in folders)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(f"nobody can be asked whether to delete {names}", hint="add --yes")
+        if not click.confirm(f"delete {names}?", err=True):
+            click.echo("nothing deleted", err=True)
+            return
+    for folder in folders:
+        gone = folder.remove()
+        left = "" if gone else f"; other files are left in {folder.path}"
+        click.echo(f"{folder.name}: deleted{left}")
+
+
+def _row(folder: RunFolder) -> dict[str, Any]:
+    """One run for the list; what cannot be read is null, and `problem` says why."""
+    row: dict[str, Any] = {
+        "run": folder.name,
+        "began": None,
+        "workload": None,
+        "steps": None,
+        "verdict": None,
+        "elapsed_s": None,
+        "in_use": folder.in_use,
+        "folder": str(folder.path),
+        "problem": "",
+    }
+    try:
+        plan, environment, result = folder.summary()
+    except (ScaletestError, OSError) as error:
+        return {**row, "problem": str(error)}
+    verdict = result.get("verdict")
+    return {
+        **row,
+        "began": environment.get("began"),
+        "workload": plan.workload,
+        "steps": list(plan.steps),
+        "verdict": verdict.get("kind") if isinstance(verdict, dict) else None,
+        "elapsed_s": result.get("elapsed_s"),
+    }
+
+
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    verdict = "running" if row["in_use"] else cut(str(row["verdict"] or "none"), 10)
+    seconds = f"{row['elapsed_s']:.0f}" if isinstance(row["elapsed_s"], int | float) else "-"
+    steps = ",".join(map(str, row["steps"] or ())) or "-"
+    what = cut(row["workload"] or f"cannot be read: {row['problem']}", 200)
+    when = cut(str(row["began"] or "-"), 30).replace("T", " ").replace("+00:00", "Z")
+    return row["run"], when, verdict, steps, seconds, what
+
+
+def _words(value: Any) -> str:
+    """One value as text; it may come from anywhere, so nothing in it reaches the terminal as a command."""
+    if isinstance(value, dict):
+        value = [f"{name} {each}" for name, each in value.items()]
+    return cut(" ".join(map(str, value)) if isinstance(value, list) else str(value), 400)

@@ -1,0 +1,111 @@
+"""The HTTP side: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only; nothing here changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from flask import Flask, Response, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.registry import Collector
+
+from scaletest import __version__
+from scaletest.exporter import intel, metrics
+from scaletest.exporter.view import View
+from scaletest.model import wire
+from scaletest.model.errors import Unreachable
+
+Read = Callable[[], View]
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+class _Queues(Collector):
+    """What a scrape collects: read anew each time."""
+
+    def __init__(self, read: Read, intel_names: bool, log_interval_s: int) -> None:
+        self._read = read
+        self._intel_names = intel_names
+        self._log_interval_s = log_interval_s
+
+    def describe(self) -> list[Family]:
+        """Nothing: what there is depends on the queues, and registering must not ask Redis."""
+        return []
+
+    def collect(self) -> Iterator[Family]:
+        """All families, or `scaletest_up 0` alone."""
+        try:
+            view = self._read()
+        except Unreachable:
+            yield from metrics.families(None)
+            return
+        yield from metrics.families(view)
+        if self._intel_names:
+            yield from intel.families(view, self._log_interval_s)
+
+
+def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False, log_interval_s: int = 0) -> Flask:
+    """read: the view now, raises Unreachable. alive: whether the background work goes on."""
+    app = Flask(__name__, static_folder=None)
+    app.json.sort_keys = False  # type: ignore[attr-defined]
+    registry = CollectorRegistry()
+    registry.register(_Queues(read, intel_names, log_interval_s))
+
+    @app.get("/metrics")
+    def scrape() -> Response:
+        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        return Response(encode(registry), content_type=content_type)
+
+    @app.get("/healthz")
+    def health() -> ResponseReturnValue:
+        return ("ok\n", 200) if alive() else ("the background thread has ended\n", 500)
+
+    @app.get("/readyz")
+    def ready() -> ResponseReturnValue:
+        read()
+        return "ok\n"
+
+    _add_api(app, read)
+
+    @app.after_request
+    def headers(response: Response) -> Response:
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    @app.errorhandler(Unreachable)
+    def away(error: Unreachable) -> ResponseReturnValue:
+        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error.message, hint=error.hint), 503
+
+    return app
+
+
+def _add_api(app: Flask, read: Read) -> None:
+    @app.get("/api/v1/queues")
+    def queues() -> ResponseReturnValue:
+        view = read()
+        rows = [row.to_dict() for row in view.queues]
+        return jsonify(schema_version=wire.SCHEMA_VERSION, at_s=view.at_s, clients=view.clients, queues=rows)
+
+    @app.get("/api/v1/queues/<name>")
+    def queue(name: str) -> ResponseReturnValue:
+        view = read()
+        for row in view.queues:
+            if row.queue.name == name:
+                return jsonify({**row.to_dict(), "at_s": view.at_s})
+        known = ", ".join(row.queue.name for row in view.queues) or "none"
+        error, hint = f"this queue is not declared (declared: {known})", "declare it with: scaletest queue add"
+        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
+
+    @app.get("/")
+    def page() -> ResponseReturnValue:
+        try:
+            return render_template("page.html", view=read(), error=None, version=__version__)
+        except Unreachable as error:
+            return render_template("page.html", view=None, error=error, version=__version__), 503

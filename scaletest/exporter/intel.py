@@ -1,0 +1,88 @@
+"""The metric names of the tester that came before, for HPA rules and dashboards that know them (--intel-names).
+
+The values mean what they meant, but the maxima are those of a window, not of the time since somebody's last scrape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
+from scaletest.exporter.view import QueueView, View
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """An old name, ours, and the value for a queue."""
+
+    name: str
+    ours: str
+    value: Callable[[QueueView], float]
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a counter."""
+        return self.name.endswith("_total")
+
+
+def _taken(view: QueueView) -> int:
+    return view.counter("succeeded") + _failed(view) + view.counter("requeued")
+
+
+def _failed(view: QueueView) -> int:
+    return view.counter("failed") + view.counter("timed_out")
+
+
+QUEUES = (
+    Alias("hpa_queue_all", "scaletest_queue_demand", lambda v: v.queue.waiting + v.queue.running),
+    Alias("hpa_queue_waiting", "scaletest_queue_waiting", lambda v: v.queue.waiting),
+    Alias("hpa_queue_running", "scaletest_queue_running", lambda v: v.queue.running),
+    Alias(
+        "hpa_queue_success_total",
+        'scaletest_requests_total{outcome="succeeded"}',
+        lambda v: v.counter("succeeded"),
+    ),
+    Alias("hpa_queue_failure_total", 'scaletest_requests_total{outcome=~"failed|timed_out"}', _failed),
+    Alias(
+        "hpa_queue_disconnect_total",
+        'scaletest_requests_total{outcome="client_gone"}',
+        lambda v: v.counter("client_gone"),
+    ),
+    Alias("hpa_queue_maxrun_seconds", "scaletest_queue_run_max_seconds", lambda v: v.window.max_run_s),
+    Alias("hpa_queue_maxwait_seconds", "scaletest_queue_wait_max_seconds", lambda v: v.window.max_wait_s),
+    Alias("hpa_queue_maxtotal_seconds", "scaletest_queue_total_max_seconds", lambda v: v.window.max_total_s),
+)
+
+# Each request was a connection of its own.
+TOTALS = (
+    Alias(
+        "hpa_client_connections_total",
+        "sum(scaletest_requests_submitted_total) + sum(scaletest_requests_rejected_total)",
+        lambda v: v.counter("submitted") + v.counter("rejected"),
+    ),
+    Alias(
+        "hpa_worker_connections_total",
+        'sum(scaletest_requests_total{outcome=~"succeeded|failed|timed_out"}) + sum(scaletest_requests_requeued_total)',
+        _taken,
+    ),
+)
+
+
+def families(view: View, log_interval_s: int) -> Iterator[Family]:
+    """Every old metric. With a log interval the maxima carry it as a label, as they did."""
+    for alias in TOTALS:
+        value = sum(alias.value(row) for row in view.queues)
+        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=value)
+    for alias in QUEUES:
+        timed = log_interval_s > 0 and "_max" in alias.name
+        make = CounterMetricFamily if alias.counts else GaugeMetricFamily
+        family: CounterMetricFamily | GaugeMetricFamily = make(
+            alias.name, f"As {alias.ours}.", labels=("name", "interval") if timed else ("name",)
+        )
+        for row in view.queues:
+            labels = (row.queue.name, f"{log_interval_s}s") if timed else (row.queue.name,)
+            family.add_metric(labels, alias.value(row))
+        yield family

@@ -1,0 +1,205 @@
+"""The metrics: one row each. The text for Prometheus and docs/reference/metrics.md both come from this table.
+
+Base units. Counters end in _total and never go down while the queue is declared: Redis keeps them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric as Family
+
+from scaletest.exporter.buckets import cumulative
+from scaletest.exporter.view import QueueView, View
+from scaletest.model.reply import Outcome
+
+Rows = Iterable[tuple[tuple[str, ...], float]]
+QUEUE = ("queue",)
+COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of every queue. rows: label values after the queue, and the value. counts: a histogram's buckets."""
+
+    name: str
+    kind: str
+    help: str
+    rows: Callable[[QueueView], Rows] = lambda view: ()
+    labels: tuple[str, ...] = ()
+    counts: Callable[[QueueView], dict[int, int]] | None = None
+
+
+def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
+    def rows(view: QueueView) -> Rows:
+        number = value(view)
+        return [] if number is None else [((), number)]
+
+    return rows
+
+
+def _counter(name: str) -> Callable[[QueueView], Rows]:
+    return _one(lambda view: view.counter(name))
+
+
+METRICS = (
+    Metric("scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _one(lambda v: v.queue.waiting)),
+    Metric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _one(lambda v: v.queue.running)),
+    Metric(
+        "scaletest_queue_demand",
+        GAUGE,
+        "Requests that wait or run.",
+        _one(lambda v: v.queue.waiting + v.queue.running),
+    ),
+    Metric(
+        "scaletest_queue_desired_workers",
+        GAUGE,
+        "Workers that the queue needs: its highest need during the window.",
+        _one(lambda v: v.desired),
+    ),
+    Metric(
+        "scaletest_queue_oldest_waiting_seconds",
+        GAUGE,
+        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ knows it.",
+        _one(lambda v: v.oldest_waiting_s),
+    ),
+    Metric(
+        "scaletest_queue_maximum",
+        GAUGE,
+        "Most requests that may wait; 0 when there is no limit.",
+        _one(lambda v: v.queue.maximum),
+    ),
+    Metric("scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _one(lambda v: float(v.queue.paused))),
+    Metric(
+        "scaletest_queue_submitted_per_second",
+        GAUGE,
+        "Rate at which requests were submitted during the window.",
+        _one(lambda v: v.window.submitted_per_s),
+    ),
+    Metric(
+        "scaletest_queue_run_mean_seconds",
+        GAUGE,
+        "Mean run time of requests that ended in the window, or the last that is known; missing when none ever ended.",
+        _one(lambda v: v.window.mean_run_s),
+    ),
+    Metric(
+        "scaletest_queue_wait_max_seconds",
+        GAUGE,
+        "Longest wait of a request that ended in the window.",
+        _one(lambda v: v.window.max_wait_s),
+    ),
+    Metric(
+        "scaletest_queue_run_max_seconds",
+        GAUGE,
+        "Longest run of a request that ended in the window.",
+        _one(lambda v: v.window.max_run_s),
+    ),
+    Metric(
+        "scaletest_queue_total_max_seconds",
+        GAUGE,
+        "Longest wait and run together of a request that ended in the window.",
+        _one(lambda v: v.window.max_total_s),
+    ),
+    Metric(
+        "scaletest_workers",
+        GAUGE,
+        "Living workers by state; a suspect worker's requests fail at once.",
+        lambda v: [((state,), number) for state, number in v.workers.items()],
+        labels=("state",),
+    ),
+    Metric(
+        "scaletest_queue_wait_seconds",
+        HISTOGRAM,
+        "Time from submission to start of requests that ended.",
+        counts=lambda v: v.queue.wait,
+    ),
+    Metric(
+        "scaletest_request_run_seconds",
+        HISTOGRAM,
+        "Run time of requests that ended.",
+        counts=lambda v: v.queue.run,
+    ),
+    Metric(
+        "scaletest_requests_total",
+        COUNTER,
+        "Requests that ended, by outcome.",
+        lambda v: [((str(outcome),), v.counter(outcome)) for outcome in Outcome],
+        labels=("outcome",),
+    ),
+    Metric("scaletest_requests_submitted_total", COUNTER, "Requests that were accepted.", _counter("submitted")),
+    Metric(
+        "scaletest_requests_rejected_total",
+        COUNTER,
+        "Requests that were refused because the queue was full.",
+        _counter("rejected"),
+    ),
+    Metric(
+        "scaletest_requests_abandoned_total",
+        COUNTER,
+        "Requests whose client had gone: dropped before they ran, or run with nobody to take the reply.",
+        _one(lambda v: v.abandoned),
+    ),
+    Metric(
+        "scaletest_requests_requeued_total",
+        COUNTER,
+        "Times that a request went back to its queue because its worker died.",
+        _counter("requeued"),
+    ),
+    Metric(
+        "scaletest_requests_lost_total",
+        COUNTER,
+        "Failed requests whose workers died at every attempt.",
+        _counter("lost"),
+    ),
+    Metric(
+        "scaletest_requests_poison_total",
+        COUNTER,
+        "Failed requests that could not be read and were never run.",
+        _counter("poison"),
+    ),
+    Metric(
+        "scaletest_results_stale_total",
+        COUNTER,
+        "Results dropped because another worker had taken the request again.",
+        _counter("stale"),
+    ),
+)
+
+# Metrics that are not of a queue: name, kind, help.
+OWN = (
+    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other number is given."),
+    ("scaletest_clients", GAUGE, "Clients that live."),
+    ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
+)
+
+
+def families(view: View | None) -> Iterator[Family]:
+    """All metrics of a view; only `scaletest_up 0` without one."""
+    names = [(name, text) for name, _, text in OWN]
+    yield GaugeMetricFamily(*names[0], value=float(view is not None))
+    if view is None:
+        return
+    yield GaugeMetricFamily(*names[1], value=view.clients)
+    yield GaugeMetricFamily(*names[2], value=view.read_s)
+    for metric in METRICS:
+        yield _histogram(metric, view) if metric.counts else _samples(metric, view)
+
+
+def _samples(metric: Metric, view: View) -> Family:
+    make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
+    family: CounterMetricFamily | GaugeMetricFamily = make(metric.name, metric.help, labels=QUEUE + metric.labels)
+    for row in view.queues:
+        for labels, value in metric.rows(row):
+            family.add_metric((row.queue.name, *labels), value)
+    return family
+
+
+def _histogram(metric: Metric, view: View) -> Family:
+    assert metric.counts is not None
+    family = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
+    for row in view.queues:
+        buckets, total_s = cumulative(metric.counts(row))
+        family.add_metric((row.queue.name,), buckets, total_s)
+    return family

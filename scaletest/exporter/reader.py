@@ -1,0 +1,65 @@
+"""Reads the view from Redis, and remembers for each queue how many workers were wanted during the last window."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from scaletest.analysis.desired import Demand, History, Targets, desired, wanted
+from scaletest.analysis.window import over
+from scaletest.broker.connection import explained, prepare
+from scaletest.broker.reaper import Watcher
+from scaletest.broker.snapshot import QueueSnapshot, snapshot
+from scaletest.exporter.view import QueueView, View
+
+# A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
+SOCKET_TIMEOUT_S = 5.0
+
+
+class Reader:
+    """Safe to use from several threads. Redis may be away; a URL that cannot be read is InvalidValue at once."""
+
+    def __init__(
+        self,
+        url: str,
+        targets: Targets,
+        *,
+        interval_s: float = 5.0,
+        max_attempts: int = 3,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.targets = targets
+        self._url = url
+        self._clock = clock
+        self._redis = prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S)
+        self._watcher = Watcher(self._redis, interval_s, max_attempts)
+        self._histories: dict[str, History] = {}
+        self._lock = threading.Lock()
+
+    def read(self) -> View:
+        """Everything now, in one round trip. Raises Unreachable."""
+        began = time.perf_counter()
+        with explained(self._url):
+            seen = snapshot(self._redis)
+        read_s = time.perf_counter() - began
+        with self._lock:
+            queues = tuple(self._view(queue, seen.at_s) for queue in seen.queues)
+            known = {queue.name for queue in seen.queues}
+            self._histories = {name: rows for name, rows in self._histories.items() if name in known}
+        return View(seen.at_s, read_s, seen.clients, queues)
+
+    def reap(self) -> None:
+        """Give back what dead workers held, on every queue. Raises Unreachable."""
+        with explained(self._url):
+            self._watcher.tick()
+
+    def _view(self, queue: QueueSnapshot, at_s: float) -> QueueView:
+        window = over(queue.slots, at_s, self.targets.window_s)
+        demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
+        value, now = wanted(demand, self.targets), self._clock()
+        # What was wanted before we looked is not known: the workers that are there stand for it, so that a restart of
+        # the exporter never takes any away. HPA does the same with its first recommendation.
+        before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
+        number, self._histories[queue.name] = desired(now, value, before, self.targets.window_s)
+        return QueueView(queue, window, value, number)

@@ -1,0 +1,237 @@
+"""The loop that every load shares: submit what is due, read replies, turn them into records. One thread, one reader.
+
+When something is due is the one thing that a load decides for itself (`closed.py`, `open.py`). However many requests
+are in flight, they need one connection. What Redis forgot in a crash is submitted again, under the same id. Nothing
+here judges a run.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from scaletest.broker import Client
+from scaletest.model import Record, Request
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
+
+logger = logging.getLogger("scaletest.client")
+
+# Also how long a request that Redis forgot stays unnoticed, after the heartbeat that sees the new server.
+READ_TIMEOUT_S = 2.0
+# After a full queue, or replies that all failed, the next submission waits, longer each time: a broken worker must not
+# make its client run hot.
+FIRST_BACKOFF_S = 0.05
+LONGEST_BACKOFF_S = 2.0
+# One turn submits at most this many, so that replies are read in between and the loop stays responsive.
+TURN_REQUESTS = 128
+
+
+class Pending(NamedTuple):
+    """A request in flight: step, repeat, when it began or should have begun on the monotonic clock, and itself."""
+
+    step: int
+    repeat: int
+    began: float
+    request: Request
+
+
+class Observer(Protocol):
+    """Who wants to know how well the loop itself keeps up."""
+
+    def turn(self, busy_s: float, in_flight: int) -> None:
+        """One turn kept the loop busy for this long, waiting for replies not counted, and left so many in flight."""
+
+    def late(self, seconds: float) -> None:
+        """A request was submitted this long after its intended start."""
+
+
+class Loop:
+    """Submits requests of one queue and gives a record of each to `sink`, on the loop's own thread."""
+
+    def __init__(
+        self,
+        client: Client,
+        queue: str,
+        sink: Callable[[Record], None],
+        *,
+        arguments: tuple[str, ...] = (),
+        time_limit_s: float = 0.0,
+        log_messages: bool = False,
+        observer: Observer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._sink = sink
+        self._arguments = arguments
+        self._time_limit_s = time_limit_s
+        self._log_messages = log_messages
+        self._observer = observer
+        self._clock = clock
+        self._pending: dict[str, Pending] = {}
+        self._stumbled = False
+        self._step = 0
+        self._repeat = 0
+        self._closing = False
+        self._idle = threading.Event()
+        self._idle.set()
+        self._failure: BaseException | None = None
+        self._backoff_s = 0.0
+        self._resume_at = 0.0
+        self._turn_began: float | None = None
+        self._changed = threading.Event()
+        self.duplicates = 0
+        self.resubmitted = 0
+        self.refused = 0
+        self._thread = threading.Thread(target=self._live, name="scaletest-load", daemon=True)
+        self._waker = threading.Thread(target=self._wake, name="scaletest-load-waker", daemon=True)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were submitted and have no reply yet."""
+        return len(self._pending)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive() and self._failure is None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+        self._waker.start()
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing is in flight and nothing is due any more; whether that came in time."""
+        idle = self._idle.wait(timeout_s)
+        self.check()
+        return idle
+
+    def check(self) -> None:
+        """Raise what ended the loop, if anything did."""
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """End the loop; what still waits is taken out of the queue."""
+        self._closing = True
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._client.cancel(self._queue, list(self._pending))
+
+    def _due(self, now: float) -> Sequence[float]:
+        """Take what is to be submitted in this turn: when it began or should have begun; at most TURN_REQUESTS."""
+        raise NotImplementedError
+
+    def _returned(self, begins: Sequence[float]) -> None:
+        """Of what was due the queue refused these, perhaps none; they are due again."""
+
+    def _patience_s(self, now: float) -> float:
+        """How long to wait for replies before something else is due."""
+        raise NotImplementedError
+
+    def _finished(self) -> bool:
+        """Whether nothing is due any more."""
+        raise NotImplementedError
+
+    def _replied(self, count: int, all_failed: bool) -> None:
+        """So many replies came."""
+
+    def _live(self) -> None:
+        """Fill, read, again. What the user must mend ends the loop; any other error is told, and the loop goes on."""
+        while not self._closing:
+            try:
+                self._fill()
+                self._settle()
+                self._read()
+                if self._stumbled or self._client.shaken:
+                    self._recover()
+            except ScaletestError as error:
+                self._failure = error
+                self._idle.set()
+                return
+            except Exception:
+                logger.exception("the load stumbled, and goes on")
+                self._stumbled = True
+                self._back_off()
+                time.sleep(self._backoff_s)
+
+    def _settle(self) -> None:
+        """Say whether there is nothing left to do; who gives the loop work may have come in between."""
+        if not self._pending and self._finished():
+            self._idle.set()
+            if not self._finished():
+                self._idle.clear()
+
+    def _wake(self) -> None:
+        """Whoever changes the load must not wait for Redis, which may be away; this thread does."""
+        while not self._closing or self._changed.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            try:
+                self._client.wake()
+            except ScaletestError:
+                return  # the loop meets it as well, and tells
+
+    def _fill(self) -> None:
+        now = self._clock()
+        if now < self._resume_at:
+            return
+        begins = self._due(now)
+        if not begins:
+            return
+        requests = [Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s) for _ in begins]
+        rows = zip(requests, begins, strict=True)
+        self._pending.update({request.id: Pending(self._step, self._repeat, began, request) for request, began in rows})
+        accepted = self._submit(requests)
+        self._returned(begins[accepted:])
+        if self._observer is not None:
+            for began in begins[:accepted]:
+                self._observer.late(now - began)
+        if accepted < len(requests):
+            self.refused += len(requests) - accepted
+            self._back_off()
+        if self._log_messages:
+            logger.info("submitted %d requests from %s", accepted, requests[0].id)
+
+    def _submit(self, requests: list[Request]) -> int:
+        """How many the queue accepted; the others are not pending."""
+        accepted = self._client.submit(requests)
+        for request in requests[accepted:]:
+            self._pending.pop(request.id, None)
+        return accepted
+
+    def _read(self) -> None:
+        now = self._clock()
+        if self._observer is not None and self._turn_began is not None:
+            self._observer.turn(now - self._turn_began, len(self._pending))
+        patience_s = max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
+        finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
+        now = self._turn_began = self._clock()
+        for _, reply in finished:
+            pending = self._pending.pop(reply.id, None)
+            if pending is None:
+                self.duplicates += 1
+                continue
+            if self._log_messages:
+                logger.info("reply %s", cut(reply.to_json(), 1000))
+            self._sink(Record(self._queue, pending.step, reply, max(0.0, now - pending.began), pending.repeat))
+        if finished:
+            self._replied(len(finished), not any(reply.ok for _, reply in finished))
+
+    def _recover(self) -> None:
+        pending = {name: row.request for name, row in self._pending.items()}
+        self.resubmitted += self._client.recover(pending, force=self._stumbled)
+        self._stumbled = False
+
+    def _back_off(self) -> None:
+        self._backoff_s = min(LONGEST_BACKOFF_S, max(FIRST_BACKOFF_S, 2 * self._backoff_s))
+        self._resume_at = self._clock() + self._backoff_s
+
+    def _calm(self) -> None:
+        self._backoff_s = self._resume_at = 0.0

@@ -1,0 +1,111 @@
+"""Open load: requests start when a pace says so, whether or not earlier ones were answered.
+
+Each is measured from its intended start. So a stall of workers, Redis or this client counts for every request that
+should have started meanwhile, and not only for those few that happened to be in flight (coordinated omission).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from scaletest.broker import Client
+from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
+from scaletest.model import Record
+
+logger = logging.getLogger("scaletest.client")
+
+
+class OpenLoop(Loop):
+    """Follows `pace`: seconds from the begin of the load. What is late is submitted at once, in order, and counts late.
+
+    maximum: so many may be in flight; what is due beyond that waits here, and its time runs.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        queue: str,
+        sink: Callable[[Record], None],
+        pace: Iterator[float],
+        *,
+        maximum: int,
+        arguments: tuple[str, ...] = (),
+        time_limit_s: float = 0.0,
+        log_messages: bool = False,
+        observer: Observer | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(
+            client,
+            queue,
+            sink,
+            arguments=arguments,
+            time_limit_s=time_limit_s,
+            log_messages=log_messages,
+            observer=observer,
+            clock=clock,
+        )
+        self._pace = pace
+        self._maximum = maximum
+        self._warned = False
+        self._stopped = False
+        self._next: float | None = None
+        self._refused: deque[float] = deque()
+        self._idle.clear()
+        self._began = clock()
+        self._advance()
+        self.start()
+
+    def stop(self) -> None:
+        """Submit nothing more."""
+        self._stopped = True
+        self._changed.set()
+
+    def _due(self, now: float) -> Sequence[float]:
+        if self._stopped:
+            return ()
+        room = self._maximum - len(self._pending)
+        if room <= 0:
+            self._warn(now)
+            return ()
+        begins: list[float] = []
+        while self._next is not None and self._next <= now and len(begins) < min(room, TURN_REQUESTS):
+            begins.append(self._next)
+            self._advance()
+        return begins
+
+    def _advance(self) -> None:
+        """Look at the next time: of what was refused first, then of the pace."""
+        if self._refused:
+            self._next = self._refused.popleft()
+            return
+        at = next(self._pace, None)
+        self._next = None if at is None else self._began + at
+
+    def _returned(self, begins: Sequence[float]) -> None:
+        if not begins:
+            self._calm()
+            return
+        if self._next is not None:
+            self._refused.appendleft(self._next)
+        self._refused.extendleft(reversed(begins))
+        self._advance()
+
+    def _warn(self, now: float) -> None:
+        if not self._warned and self._next is not None and self._next <= now:
+            self._warned = True
+            logger.warning(
+                "%d requests are in flight, the maximum: the workers do not keep up, and what is due waits here",
+                self._maximum,
+            )
+
+    def _patience_s(self, now: float) -> float:
+        if self._stopped or self._next is None or len(self._pending) >= self._maximum:
+            return READ_TIMEOUT_S
+        return max(0.0, self._next - now)
+
+    def _finished(self) -> bool:
+        return self._stopped or self._next is None

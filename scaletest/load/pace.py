@@ -1,0 +1,97 @@
+"""Paces of open load: when each request is meant to start, in seconds since the load began. Pure.
+
+A pace is an iterator of times that never decrease. It may end, and the load ends with it. Chance is a parameter.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Iterable, Iterator
+
+from scaletest.model.errors import InvalidValue
+
+MAX_RATE = 100_000.0
+MAX_STEP_S = 30 * 86400.0
+MAX_SCHEDULE = 10_000_000
+
+
+def constant(rate: float) -> Iterator[float]:
+    """One request every 1 / `rate` seconds, for ever."""
+    _check_rate(rate, "rate")
+    return (number / rate for number in itertools.count())
+
+
+def poisson(rate: float, chance: random.Random) -> Iterator[float]:
+    """A Poisson process: independent, exponentially distributed gaps with mean 1 / `rate` seconds, for ever."""
+    _check_rate(rate, "poisson rate")
+
+    def arrivals() -> Iterator[float]:
+        at = 0.0
+        while True:
+            at += chance.expovariate(rate)
+            yield at
+
+    return arrivals()
+
+
+def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
+    """For each (rate, seconds): that many requests a second for so long; a rate of 0 is a pause."""
+    began = 0.0
+    for rate, length_s in stairs:
+        for number in itertools.count():
+            at = number / rate if rate else math.inf
+            if at >= length_s:
+                break
+            yield began + at
+        began += length_s
+
+
+def parse_steps(text: str) -> list[tuple[float, float]]:
+    """Read RATE:SECONDS,RATE:SECONDS,..., as in 10:60,20:60."""
+    stairs = []
+    for part in text.split(","):
+        rate_text, separator, length_text = part.partition(":")
+        try:
+            rate, length_s = float(rate_text), float(length_text)
+        except ValueError:
+            separator = ""
+        if not separator:
+            raise InvalidValue(f"step {part.strip()[:40]!r} is not RATE:SECONDS", hint="write them as in 10:60,20:60")
+        if rate:
+            _check_rate(rate, "rate of a step")
+        if not 0 < length_s <= MAX_STEP_S:
+            raise InvalidValue(f"a step lasts {length_s} s", hint=f"give seconds above 0, up to {MAX_STEP_S:g}")
+        stairs.append((rate, length_s))
+    return stairs
+
+
+def parse_schedule(lines: Iterable[str]) -> list[float]:
+    """Arrival times in seconds, one a line, never decreasing. Empty lines and what follows a # are skipped."""
+    times: list[float] = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        if not text:
+            continue
+        try:
+            at = float(text)
+        except ValueError:
+            at = math.nan
+        if not 0 <= at <= MAX_STEP_S:
+            raise InvalidValue(
+                f"line {number} of the schedule is {text[:40]!r}", hint="write one time in seconds a line, from 0 on"
+            )
+        if times and at < times[-1]:
+            raise InvalidValue(f"line {number} of the schedule is earlier than the one before", hint="sort the times")
+        if len(times) >= MAX_SCHEDULE:
+            raise InvalidValue(f"the schedule has more than {MAX_SCHEDULE} times", hint="cut it into several files")
+        times.append(at)
+    if not times:
+        raise InvalidValue("the schedule is empty", hint="write one time in seconds a line")
+    return times
+
+
+def _check_rate(rate: float, name: str) -> None:
+    if not (math.isfinite(rate) and 0 < rate <= MAX_RATE):
+        raise InvalidValue(f"{name} is {rate}", hint=f"give requests per second, above 0 and up to {MAX_RATE:g}")

@@ -1,0 +1,95 @@
+"""What is known about a load at one moment, immutable. Pages, metrics and the last words of a client are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.load.series import Bin
+from scaletest.load.tally import FailureCount, PlaceCount
+from scaletest.load.times import Times, TimesSummary
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Counts since the last reset, unless said otherwise.
+
+    elapsed_s: since the first request after the last reset, as the throughput counts it.
+    recent_per_s: requests that succeeded a second, over the last ten whole seconds at most.
+    generation: number of resets so far.
+    lifetime: outcomes since the start, whatever was reset.
+    times: by measure, of requests that succeeded; `turn` and `late` are about the client itself.
+    """
+
+    queue: str
+    load: str
+    parallel: int
+    maximum: int
+    in_flight: int
+    now_s: float
+    began_s: float
+    elapsed_s: float
+    succeeded: int
+    failed: int
+    outcomes: Mapping[str, int]
+    recent_per_s: float
+    generation: int
+    lifetime: Mapping[str, int]
+    lifetime_times: Mapping[str, Times]
+    times: Mapping[str, TimesSummary]
+    places: tuple[PlaceCount, ...]
+    other_places: tuple[int, int]
+    failures: tuple[FailureCount, ...]
+    other_failures: int
+    bins: tuple[Bin, ...]
+    record_seq: int
+    first_record_seq: int
+    refused: int
+    resubmitted: int
+
+    @property
+    def per_s(self) -> float:
+        """Requests that succeeded a second, since the last reset."""
+        return self.succeeded / self.elapsed_s if self.elapsed_s > 0 else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Schema version 1: base units, unknown is null."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "queue": self.queue,
+            "load": self.load,
+            "parallel": self.parallel,
+            "max_parallel": self.maximum,
+            "in_flight": self.in_flight,
+            "now_s": self.now_s,
+            "began_s": self.began_s,
+            "elapsed_s": self.elapsed_s,
+            "generation": self.generation,
+            "succeeded": self.succeeded,
+            "failed": self.failed,
+            "outcomes": dict(self.outcomes),
+            "throughput_per_s": self.per_s,
+            "recent_throughput_per_s": self.recent_per_s,
+            "times": {name: summary.to_dict() for name, summary in self.times.items()},
+            "places": [_place(row) for row in self.places],
+            "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
+            "failures": [_failure(row) for row in self.failures],
+            "other_failures": self.other_failures,
+            "series_seq": self.bins[-1].last + 1 if self.bins else 0,
+            "record_seq": self.record_seq,
+            "first_record_seq": self.first_record_seq,
+            "refused": self.refused,
+            "resubmitted": self.resubmitted,
+        }
+
+
+def _place(row: PlaceCount) -> dict[str, Any]:
+    counts = {"succeeded": row.succeeded, "failed": row.failed}
+    return {**row.place._asdict(), **counts, "run_mean_s": row.run_mean_s, "run_max_s": row.run_high_s}
+
+
+def _failure(row: FailureCount) -> dict[str, Any]:
+    return {**row.kind._asdict(), "count": row.seen, "first_s": row.first_s, "last_s": row.last_s}

@@ -1,0 +1,238 @@
+"""Live statistics of a load, for runs of days: memory does not grow with time or with what replies say.
+
+The loop's thread adds records, and any thread takes snapshots. Adding costs a few microseconds and waits for nobody but
+a snapshot that copies what is needed; everything that takes longer is computed from the copy.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from scaletest.load.series import MEASURES, Bin, Packed, Series
+from scaletest.load.snapshot import Snapshot
+from scaletest.load.tally import Tally
+from scaletest.load.times import Times
+from scaletest.model import Outcome, Record
+
+KEPT_RECORDS = 10_000
+RECENT_S = 10
+# lowest and highest in flight, as long as no turn of the loop told
+NO_TURN = (1 << 60, -1)
+
+
+class Gauges(NamedTuple):
+    """What the load is doing now."""
+
+    load: str
+    parallel: int
+    maximum: int
+    in_flight: int
+    refused: int = 0
+    resubmitted: int = 0
+
+
+class Statistics:
+    """Counts, percentiles, places, failures, a thinned series and the last records."""
+
+    def __init__(
+        self,
+        queue: str,
+        *,
+        keep: int = KEPT_RECORDS,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self.queue = queue
+        self._clock = clock
+        self._wall = wall
+        self._lock = threading.Lock()
+        self._gauges: Callable[[], Gauges] = lambda: Gauges("none", 0, 0, 0)
+        self._epoch = clock()
+        self._epoch_s = wall()
+        self._records: deque[Record] = deque(maxlen=keep)
+        self._record_seq = 0
+        self._generation = 0
+        self._lifetime = dict.fromkeys(Outcome, 0)
+        self._old_times = {name: Times() for name in MEASURES}
+        self._second = 0
+        self._first_at: float | None = None
+        self._in_flight_low = self._in_flight_high = 0
+        self._begin()
+
+    def watch(self, gauges: Callable[[], Gauges]) -> None:
+        """From now on ask this how the load is set and how many requests are in flight."""
+        self._gauges = gauges
+
+    def add(self, record: Record) -> None:
+        """Count a record."""
+        reply = record.reply
+        with self._lock:
+            now = self._clock() - self._epoch
+            if now >= self._second_ends:
+                self._roll(int(now))
+            self._records.append(record)
+            self._record_seq += 1
+            outcome = reply.outcome
+            self._outcomes[outcome] += 1
+            if outcome is not Outcome.SUCCEEDED:
+                self._bin_failed += 1
+                self._tally.failed(reply, reply.ended_s or self._epoch_s + now)
+                return
+            self._second_count += 1
+            self._wait.add(reply.wait_s)
+            self._run.add(reply.run_s)
+            self._overhead.add(record.overhead_s)
+            self._total.add(record.total_s)
+            self._tally.succeeded(reply)
+
+    def turn(self, busy_s: float, in_flight: int) -> None:
+        """One turn of the loop took this long, and left so many requests in flight."""
+        with self._lock:
+            now = self._clock() - self._epoch
+            if now >= self._second_ends:
+                self._roll(int(now))
+            self._turns.add(busy_s)
+            if in_flight > self._in_flight_high:
+                self._in_flight_high = in_flight
+            if in_flight < self._in_flight_low:
+                self._in_flight_low = in_flight
+
+    def late(self, seconds: float) -> None:
+        """A request was submitted this long after its intended start."""
+        if self._first_at is None:
+            self._first_at = self._clock() - self._epoch - seconds
+        self._late.add(seconds)
+
+    def reset(self) -> None:
+        """Begin anew; what Prometheus counts, the kept records and the numbers of seconds go on."""
+        with self._lock:
+            self._roll(int(self._clock() - self._epoch))
+            self._add_up()
+            for name in MEASURES:
+                self._old_times[name].merge(self._sums[name])
+            for outcome, count in self._outcomes.items():
+                self._lifetime[outcome] += count
+            self._generation += 1
+            self._begin()
+            if self._gauges().in_flight:
+                self._first_at = self._clock() - self._epoch
+
+    def records(self, since: int) -> tuple[int, list[Record]]:
+        """The number of the first record returned, and all kept records from the one after `since` on."""
+        with self._lock:
+            kept = list(self._records)
+            oldest = self._record_seq - len(kept) + 1
+        skipped = min(len(kept), max(0, since - oldest + 1))
+        return oldest + skipped, kept[skipped:]
+
+    def snapshot(self) -> Snapshot:
+        """Everything as it is now."""
+        gauges = self._gauges()
+        with self._lock:
+            now = self._clock() - self._epoch
+            if now >= self._second_ends:
+                self._roll(int(now))
+            times, lifetime_times = self._copy_times()
+            client = {"turn": self._turns.copy(), "late": self._late.copy()}
+            outcomes = dict(self._outcomes)
+            lifetime = {name: count + outcomes[name] for name, count in self._lifetime.items()}
+            first_at = self._first_at
+            tables = self._copy_tables()
+        for name, merged in lifetime_times.items():
+            merged.merge(times[name])
+        succeeded = outcomes[Outcome.SUCCEEDED]
+        return Snapshot(
+            queue=self.queue,
+            **gauges._asdict(),
+            now_s=self._epoch_s + now,
+            began_s=self._epoch_s,
+            elapsed_s=0.0 if first_at is None else max(0.0, now - first_at),
+            succeeded=succeeded,
+            failed=sum(outcomes.values()) - succeeded,
+            outcomes=_named(outcomes),
+            lifetime=_named(lifetime),
+            lifetime_times=lifetime_times,
+            times={name: item.summary() for name, item in {**times, **client}.items()},
+            **tables,
+        )
+
+    def _copy_times(self) -> tuple[dict[str, Times], dict[str, Times]]:
+        """Times since the last reset, and those before it."""
+        times = {name: sums.copy() for name, sums in self._sums.items()}
+        for name, current in self._current.items():
+            times[name].merge(current)
+        return times, {name: old.copy() for name, old in self._old_times.items()}
+
+    def _copy_tables(self) -> dict[str, Any]:
+        return {
+            "places": self._tally.places(),
+            "other_places": (self._tally.other_succeeded, self._tally.other_failed),
+            "failures": self._tally.failures(),
+            "other_failures": self._tally.other_failures,
+            "bins": self._series.bins(),
+            "record_seq": self._record_seq,
+            "first_record_seq": self._record_seq - len(self._records) + 1,
+            "recent_per_s": sum(self._recent) / len(self._recent) if self._recent else 0.0,
+            "generation": self._generation,
+        }
+
+    def _begin(self) -> None:
+        """Empty counts of a new generation."""
+        self._outcomes = dict.fromkeys(Outcome, 0)
+        self._sums = {name: Times() for name in MEASURES}
+        self._turns = Times()
+        self._late = Times()
+        self._tally = Tally()
+        self._series = Series()
+        self._recent: deque[int] = deque(maxlen=RECENT_S)
+        self._first_at = None
+        self._second_count = 0
+        self._begin_bin()
+
+    def _begin_bin(self) -> None:
+        self._second_ends = self._second + 1
+        self._bin_first = self._second
+        self._bin_succeeded = self._bin_failed = 0
+        self._bin_rates: list[int] = []
+        self._in_flight_low, self._in_flight_high = NO_TURN
+        self._current = {name: Times() for name in MEASURES}
+        self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
+
+    def _roll(self, second: int) -> None:
+        """All seconds before number `second` are over. One turn for each bin, not for each second."""
+        while self._second < second:
+            upto = min(second, self._bin_first + self._series.width)
+            empty = upto - self._second - 1
+            self._recent.append(self._second_count)
+            self._recent.extend([0] * min(empty, RECENT_S))
+            self._bin_succeeded += self._second_count
+            self._bin_rates += [self._second_count] + [0] * bool(empty)
+            self._bin_rates = [min(self._bin_rates), max(self._bin_rates)]
+            self._second_count = 0
+            self._second = upto
+            self._second_ends = upto + 1
+            if upto == self._bin_first + self._series.width:
+                self._end_bin()
+
+    def _end_bin(self) -> None:
+        packed = tuple(Packed.of(self._current[name]) for name in MEASURES)
+        low, high = self._bin_rates
+        in_flight = (self._in_flight_low, self._in_flight_high)
+        if in_flight == NO_TURN:
+            in_flight = (self._gauges().in_flight,) * 2
+        ended = (self._bin_succeeded, self._bin_failed)
+        self._series.append(Bin(self._bin_first, self._second - 1, ended, (low, high), in_flight, packed))
+        self._add_up()
+        self._begin_bin()
+
+    def _add_up(self) -> None:
+        for name, current in self._current.items():
+            self._sums[name].merge(current)
+
+
+def _named(counts: Mapping[Outcome, int]) -> dict[str, int]:
+    return {outcome.value: count for outcome, count in counts.items()}

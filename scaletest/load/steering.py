@@ -1,0 +1,101 @@
+"""One handle for whoever steers a load and looks at it: a page, a signal, the end of the batch."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from scaletest.load.closed import ClosedLoop
+from scaletest.load.loop import Loop
+from scaletest.load.open import OpenLoop
+from scaletest.load.snapshot import Snapshot
+from scaletest.load.statistics import Gauges, Statistics
+from scaletest.model.errors import UsageError
+
+logger = logging.getLogger("scaletest.client")
+
+
+class NotSteerable(UsageError):
+    """An open load follows its schedule; its parallelism cannot be set."""
+
+
+class Steering:
+    """A loop with its statistics. Every method returns at once, whether Redis answers or not, and from any thread.
+
+    load: what kind of load it is, for people. maximum: more requests in parallel are never asked for.
+    ready: whether Redis answers.
+    """
+
+    def __init__(
+        self, loop: Loop, statistics: Statistics, *, load: str, maximum: int, ready: Callable[[], bool] = lambda: True
+    ) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self.statistics = statistics
+        self.load = load
+        self.maximum = maximum
+        self._ready = ready
+        statistics.watch(self._gauges)
+
+    @property
+    def steerable(self) -> bool:
+        """Whether the parallelism can be set."""
+        return isinstance(self._loop, ClosedLoop)
+
+    @property
+    def parallel(self) -> int:
+        """Requests that are kept in flight, at most."""
+        return self._loop.parallel if isinstance(self._loop, ClosedLoop) else self.maximum
+
+    def set_parallel(self, value: int, *, reset: bool = False) -> int:
+        """Keep so many in flight, at most the maximum, after a reset if wanted; how many it are now."""
+        if not isinstance(self._loop, ClosedLoop):
+            raise NotSteerable
+        wanted = min(value, self.maximum)
+        with self._lock:
+            if reset:
+                self._reset()
+            self._loop.set_parallel(wanted)
+        return wanted
+
+    def reset(self) -> None:
+        """Begin the statistics anew."""
+        with self._lock:
+            self._reset()
+
+    def _reset(self) -> None:
+        old = self.statistics.snapshot()
+        self.statistics.reset()
+        logger.info("statistics reset: %d succeeded and %d failed in %.1f s", old.succeeded, old.failed, old.elapsed_s)
+
+    def stop(self) -> None:
+        """Submit nothing more; what is in flight is still waited for."""
+        if isinstance(self._loop, ClosedLoop):
+            self._loop.set_parallel(0)
+        elif isinstance(self._loop, OpenLoop):
+            self._loop.stop()
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing is in flight and nothing is due; whether that came in time."""
+        return self._loop.wait_idle(timeout_s)
+
+    def check(self) -> None:
+        """Raise what ended the loop, if anything did."""
+        self._loop.check()
+
+    def alive(self) -> bool:
+        """Whether the loop goes on."""
+        return self._loop.alive
+
+    def ready(self) -> bool:
+        """Whether requests can be submitted now."""
+        return self.alive() and self._ready()
+
+    def snapshot(self) -> Snapshot:
+        """Everything as it is now."""
+        return self.statistics.snapshot()
+
+    def _gauges(self) -> Gauges:
+        loop = self._loop
+        return Gauges(self.load, self.parallel, self.maximum, loop.in_flight, loop.refused, loop.resubmitted)

@@ -1,0 +1,88 @@
+"""Durations of any number of requests in bounded memory: buckets of 2 %, and the exact smallest, largest and sum.
+
+A percentile read back is within 1 % of the truth (scaletest/model/histogram.py), and never outside what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scaletest.model import histogram
+
+# The largest of n values says something about the q-quantile only from ln 0.05 / ln q values on: with fewer, the chance
+# that all of them lie below it is more than 5 %.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class TimesSummary:
+    """What can be said about durations, in seconds; None where there are too few."""
+
+    count: int
+    low_s: float | None
+    mean_s: float | None
+    high_s: float | None
+    quantiles_s: Mapping[str, float | None]
+
+    def to_dict(self) -> dict[str, float | int | None]:
+        """Flat, names with their unit."""
+        row = {f"{name}_s": value for name, value in self.quantiles_s.items()}
+        return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **row, "max_s": self.high_s}
+
+
+class Times:
+    """Counts of durations by bucket."""
+
+    __slots__ = ("count", "counts", "high", "low", "total")
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.count = 0
+        self.total = 0.0
+        self.low = math.inf
+        self.high = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one duration."""
+        index = histogram.bucket(seconds)
+        counts = self.counts
+        counts[index] = counts.get(index, 0) + 1
+        self.count += 1
+        self.total += seconds
+        if seconds < self.low:
+            self.low = seconds
+        if seconds > self.high:
+            self.high = seconds
+
+    def merge(self, other: Times) -> None:
+        """Count everything that `other` counted."""
+        for index, count in other.counts.items():
+            self.counts[index] = self.counts.get(index, 0) + count
+        self.count += other.count
+        self.total += other.total
+        self.low = min(self.low, other.low)
+        self.high = max(self.high, other.high)
+
+    def copy(self) -> Times:
+        """The same counts, independent of these."""
+        made = Times()
+        made.counts = self.counts.copy()
+        made.count, made.total, made.low, made.high = self.count, self.total, self.low, self.high
+        return made
+
+    def quantile(self, share: float) -> float | None:
+        """The duration in seconds below which `share` of them lie."""
+        value = histogram.quantile(self.counts, share)
+        return None if value is None else min(self.high, max(self.low, value))
+
+    def summary(self) -> TimesSummary:
+        """What can be said about them."""
+        if not self.count:
+            return TimesSummary(0, None, None, None, dict.fromkeys(QUANTILES))
+        found = {
+            name: self.quantile(share) if self.count >= NEEDED[name] else None for name, share in QUANTILES.items()
+        }
+        return TimesSummary(self.count, self.low, self.total / self.count, self.high, found)

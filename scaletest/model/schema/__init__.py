@@ -1,0 +1,24 @@
+"""JSON Schemas (draft 2020-12) of everything that is written or read as a document, one file each.
+
+Made from the dataclasses of the model where a document is one; nothing here reads files or checks results at run time.
+To add a field: add it to the class, and to the document's file where it is not made from a class. The tests say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scaletest.model.schema import comparison, environment, plan, record, result
+from scaletest.model.schema.parts import Schema
+
+DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
+    "plan-file": plan.file,
+    "plan": plan.stored,
+    "result": result.result,
+    "record": record.record,
+    "measurement": record.measurement,
+    "environment": environment.environment,
+    "comparison": comparison.comparison,
+}
+
+__all__ = ["DOCUMENTS", "Schema"]

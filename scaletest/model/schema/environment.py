@@ -1,0 +1,29 @@
+"""environment.json of a run: where and with what it was made."""
+
+from __future__ import annotations
+
+from scaletest.model.schema.parts import Schema, count, document, maybe, rows, table, text
+
+
+def environment() -> Schema:
+    """What a reader needs to make the run again."""
+    return document(
+        "environment",
+        "Where and with what a run was made. What cannot be read is empty.",
+        {
+            "schema_version": count("version of the format", 1),
+            "scaletest": text("version"),
+            "began": text("when, ISO 8601 in UTC"),
+            "command_line": rows(text(), "passwords in URLs are masked"),
+            "host": text(),
+            "python": text("version"),
+            "system": text("operating system and its version"),
+            "machine": text("architecture"),
+            "processor": text(),
+            "memory": text(),
+            "clock_source": text("of the kernel"),
+            "cores": maybe(count("that the run might use")),
+            "packages": table(text(), "versions by name"),
+            "devices": rows(text(), "files that --device-glob matched"),
+        },
+    )

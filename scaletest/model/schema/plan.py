@@ -1,0 +1,72 @@
+"""The plan: as it is stored, and as a person writes it, where keys are the names of the options of validate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scaletest.model.plan import MAX_WORKERS, Plan
+from scaletest.model.schema.parts import Schema, closed, count, document, properties_of
+
+# field -> key, where they differ: options carry no unit in their names
+KEYS: Mapping[str, str] = {
+    "step_s": "step_time",
+    "max_step_s": "max_step",
+    "warmup_s": "warmup",
+    "time_limit_s": "time_limit",
+}
+_FIELDS = {key: field for field, key in KEYS.items()}
+# made up for every run
+_NOT_IN_FILES = {"queue"}
+_LIMITS: Mapping[str, Schema] = {
+    "limit": {"minimum": 1, "maximum": MAX_WORKERS},
+    "scale": {"minimum": 1, "maximum": 2},
+    "precision": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "repeats": {"minimum": 1, "maximum": 1000},
+    "seed": {"minimum": 0},
+    "tolerate_failures": {"minimum": 0},
+    **{field: {"minimum": 0} for field in ("seconds", "step_s", "max_step_s", "warmup_s", "time_limit_s")},
+}
+
+
+def stored() -> Schema:
+    """plan.json of a run."""
+    return document("plan", "What a run was to do.", _stored_properties())
+
+
+def stored_object() -> Schema:
+    """The same within another document."""
+    return closed(_stored_properties(), "what the run was to do")
+
+
+def _stored_properties() -> dict[str, Schema]:
+    return {"schema_version": count("version of the format", 1), **_limited(properties_of(Plan), {})}
+
+
+def file() -> Schema:
+    """A plan file, as `validate -f` takes it. Every key may be left out."""
+    found = _limited(properties_of(Plan, KEYS, written=False), KEYS)
+    properties = {key: schema for key, schema in found.items() if key not in _NOT_IN_FILES}
+    return document("plan-file", "Settings of scaletest validate -f.", properties, tuple(properties))
+
+
+def as_plan(values: Mapping[str, Any], queue: str) -> Plan:
+    """The plan of a file's values, already checked, on that queue."""
+    row = {_FIELDS.get(key, key): value for key, value in values.items()}
+    if "background" in row:
+        row["background"] = [{_FIELDS.get(key, key): value for key, value in one.items()} for one in row["background"]]
+    return Plan.from_dict({**row, "queue": queue})
+
+
+def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a stored plan under the keys of a file, so that a run's plan can be run again."""
+    row = Plan.from_dict(dict(stored_plan)).to_dict()
+    row["background"] = [{KEYS.get(name, name): value for name, value in one.items()} for one in row["background"]]
+    dropped = _NOT_IN_FILES | {"schema_version"}
+    return {KEYS.get(name, name): value for name, value in row.items() if name not in dropped}
+
+
+def _limited(properties: dict[str, Schema], names: Mapping[str, str]) -> dict[str, Schema]:
+    for field, limit in _LIMITS.items():
+        properties[names.get(field, field)].update(limit)
+    return properties

@@ -1,0 +1,49 @@
+"""Colours and the look of charts, as CSS: light, dark as the reader's system wishes, and light again on paper.
+
+Colours are told apart by people who see red and green alike (Okabe and Ito 2008), and nothing is said by colour alone.
+"""
+
+from __future__ import annotations
+
+_LIGHT = """
+--paper:#ffffff;--panel:#f6f8fa;--ink:#1b2128;--soft:#57616d;--grid:#e2e6eb;--edge:#c8cfd7;
+--data:#0068a8;--law:#c2410c;--ideal:#7b8794;--shade:#8794a333;--band:#0068a824;--mark:#a3195b;
+--pass:#0a6b3d;--fail:#b42318;--invalid:#8a5a00;--pass-back:#e4f5ec;--fail-back:#fdebe9;--invalid-back:#fdf3dc;
+"""
+_DARK = """
+--paper:#12161b;--panel:#1b2129;--ink:#e8ecf1;--soft:#a3adb9;--grid:#2a323c;--edge:#3d4752;
+--data:#5db5ef;--law:#f59e5b;--ideal:#8d98a5;--shade:#97a3b02e;--band:#5db5ef2e;--mark:#f08bbb;
+--pass:#6ee7a8;--fail:#ff8f85;--invalid:#f2c14e;--pass-back:#10301f;--fail-back:#3a1512;--invalid-back:#33270a;
+"""
+
+PALETTE = (
+    f":root{{color-scheme:light dark;{_LIGHT}}}"
+    f"@media (prefers-color-scheme:dark){{:root{{{_DARK}}}}}"
+    f"@media print{{:root{{color-scheme:light;{_LIGHT}}}}}"
+).replace("\n", "")
+
+CHART = """
+.chart{display:block;width:100%;height:auto;font:12px/1 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+.c-grid{stroke:var(--grid);fill:none}
+.c-axis{stroke:var(--edge);fill:none}
+.c-tick,.c-label,.c-note{fill:var(--soft)}
+.c-note{fill:var(--ink);font-weight:600}
+.c-data{stroke:var(--data);stroke-width:2;fill:none;stroke-linejoin:round}
+.c-dot{fill:var(--data);stroke:var(--paper);stroke-width:1.5}
+.c-error{stroke:var(--data);stroke-width:1.8;fill:none}
+.c-law{stroke:var(--law);stroke-width:2.2;fill:none}
+.c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
+.c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
+.c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
+.c-shade{fill:var(--shade)}
+.c-band{fill:var(--band)}
+.c-bar{fill:var(--data);fill-opacity:.82}
+.c-box{fill:var(--band);stroke:var(--data);stroke-width:1.6}
+.c-mark{stroke:var(--mark);stroke-width:1.8;fill:none}
+.c-mean{stroke:var(--data);stroke-width:1.2;stroke-dasharray:4 4;fill:none}
+.c-median{stroke:var(--data);stroke-width:3;fill:none}
+.c-faint{fill:var(--data);fill-opacity:.45}
+.c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
+.c-dip{fill:var(--mark)}
+@media print{.c-shade,.c-band,.c-bar,.c-box,.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+""".replace("\n", "")

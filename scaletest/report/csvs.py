@@ -1,0 +1,88 @@
+"""The steps of a run as CSV, one row a step, for spreadsheets and scripts. The columns are part of the interface:
+docs/reference/reports.md describes them; new ones come at the end. Base units; unknown is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+
+from scaletest.analysis.estimate import Estimate, finite
+from scaletest.render.text import cell
+from scaletest.report import words
+from scaletest.report.run import Run
+from scaletest.report.table import Row, rows
+
+Value = float | int | str | None
+
+
+def _scaled(name: str, part: str) -> Callable[[Row], Value]:
+    def get(row: Row) -> Value:
+        found: Estimate | None = getattr(row.scaled, name) if row.scaled else None
+        return finite(getattr(found, part)) if found else None
+
+    return get
+
+
+def _ratio(part: str) -> Callable[[Row], Value]:
+    return lambda row: finite(getattr(row.step.ratio, part)) if row.step.ratio else None
+
+
+def _quantile(kind: str, name: str) -> Callable[[Row], Value]:
+    def get(row: Row) -> Value:
+        found = words.quantile(getattr(row.step, kind), name)
+        return found.value if found else None
+
+    return get
+
+
+COLUMNS: dict[str, Callable[[Row], Value]] = {
+    "workers": lambda row: row.step.workers,
+    "throughput_per_s": lambda row: finite(row.step.throughput.per_s),
+    "half_width_per_s": lambda row: finite(row.step.throughput.half_width),
+    "interval": lambda row: "between" if row.step.between else "within",
+    "repeats": lambda row: len(row.step.samples),
+    "completions": lambda row: row.step.throughput.completions,
+    "failures": lambda row: row.step.failures,
+    "ratio": _ratio("value"),
+    "ratio_low": _ratio("low"),
+    "ratio_high": _ratio("high"),
+    "ratio_wanted": _ratio("wanted"),
+    "ratio_verdict": lambda row: str(row.step.ratio.kind) if row.step.ratio else None,
+    "speedup": _scaled("speedup", "value"),
+    "efficiency": _scaled("efficiency", "value"),
+    "efficiency_low": _scaled("efficiency", "low"),
+    "efficiency_high": _scaled("efficiency", "high"),
+    "serial_fraction": _scaled("serial_fraction", "value"),
+    "wait_mean_s": lambda row: row.step.wait.mean,
+    "wait_p50_s": _quantile("wait", "p50"),
+    "wait_p95_s": _quantile("wait", "p95"),
+    "wait_p99_s": _quantile("wait", "p99"),
+    "run_mean_s": lambda row: row.step.run.mean,
+    "run_p50_s": _quantile("run", "p50"),
+    "run_p95_s": _quantile("run", "p95"),
+    "run_p99_s": _quantile("run", "p99"),
+    "overhead_s": lambda row: row.step.overhead_s,
+    "measured_s": lambda row: words.measured_s(row.step),
+    "warmup_s": lambda row: max((one.warmup_s for one in row.step.samples), default=0.0),
+    "stop": lambda row: words.stops(row.step),
+}
+
+
+def table(run: Run) -> str:
+    """Titles and one row a step, lines ended as RFC 4180 wants."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(COLUMNS)
+    for row in rows(run.result):
+        values = (get(row) for get in COLUMNS.values())
+        writer.writerow(map(_written, values))
+    return out.getvalue()
+
+
+def _written(value: Value) -> Value:
+    """Nine digits are more than any clock gives."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return cell(value) if isinstance(value, str) else value

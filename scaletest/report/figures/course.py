@@ -1,0 +1,74 @@
+"""Throughput over time within each measuring of a step: the warm-up, shifts and dips as they were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.series import ends_of, rates, span
+from scaletest.analysis.steps import Rows, Sample
+from scaletest.model import Record
+from scaletest.render import ticks
+from scaletest.render.numbers import measured, plural, seconds
+from scaletest.render.svg import Axis, Chart
+
+PER_BIN = 5
+LEAST_BINS, MOST_BINS = 4, 80
+MOST_PANELS = 36
+WIDTH, HEIGHT = 360.0, 210.0
+CAPTION = (
+    "Each panel is one step on a time axis of its own; the line is the throughput, the band its mean with the 95 % "
+    "interval, and the grey part is the warm-up, which does not count. An upright line is a lasting change, "
+    "a dot a short dip. A line that goes on rising or falling means that the step had not settled."
+)
+
+
+def panels(result: Evaluation, records: Rows) -> list[Chart]:
+    """One chart for every measuring that has a course; of many repeats only the first."""
+    samples = [one for step in result.steps for one in step.samples]
+    if len(samples) > MOST_PANELS:
+        samples = [step.samples[0] for step in result.steps]
+    found = [_panel(one, records.get(one.measurement.key, ()), result.plan.repeats) for one in samples]
+    return [chart for chart in found if chart]
+
+
+def _panel(sample: Sample, rows: Sequence[Record], repeats: int) -> Chart | None:
+    began = sample.began_s
+    ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
+    first, last = span(ends)
+    done = sum(len(times) - 1 for times in ends.values())
+    if last <= first or not began:
+        return None
+    bins = max(LEAST_BINS, min(MOST_BINS, done // PER_BIN))
+    course = rates(ends, first, last, bins)
+    long = last - first
+    rate, at = sample.throughput, sample.measurement
+    name = plural(at.workers, "worker") + (f", repeat {at.repeat + 1}" if repeats > 1 else "")
+    chart = Chart(
+        f"course-{at.workers}-{at.repeat}",
+        name,
+        f"throughput over {seconds(long)}: {measured(rate.per_s, rate.half_width)} requests/s after "
+        f"{seconds(sample.warmup_s)} of warm-up",
+        Axis("time in s", 0.0, long, most=5),
+        Axis("requests/s", 0.0, ticks.ceiling(max(*course, rate.per_s) * 1.08, 5), most=5),
+        WIDTH,
+        HEIGHT,
+    )
+    _draw(chart, sample, course, long)
+    return chart
+
+
+def _draw(chart: Chart, sample: Sample, course: Sequence[float], long: float) -> None:
+    rate, drift, warm = sample.throughput, sample.drift, min(sample.warmup_s, long)
+    chart.shade(0.0, warm, "c-shade")
+    if rate.enough:
+        half = min(rate.half_width, rate.per_s)
+        chart.band([(x, rate.per_s - half, rate.per_s + half) for x in (warm, long)], "c-band")
+        chart.stroke(warm, long, rate.per_s, "c-mean")
+    width = long / len(course)
+    stairs = [(index * width + side, value) for index, value in enumerate(course) for side in (0.0, width)]
+    chart.line(stairs, "c-data")
+    if drift.shift:
+        chart.upright(warm + drift.shift_at_s, "c-mark", f"changed by {drift.shift:+.1%}")
+    for at_s, depth in drift.dips:
+        chart.dot(warm + at_s, rate.per_s * (1 + depth), "c-dip", f"dipped by {-depth:.0%}")

@@ -1,0 +1,84 @@
+"""A run as JUnit XML for CI: a test case for every doubling and every threshold, and one for the run as a whole.
+
+FAIL is a failure, INVALID an error. The case of the run carries the verdict, so a run that failed for another reason
+than a doubling is red too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from scaletest.analysis.steps import Step
+from scaletest.model import VerdictKind
+from scaletest.render.numbers import between
+from scaletest.render.text import clean
+from scaletest.report import words
+from scaletest.report.run import Run
+
+TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error"}
+
+
+class Case(NamedTuple):
+    """One test case; message is shown where it is not passed."""
+
+    name: str
+    kind: VerdictKind
+    message: str
+    seconds: float
+
+
+def cases(run: Run) -> Iterator[Case]:
+    """The run, then its doublings, then its thresholds."""
+    verdict = run.result.verdict
+    message = f"{verdict.reason}\n{verdict.remedy}".strip()
+    yield Case("verdict", verdict.kind, message, run.result.elapsed_s)
+    measured = {step.workers: step for step in run.result.steps}
+    for before, after in pairwise(run.result.plan.steps):
+        yield _doubling(before, after, measured.get(before), measured.get(after))
+    for one in run.result.thresholds:
+        yield Case(one.text, one.kind, one.reason, 0.0)
+
+
+def suite(run: Run) -> str:
+    """The whole document."""
+    found = list(cases(run))
+    counts = {
+        "tests": str(len(found)),
+        "failures": str(sum(one.kind is VerdictKind.FAIL for one in found)),
+        "errors": str(sum(one.kind is VerdictKind.INVALID for one in found)),
+        "time": f"{run.result.elapsed_s:.3f}",
+    }
+    name = _line(words.heading(run.result))
+    root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
+    began = run.environment.get("began")
+    stamp = {"timestamp": _line(began)} if isinstance(began, str) and began else {}
+    inner = ElementTree.SubElement(root, "testsuite", {"name": name, **counts, **stamp})
+    for one in found:
+        attributes = {"classname": name, "name": _line(one.name), "time": f"{one.seconds:.3f}"}
+        element = ElementTree.SubElement(inner, "testcase", attributes)
+        if one.kind in TAGS:
+            first = _line(one.message.partition("\n")[0])
+            wrong = ElementTree.SubElement(element, TAGS[one.kind], {"message": first, "type": str(one.kind)})
+            wrong.text = clean(one.message)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
+
+
+def _doubling(fewer: int, more: int, before: Step | None, after: Step | None) -> Case:
+    name = f"{fewer} -> {more} workers"
+    time = words.measured_s(after) if after else 0.0
+    found = after.ratio if after else None
+    if not (before and after and found):
+        return Case(name, VerdictKind.INVALID, "it was not measured", time)
+    message = f"ratio {between(found.value, found.low, found.high)}, wanted {found.wanted:.2f}"
+    if not (before.sound and after.sound):
+        return Case(name, VerdictKind.INVALID, f"{message}; one of the two steps may not be judged", time)
+    return Case(name, found.kind, message, time)
+
+
+def _line(text: str) -> str:
+    """For attributes."""
+    return clean(text).replace("\n", " ")

@@ -1,0 +1,75 @@
+"""A stored run as reports see it: what lies in its folder, judged anew."""
+
+from __future__ import annotations
+
+import math
+import random
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.growth import SEED
+from scaletest.analysis.steps import Rows
+from scaletest.archive import RunFolder
+from scaletest.model.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """name: by which commands find the run. folder: where it is. environment: whatever environment.json holds."""
+
+    name: str
+    folder: str
+    result: Evaluation
+    environment: dict[str, Any] = field(default_factory=dict)
+    records: Rows = field(default_factory=dict)
+
+    @property
+    def command_line(self) -> str:
+        """What was typed to make this run, quoted for a shell; "" when it is not on record."""
+        words = self.environment.get("command_line")
+        if not isinstance(words, list) or not words:
+            return ""
+        program, *rest = map(str, words)
+        return shlex.join([Path(program).name, *rest])
+
+
+def read(folder: RunFolder, root: Path) -> Run:
+    """The run in a folder; UsageError when it cannot be read. root: where runs are found by name."""
+    try:
+        stored = folder.load()
+        result = evaluate(
+            stored.plan,
+            stored.measurements,
+            stored.records,
+            random.Random(SEED),
+            stored.background,
+            interrupted=_text(stored.result.get("interrupted")),
+            elapsed_s=_seconds(stored.result.get("elapsed_s")),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"run {folder.name} cannot be read: {error.strerror or error}", hint=f"look into {folder.path}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"run {folder.name} holds bytes that are no text", hint=f"look into {folder.path}") from error
+    except UsageError as error:
+        raise UsageError(
+            f"run {folder.name} cannot be read: {error.message}", hint=f"look into {folder.path}"
+        ) from error
+    return Run(reference(folder.path, root), str(folder.path), result, stored.environment, stored.records)
+
+
+def reference(path: Path, root: Path) -> str:
+    """What to give to a command to find the run: its name below `root`, else its path."""
+    return path.name if path.parent == root else str(path)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) and value >= 0 else 0.0

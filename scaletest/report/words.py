@@ -1,0 +1,159 @@
+"""What is said about a run in sentences: the same on a terminal, in a page and in a comment."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.growth import Growth
+from scaletest.analysis.knee import Knee
+from scaletest.analysis.peak import Peak
+from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
+from scaletest.analysis.ratio import Ratio
+from scaletest.analysis.steps import Step
+from scaletest.render.numbers import NOTHING, between, measured, percent, percent_between, plural, significant
+from scaletest.render.text import clean
+
+QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
+
+
+def heading(result: Evaluation) -> str:
+    """What was run."""
+    return f"validate {result.plan.workload}"
+
+
+def machine(environment: Mapping[str, Any]) -> str:
+    """Where it was run, in a few words; "" when that is not on record."""
+    parts = [str(environment[key]) for key in ("host", "processor") if environment.get(key)]
+    if environment.get("cores"):
+        parts.append(f"{environment['cores']} cores")
+    devices = environment.get("devices")
+    if isinstance(devices, list) and devices:
+        parts.append(plural(len(devices), "device"))
+    return ", ".join(parts)
+
+
+def wanted(result: Evaluation) -> str:
+    """What was asked of the run."""
+    plan = result.plan
+    return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
+
+
+def interval(steps: Sequence[Step]) -> str:
+    """Which interval the table shows."""
+    if steps and all(step.between for step in steps):
+        return f"95 % interval between {len(steps[0].samples)} repeats"
+    return "95 % interval within the run"
+
+
+def law(result: Evaluation) -> str:
+    """What limits growth: the law with its intervals, where the peak is, and what could not be told apart and why.
+
+    "" when one step alone leaves nothing to tell.
+    """
+    found = result.growth
+    if found.choice is None:
+        remedy = found.lacking["amdahl"].remedy if "amdahl" in found.lacking else "measure more steps"
+        return f"too few steps to tell: {remedy}" if len(result.steps) > 1 else ""
+    few = ""
+    if found.lacking:
+        names = ", ".join(found.lacking)
+        few = f" (too few steps to tell from {names}: {next(iter(found.lacking.values())).remedy})"
+    return _law(found) + _peak(found.peak) + few
+
+
+def _law(found: Growth) -> str:
+    assert found.choice is not None
+    fitted, sure = found.choice.law, found.interval
+
+    def share(name: str) -> str:
+        one = getattr(sure, name) if sure else None
+        value = getattr(fitted, name)
+        return percent_between(value, one.low, one.high, 3) if one else percent(value)
+
+    if fitted.name == "amdahl":
+        return f"amdahl: contention {share('contention')}, some work of each request waits for the others"
+    if fitted.name == "usl":
+        return f"usl: contention {share('contention')}, coherency {share('coherency')}"
+    if fitted.name == "capped" and math.isfinite(fitted.ceiling):
+        one = sure.ceiling if sure else None
+        most = between(fitted.ceiling, one.low, one.high) if one else significant(fitted.ceiling)
+        return f"a ceiling at {most} requests/s"
+    return "linear: nothing shared limits it here"
+
+
+def _peak(peak: Peak) -> str:
+    if peak.workers is None:
+        return ""
+    around = ""
+    if peak.low is not None and peak.high is not None:
+        around = f" [{peak.low:.0f}, {peak.high:.0f}]" if math.isfinite(peak.high) else f" [{peak.low:.0f}, no limit]"
+    return f"; throughput is highest with {peak.workers:.0f}{around} workers, {peak.reason}"
+
+
+KNEES = {
+    "kneedle": "the point farthest above the chord of the curve (Kneedle)",
+    "efficiency": "the last number of workers at 80 % efficiency or more",
+    "marginal": "the last before a step that brings less than half of the ideal gain",
+}
+
+
+def knee(found: Knee) -> str:
+    """Where a knee lies, with the ends that the intervals allow."""
+    if found.workers is None:
+        return "none"
+    about = f"{found.workers}"
+    if found.low is not None and found.high is not None and found.low < found.high:
+        about = f"{found.workers} [{found.low}, {found.high}]"
+    return about if found.reached else f"{about} or more"
+
+
+def rate(step: Step) -> str:
+    """Throughput with its interval."""
+    found = step.throughput
+    return measured(found.per_s, found.half_width) if found.per_s > 0 else NOTHING
+
+
+def ratio(found: Ratio | None) -> str:
+    """A ratio with its 90 % interval as ±: the wider side of it."""
+    return measured(found.value, max(found.high - found.value, found.value - found.low)) if found else ""
+
+
+def quantile(distribution: Distribution, name: str) -> Percentile | None:
+    """p50, p90, p95 or p99 of a distribution; None when it holds too few."""
+    found = getattr(distribution, name)
+    assert found is None or isinstance(found, Percentile)
+    return found
+
+
+def common_quantile(steps: Sequence[Step], highest: str = "p95") -> str:
+    """The highest percentile up to `highest` for which every step has requests enough: rows must compare."""
+    names = [name for name, _ in QUANTILES]
+    for name in reversed(names[: names.index(highest) + 1]):
+        if all(quantile(step.run, name) for step in steps if step.run.count):
+            return name
+    return names[0]
+
+
+def needs(name: str) -> int:
+    """How many requests a percentile needs."""
+    return samples_needed(dict(QUANTILES)[name])
+
+
+def stops(step: Step) -> str:
+    """Why the step's measuring ended, of every repeat."""
+    return ", ".join(dict.fromkeys(one.measurement.stop for one in step.samples if one.measurement.stop))
+
+
+def measured_s(step: Step) -> float:
+    """Seconds under load, of all repeats together."""
+    return sum(one.measurement.measured_s for one in step.samples)
+
+
+def plain(text: str) -> str:
+    """Words of ours that may hold foreign names, for Markdown: nothing in them is markup, a mention or a new line."""
+    escaped = re.sub(r"([\\`*_{}\[\]<>#|!])", r"\\\1", clean(text, 1000).replace("\n", " "))
+    return escaped.replace("@", "`@`")

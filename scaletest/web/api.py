@@ -1,0 +1,105 @@
+"""For programs: statistics, series and records as JSON, metrics for Prometheus, and whether we live."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from flask import Response, make_response, request
+from werkzeug.exceptions import BadRequest
+
+from scaletest.load.series import MEASURES, Point
+from scaletest.model import Record
+from scaletest.model.checks import cut
+from scaletest.web import metrics
+from scaletest.web.values import NUMBER, READ, as_json, counts, steering, with_http
+
+CHUNK = 200
+SCHEMA_VERSION = 1
+
+
+def api_stats() -> Response:
+    """Everything but the series and the records."""
+    return as_json(with_http(steering().snapshot().to_dict()))
+
+
+def api_series() -> Response:
+    """Points after number `since`. A new generation means a reset: forget the older ones."""
+    since = _since()
+    snapshot = steering().snapshot()
+    points = [made.point(snapshot.began_s) for made in snapshot.bins if made.last + 1 > since]
+    last = snapshot.bins[-1].last + 1 if snapshot.bins else since
+    body = {
+        "schema_version": SCHEMA_VERSION,
+        "generation": snapshot.generation,
+        "seq": last,
+        "points": [point_row(point) for point in points],
+    }
+    return as_json(body)
+
+
+def api_records() -> Response:
+    """Kept records after number `since`, one a line; the first one's number is in the header Scaletest-First-Seq."""
+    first, records = steering().statistics.records(_since())
+    response = Response(_lines(first, records), mimetype="application/x-ndjson")
+    response.headers["Scaletest-First-Seq"] = str(first)
+    response.headers["Content-Disposition"] = 'attachment; filename="records.jsonl"'
+    return response
+
+
+def prometheus() -> Response:
+    """Metrics."""
+    body, content_type = metrics.render(steering().snapshot(), counts())
+    response = make_response(body)
+    response.headers["Content-Type"] = content_type
+    return response
+
+
+def healthz() -> Response:
+    """200 as long as the load goes on."""
+    return _state(steering().alive(), "the load ended")
+
+
+def readyz() -> Response:
+    """200 when requests can be submitted."""
+    return _state(steering().ready(), "Redis does not answer")
+
+
+def point_row(point: Point) -> dict[str, Any]:
+    """A point with all its names."""
+    row = point._asdict()
+    for name in MEASURES:
+        row[name] = row[name]._asdict()
+    return row
+
+
+def _since() -> int:
+    given = request.args.get("since", "0")
+    if not NUMBER.fullmatch(given):
+        raise BadRequest(f"since is {cut(given, 40)!r}, not a whole number from 0 on")
+    return min(int(given), 2**62)
+
+
+def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
+    for start in range(0, len(records), CHUNK):
+        part = records[start : start + CHUNK]
+        rows = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
+        yield "".join(rows).encode()
+
+
+def _state(good: bool, reason: str) -> Response:
+    response = make_response(json.dumps({"status": "ok"} if good else {"status": "failed", "reason": reason}))
+    response.mimetype = "application/json"
+    response.status_code = 200 if good else 503
+    return response
+
+
+ROUTES = (
+    ("/api/v1/stats", READ, api_stats),
+    ("/api/v1/series", READ, api_series),
+    ("/api/v1/records", READ, api_records),
+    ("/metrics", READ, prometheus),
+    ("/healthz", READ, healthz),
+    ("/readyz", READ, readyz),
+)

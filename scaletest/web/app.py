@@ -1,0 +1,53 @@
+"""The application: paths, and who answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from flask import Flask
+
+from scaletest.load import Steering
+from scaletest.model.errors import InvalidValue
+from scaletest.web import api, gate, page, values
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
+
+
+def make_app(steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "") -> Flask:
+    """The application for one load.
+
+    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
+    """
+    prefix = prefix.rstrip("/")
+    if prefix and not gate.PREFIX.fullmatch(prefix):
+        raise InvalidValue(
+            f"the prefix is {prefix!r}", hint="write it as in /tester: letters, digits, '.', '_', '~', '-'"
+        )
+    app = Flask("scaletest.web", static_folder="static", template_folder="templates")
+    app.url_map.merge_slashes = False
+    app.url_map.redirect_defaults = False
+    app.config.update(STEERING=steering, COUNTS=counts, SEND_FILE_MAX_AGE_DEFAULT=3600)
+    gate.install(app, counts, token, prefix)
+    for module in (values, api, page):
+        for path, methods, view in module.ROUTES:
+            app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
+    app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
+    for name in app.jinja_env.list_templates():
+        app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for
+    if prefix:
+        app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
+    return app
+
+
+def _below(inner: WSGIApplication, prefix: str) -> WSGIApplication:
+    """Answer below the prefix too: some proxies strip it, and some do not."""
+
+    def outer(environ: WSGIEnvironment, start: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == prefix or path.startswith(f"{prefix}/"):
+            environ["PATH_INFO"] = path[len(prefix) :] or "/"
+        return inner(environ, start)
+
+    return outer

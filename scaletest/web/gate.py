@@ -1,0 +1,161 @@
+"""What every HTTP request must pass, and what every answer carries. Refusals have a reason, and are counted.
+
+* no bodies: every value is in the query, as scripts have always sent it
+* request lines of at most 2 KiB
+* what changes something does so for no other site's page (Sec-Fetch-Site, Origin) and for no prefetching browser, and
+  only with the token where one is set
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import re
+import threading
+from urllib.parse import urlsplit
+
+from flask import Flask, Response, g, make_response, render_template, request
+from werkzeug.datastructures import WWWAuthenticate
+from werkzeug.exceptions import (
+    BadRequest,
+    Forbidden,
+    HTTPException,
+    MethodNotAllowed,
+    NotFound,
+    RequestURITooLarge,
+    Unauthorized,
+)
+
+logger = logging.getLogger("scaletest.client")
+
+LONGEST_URI = 2048
+PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
+# What changes something, and the parameter without which it only reads ("": it always changes something).
+CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
+MISSING = "\0"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+class HttpCounts:
+    """Queries answered and refused, for all threads together."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.completed = 0
+        self.rejected = 0
+
+    def count(self, status: int) -> None:
+        """Count an answer by its status."""
+        with self._lock:
+            if status < 400:
+                self.completed += 1
+            else:
+                self.rejected += 1
+
+
+def install(app: Flask, counts: HttpCounts, token: str, prefix: str) -> None:
+    """Put the gate in front of the application."""
+
+    @app.before_request
+    def check() -> None:
+        g.root = _root(prefix)
+        if len(request.environ.get("REQUEST_URI", request.full_path)) > LONGEST_URI:
+            raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
+        if request.content_length or "Transfer-Encoding" in request.headers:
+            raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
+        if CHANGING.get(request.endpoint or "", MISSING) in ("", *request.args):
+            _check_change(token)
+
+    @app.after_request
+    def finish(response: Response) -> Response:
+        counts.count(response.status_code)
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        if request.endpoint != "static":
+            response.headers["Cache-Control"] = "no-store"
+        return response
+
+    app.register_error_handler(HTTPException, refuse)
+    app.register_error_handler(Exception, _failed)
+
+
+def refuse(error: HTTPException) -> Response:
+    """Say what was wrong, in the form that was asked for."""
+    if error.response is not None:
+        return make_response(error.response)
+    form = answer_form()
+    reason = "there is nothing at this address" if isinstance(error, NotFound) else error.description or error.name
+    if form == "plain":
+        response = make_response(f"ERROR: {reason}\n")
+        response.mimetype = "text/plain"
+    elif form == "json":
+        response = make_response(json.dumps({"result": "ERROR", "info": reason}))
+        response.mimetype = "application/json"
+    else:
+        response = make_response(render_template("message.html", title=error.name, text=f"{reason.rstrip('.')}."))
+    response.status_code = error.code or 500
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers[name] = value
+    return response
+
+
+def answer_form() -> str:
+    """plain, json, page (back to the page) or html: what the `type` of the query asks for."""
+    wanted = request.args.get("type", "")
+    if request.path.startswith("/api/"):
+        return "json"
+    return wanted if wanted in ("plain", "json", "page") else "html"
+
+
+def _failed(error: Exception) -> Response:
+    logger.exception("a page could not be made", exc_info=error)
+    return refuse(HTTPException("this is a bug of scaletest: please report it with the lines in its log"))
+
+
+def _check_change(token: str) -> None:
+    if request.method == "HEAD":
+        raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if site not in ("same-origin", "none"):
+        raise Forbidden("a page of another site asked for this; nothing was changed")
+    origin = request.headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
+        raise Forbidden("a page of another origin asked for this; nothing was changed")
+    if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get("Purpose", ""):
+        raise Forbidden("a browser asked for this ahead of time; nothing was changed")
+    if token and not _has(token):
+        raise Unauthorized(
+            "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as password",
+            www_authenticate=_challenge(),
+        )
+
+
+def _challenge() -> WWWAuthenticate:
+    return WWWAuthenticate("basic", {"realm": "scaletest client", "charset": "UTF-8"})
+
+
+def _has(token: str) -> bool:
+    given = request.authorization
+    if given is None:
+        return False
+    text = given.token if given.type == "bearer" else given.password
+    return hmac.compare_digest((text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace"))
+
+
+def _root(prefix: str) -> str:
+    """What every link begins with: the path under which a proxy shows us."""
+    forwarded = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
+    return forwarded if PREFIX.fullmatch(forwarded) else prefix

@@ -1,0 +1,67 @@
+"""Numbers and times as people read them, on pages. Pure; unknown is a dash."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+UNKNOWN = "–"  # noqa: RUF001
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def seconds(value: float | None) -> str:
+    """A duration with three significant digits and the unit that suits it."""
+    if value is None:
+        return UNKNOWN
+    if value >= 120:
+        return clock(value)
+    for factor, unit in UNITS:
+        if value >= factor * 0.9995:
+            return f"{_three(value / factor)} {unit}"
+    return "0 s" if value < 5e-10 else f"{value * 1e6:.2g} µs"
+
+
+def rate(value: float | None) -> str:
+    """A number with three significant digits, whole from a hundred on."""
+    return UNKNOWN if value is None else _three(value)
+
+
+def count(value: int) -> str:
+    """A whole number, thousands apart."""
+    return f"{value:,}".replace(",", "\u202f")
+
+
+def share(part: int, whole: int) -> str:
+    """A share in percent; never 0 % or 100 % unless it is."""
+    if not whole:
+        return UNKNOWN
+    percent = 100 * part / whole
+    if 0 < percent < 0.1:
+        return "< 0.1 %"
+    if 99.9 < percent < 100:
+        return "> 99.9 %"
+    return f"{percent:.1f} %"
+
+
+def clock(value: float) -> str:
+    """A long duration as 1:02:03, with days where there are some."""
+    whole = int(value)
+    days, rest = divmod(whole, 86400)
+    text = f"{rest // 3600}:{rest % 3600 // 60:02}:{rest % 60:02}"
+    return f"{days} d {text}" if days else text
+
+
+def moment(epoch_s: float) -> str:
+    """A point in time, in UTC; who shows it says so."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def moment_iso(epoch_s: float) -> str:
+    """The same for machines."""
+    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _three(value: float) -> str:
+    if value >= 99.95:
+        return count(round(value))
+    text = f"{value:.3g}"
+    return text if "e" not in text else f"{value:.2g}"

@@ -1,0 +1,149 @@
+"""The page for people: made on the server, useful without script; with script it keeps itself up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from flask import Response, current_app, g, make_response, render_template
+from markupsafe import Markup
+
+from scaletest import __version__
+from scaletest.load.series import Point
+from scaletest.load.snapshot import Snapshot
+from scaletest.load.tally import PlaceCount
+from scaletest.web import numbers, svg
+from scaletest.web.text import device_name
+from scaletest.web.values import READ, counts, steering
+
+UPLOT = Path(__file__).parent / "static" / "vendor" / "uPlot.iife.min.js"
+MOST_ROWS = 50
+TIMES = {
+    "wait": ("Wait in the queue", "From enqueue to start, by the clock of Redis."),
+    "run": ("Run", "Around the workload, in the worker."),
+    "overhead": ("Overhead of the tester", "Total, less wait and run."),
+    "total": ("Total", "At the client, from the start to the reply; in open load, from the intended start."),
+}
+
+
+class Row(NamedTuple):
+    """A line of a table by place."""
+
+    name: str
+    succeeded: int
+    failed: int
+    run_mean_s: float | None
+    run_high_s: float | None
+
+
+class Figure(NamedTuple):
+    """A chart with what is written under it; `key` is the script's name for it."""
+
+    key: str
+    title: str
+    caption: str
+    lines: tuple[tuple[str, str], ...]
+    drawing: Markup
+
+
+def index() -> Response:
+    """The whole page."""
+    return _render("page.html")
+
+
+def live() -> Response:
+    """The parts of the page that change."""
+    return _render("live.html")
+
+
+def _render(template: str) -> Response:
+    snapshot = steering().snapshot()
+    context = {
+        "snapshot": snapshot,
+        "steering": steering(),
+        "http": counts(),
+        "root": g.root,
+        "version": __version__,
+        "numbers": numbers,
+        "figures": figures(snapshot),
+        "places": places(snapshot),
+        "most_rows": MOST_ROWS,
+        "uplot": UPLOT.exists(),
+        "debug": current_app.debug,
+    }
+    return make_response(render_template(template, **context))
+
+
+def places(snapshot: Snapshot) -> dict[str, list[Row]]:
+    """Rows by node, pod and device, the busiest first."""
+    return {
+        "Node": _rows(snapshot, lambda row: row.place.node),
+        "Pod": _rows(snapshot, lambda row: row.place.pod),
+        "Device": _rows(snapshot, lambda row: f"{device_name(row.place.device) or 'no device'} of {row.place.node}"),
+    }
+
+
+def figures(snapshot: Snapshot) -> list[Figure]:
+    """The charts."""
+    points = [made.point(snapshot.began_s) for made in snapshot.bins]
+    xs = [point.at_s + point.span_s / 2 for point in points]
+    span = f"One point is {points[-1].span_s} s." if points else "No full second yet."
+    return [
+        _rate(points, xs, span),
+        _in_flight(points, xs),
+        *(_times(name, points, xs) for name in TIMES),
+    ]
+
+
+def _rate(points: Sequence[Point], xs: list[float], span: str) -> Figure:
+    lines = [
+        svg.Line("succeeded", "c1", [point.rate_per_s for point in points]),
+        svg.Line("failed", "bad", [point.failed / point.span_s for point in points]),
+    ]
+    band = [[point.rate_low for point in points], [point.rate_high for point in points]]
+    title = "Requests per second"
+    caption = f"{span} The band reaches from the lowest to the highest second of a point."
+    drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate, band)
+    return Figure("rate", title, caption, _legend(lines), drawing)
+
+
+def _in_flight(points: Sequence[Point], xs: list[float]) -> Figure:
+    lines = [svg.Line("highest", "c2", [point.in_flight_high for point in points])]
+    title = "Requests in flight"
+    drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate)
+    return Figure("in_flight", title, "Submitted and not answered yet.", _legend(lines), drawing)
+
+
+def _times(name: str, points: Sequence[Point], xs: list[float]) -> Figure:
+    spreads = [getattr(point, name) for point in points]
+    lines = [
+        svg.Line("median", "c1", [spread.p50_s for spread in spreads]),
+        svg.Line("95th percentile", "c2", [spread.p95_s for spread in spreads]),
+        svg.Line("longest", "c3", [spread.high_s for spread in spreads]),
+    ]
+    title, caption = TIMES[name]
+    return Figure(name, title, caption, _legend(lines), svg.chart(f"{title} over time", xs, lines, numbers.seconds))
+
+
+def _legend(lines: Sequence[svg.Line]) -> tuple[tuple[str, str], ...]:
+    return tuple((line.name, line.style) for line in lines)
+
+
+def _rows(snapshot: Snapshot, name: Callable[[PlaceCount], str]) -> list[Row]:
+    found: dict[str, list[PlaceCount]] = {}
+    for row in snapshot.places:
+        found.setdefault(name(row), []).append(row)
+    rows = [_sum(key, parts) for key, parts in found.items()]
+    return sorted(rows, key=lambda row: (-row.succeeded - row.failed, row.name))
+
+
+def _sum(name: str, parts: list[PlaceCount]) -> Row:
+    succeeded = sum(part.succeeded for part in parts)
+    total = sum(part.run_mean_s * part.succeeded for part in parts if part.run_mean_s is not None)
+    highs = [part.run_high_s for part in parts if part.run_high_s is not None]
+    mean = total / succeeded if succeeded else None
+    return Row(name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None))
+
+
+ROUTES = (("/", READ, index), ("/live", READ, live))

@@ -1,0 +1,106 @@
+"""Charts drawn on the server, for browsers without script and builds without uPlot. Pure: numbers in, markup out.
+
+Colours and fonts are the style sheet's; nothing here carries a style of its own, which the page's policy forbids.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT = 640, 200
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26
+
+Values = Sequence[float | None]
+
+
+class Line(NamedTuple):
+    """One line of a chart; `style` is a class of the style sheet."""
+
+    name: str
+    style: str
+    values: Values
+
+
+def chart(
+    label: str, xs: Sequence[float], lines: Sequence[Line], show: Callable[[float], str], band: Sequence[Values] = ()
+) -> Markup:
+    """Lines over elapsed seconds `xs`; `show` writes a value of the y axis; `band`: lower and upper values."""
+    highest = max((value for row in (*(line.values for line in lines), *band) for value in row if value), default=0.0)
+    step = nice_step(highest / 4) if highest else 1.0
+    top = step * max(1, math.ceil(highest / step - 1e-9))
+    first, last = (xs[0], max(xs[-1], xs[0] + 1)) if xs else (0.0, 1.0)
+
+    def x(at: float) -> str:
+        return f"{LEFT + (at - first) / (last - first) * (WIDTH - LEFT - RIGHT):.1f}"
+
+    def y(value: float) -> str:
+        return f"{HEIGHT - BOTTOM - value / top * (HEIGHT - TOP - BOTTOM):.1f}"
+
+    parts = [_grid(top, step, y, show), _times(first, last, x)]
+    if band and xs:
+        low, high = band
+        edge = [f"{x(at)},{y(value or 0)}" for at, value in zip(xs, high, strict=True)]
+        edge += [f"{x(at)},{y(value or 0)}" for at, value in reversed(list(zip(xs, low, strict=True)))]
+        parts.append(Markup('<polygon class="band" points="{}"/>').format(" ".join(edge)))
+    for line in lines:
+        for run in _runs(xs, line.values):
+            points = " ".join(f"{x(at)},{y(value)}" for at, value in run)
+            if len(run) == 1:
+                at, value = run[0]
+                parts.append(Markup('<circle class="{}" cx="{}" cy="{}" r="2"/>').format(line.style, x(at), y(value)))
+            else:
+                parts.append(Markup('<polyline class="{}" points="{}"/>').format(line.style, points))
+    return Markup('<svg class="plot" role="img" aria-label="{}" viewBox="0 0 {} {}">{}</svg>').format(
+        escape(label), WIDTH, HEIGHT, Markup("").join(parts)
+    )
+
+
+def nice_step(least: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is not below `least`."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next((factor * power for factor in (1, 2, 5) if factor * power >= least * (1 - 1e-9)), 10 * power)
+
+
+def elapsed(seconds: float) -> str:
+    """Time since the first point, short."""
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02}"
+    return f"{whole // 3600}:{whole % 3600 // 60:02} h"
+
+
+def _grid(top: float, step: float, y: Callable[[float], str], show: Callable[[float], str]) -> Markup:
+    parts = []
+    for number in range(round(top / step) + 1):
+        value = number * step
+        parts.append(
+            Markup(
+                '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="y" x="{}" y="{}">{}</text>'
+            ).format(LEFT, WIDTH - RIGHT, y(value), y(value), LEFT - 6, y(value), show(value))
+        )
+    return Markup("").join(parts)
+
+
+def _times(first: float, last: float, x: Callable[[float], str]) -> Markup:
+    parts = []
+    for part in range(5):
+        at = first + (last - first) * part / 4
+        anchor = ("start", "middle", "middle", "middle", "end")[part]
+        mark = Markup('<text class="x" text-anchor="{}" x="{}" y="{}">{}</text>')
+        parts.append(mark.format(anchor, x(at), HEIGHT - 6, elapsed(at - first)))
+    return Markup("").join(parts)
+
+
+def _runs(xs: Sequence[float], values: Values) -> list[list[tuple[float, float]]]:
+    """Unbroken stretches of known values."""
+    runs: list[list[tuple[float, float]]] = [[]]
+    for at, value in zip(xs, values, strict=True):
+        if value is None:
+            runs.append([])
+        else:
+            runs[-1].append((at, value))
+    return [run for run in runs if run]

@@ -1,0 +1,158 @@
+"""One value an answer, for scripts: /fails, /reqs-per-sec, /parallel, /reset; and the statistics as text.
+
+Paths, parameters and bodies are those that scripts of the Go client rely on, see docs/reference/http.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from flask import Response, current_app, g, make_response, redirect, render_template, request
+from werkzeug.exceptions import BadRequest, Conflict
+
+from scaletest.load import Snapshot, Steering
+from scaletest.load.steering import NotSteerable
+from scaletest.model.checks import cut
+from scaletest.web import text
+from scaletest.web.gate import HttpCounts, answer_form
+
+NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
+
+
+def steering() -> Steering:
+    """The load of this application."""
+    found: Steering = current_app.config["STEERING"]
+    return found
+
+
+def counts() -> HttpCounts:
+    """HTTP queries so far."""
+    found: HttpCounts = current_app.config["COUNTS"]
+    return found
+
+
+def fails() -> Response:
+    """Failed requests since the last reset."""
+    return _value(steering().snapshot().failed, "request failures")
+
+
+def reqs_per_sec() -> Response:
+    """Requests that succeeded a second, since the last reset."""
+    return _value(round(steering().snapshot().per_s, 6), "requests per second")
+
+
+def parallel() -> Response:
+    """Read or set how many requests are kept in flight; the statistics go on."""
+    return _parallel(reset=False)
+
+
+def parallelism() -> Response:
+    """Read or set how many requests are kept in flight; setting begins the statistics anew."""
+    return _parallel(reset=True)
+
+
+def reset() -> Response:
+    """Begin the statistics anew."""
+    steering().reset()
+    return _value("Reseted", "")
+
+
+def stats() -> Response:
+    """The overall statistics."""
+    snapshot = steering().snapshot()
+    if answer_form() == "json":
+        return as_json(with_http(snapshot.to_dict()))
+    found = counts()
+    return _text(text.stats(snapshot, found.completed, found.rejected), "Statistics")
+
+
+def nodes() -> Response:
+    """Counts by node and device."""
+    return _spread(text.nodes, "Nodes and devices")
+
+
+def pods() -> Response:
+    """Counts by node and pod."""
+    return _spread(text.pods, "Nodes and pods")
+
+
+def as_json(data: dict[str, Any]) -> Response:
+    """Answer with JSON."""
+    response = make_response(json.dumps(data, allow_nan=False))
+    response.mimetype = "application/json"
+    return response
+
+
+def with_http(row: dict[str, Any]) -> dict[str, Any]:
+    """Add the counts of HTTP queries."""
+    found = counts()
+    return {**row, "http_completed": found.completed, "http_rejected": found.rejected}
+
+
+def _parallel(*, reset: bool) -> Response:
+    if "value" not in request.args:
+        return _value(steering().parallel, "requests in parallel")
+    given = request.args["value"]
+    if not NUMBER.fullmatch(given):
+        raise BadRequest(f"value is {cut(given, 40)!r}, not a whole number from 0 on")
+    try:
+        wanted = steering().set_parallel(int(given), reset=reset)
+    except NotSteerable as error:
+        raise Conflict(f"this client follows a schedule ({steering().load}); its parallelism cannot be set") from error
+    return _value(wanted, "requests in parallel")
+
+
+def _value(value: float | str, info: str) -> Response:
+    form = answer_form()
+    shown = f"{value:.6f}" if isinstance(value, float) else str(value)
+    if form == "json":
+        return as_json({"result": value, "info": info})
+    if form == "plain":
+        return _plain(shown)
+    if form == "page":
+        return make_response(redirect(f"{g.root}/", 303))
+    return make_response(render_template("message.html", title=info or shown, text=f"{shown} {info}".strip() + "."))
+
+
+def _plain(body: str) -> Response:
+    response = make_response(body)
+    response.mimetype = "text/plain"
+    return response
+
+
+def _text(body: str, title: str) -> Response:
+    if answer_form() == "plain":
+        return _plain(body)
+    return make_response(render_template("text.html", title=title, text=body))
+
+
+def _spread(render: Callable[[Snapshot], str], title: str) -> Response:
+    """Without a type it is plain text: that is how these two have always been."""
+    snapshot = steering().snapshot()
+    form = answer_form()
+    if form == "json":
+        whole = snapshot.to_dict()
+        names = ("schema_version", "queue", "places", "other_places", "failures", "other_failures")
+        return as_json({name: whole[name] for name in names})
+    if form == "html" and "type" in request.args:
+        return make_response(render_template("text.html", title=title, text=render(snapshot)))
+    return _plain(render(snapshot))
+
+
+READ = ["GET", "HEAD"]
+CHANGE = ["GET", "POST"]
+
+ROUTES = (
+    ("/fails", READ, fails),
+    ("/reqs-per-sec", READ, reqs_per_sec),
+    ("/reqs-per-seq", READ, reqs_per_sec),
+    ("/parallel", CHANGE, parallel),
+    ("/parallelism", CHANGE, parallelism),
+    ("/reset", CHANGE, reset),
+    ("/stats", READ, stats),
+    ("/nodes", READ, nodes),
+    ("/pods", READ, pods),
+)

@@ -1,0 +1,289 @@
+"""The client as a program: real Redis, real workers, real HTTP."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import EmbeddedServer, Queues, connect
+from tests.conftest import call, eventually, missing, program
+
+
+class Service:
+    """A client process and its address."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.process = process
+        self._log = log
+        self.address = eventually(self._found)
+
+    def _found(self) -> str:
+        text = self._log.read_text()
+        assert self.process.poll() is None, text
+        match = re.search(r"http://(\S+?)/\n", text)
+        return match.group(1) if match else ""
+
+    def get(self, path: str, **headers: str) -> str:
+        """The body; raises HTTPError on a refusal."""
+        request = urllib.request.Request(f"http://{self.address}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return str(answer.read().decode())
+
+    def status(self, path: str, **headers: str) -> int:
+        """The status."""
+        try:
+            self.get(path, **headers)
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+        return 200
+
+    def raw(self, data: bytes) -> bytes:
+        """What comes back for these bytes."""
+        host, port = self.address.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=20) as peer:
+            peer.sendall(data)
+            answer = b""
+            while chunk := peer.recv(65536):
+                answer += chunk
+        return answer
+
+    def stats(self) -> dict[str, Any]:
+        """The statistics."""
+        found: dict[str, Any] = json.loads(self.get("/api/v1/stats"))
+        return found
+
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture
+def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
+    """Start clients; they are gone after the test."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(*arguments: str, redis_url: str = url, env: dict[str, str] | None = None) -> Service:
+        log = tmp_path / f"client-{len(started)}.log"
+        line = program("client", "--queue", "q", "--listen", "127.0.0.1:0", "--redis-url", redis_url, *arguments)
+        with log.open("wb") as target:
+            process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=target, env={**os.environ, **(env or {})}
+            )
+        started.append(process)
+        return Service(process, log)
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def test_it_loads_is_steered_and_says_at_the_end_what_it_did(serve: Start, start: Any, redis: Any) -> None:
+    start()
+    service = serve("--parallel", "2", "-o", "json", "--", "0.01")
+    eventually(lambda: service.stats()["succeeded"] > 5)
+    assert service.get("/parallel?type=plain&value=7") == "7"
+    eventually(lambda: service.stats()["in_flight"] == 7)
+    assert service.get("/fails?type=plain") == "0"
+    assert float(service.get("/reqs-per-sec?type=plain")) > 0
+    assert "node" in service.get("/nodes").lower()
+    records = [json.loads(line) for line in service.get("/api/v1/records").splitlines()]
+    assert {record["outcome"] for record in records} == {"succeeded"}
+    # SIGTERM: nothing more is submitted, what is in flight is answered
+    service.process.send_signal(signal.SIGTERM)
+    out, _ = service.process.communicate(timeout=60)
+    assert service.process.returncode == 0
+    said = json.loads(out)
+    assert (said["in_flight"], said["failed"], said["parallel"]) == (0, 0, 0)
+    state = Queues(redis).state("q")
+    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
+    assert state.counters["succeeded"] == said["succeeded"]
+
+
+def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
+    # given a request that nobody serves
+    service = serve("--parallel", "1", "--grace", "60")
+    eventually(lambda: service.stats()["in_flight"] == 1)
+    service.process.send_signal(signal.SIGINT)
+    eventually(lambda: service.stats()["parallel"] == 0)
+    service.process.send_signal(signal.SIGTERM)
+    service.process.communicate(timeout=20)
+    assert service.process.returncode == 143
+
+
+def test_what_never_reaches_the_application_is_refused_and_counted(serve: Start) -> None:
+    service = serve("--parallel", "0")
+    before = service.stats()["http_rejected"]
+    wrong = [
+        (b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % (b"a" * 3000), b"414"),
+        (b"GET /%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" % (b"a" * 20000), b"414"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: %s\r\n\r\n" % (b"a" * 20000), b"431"),
+        (b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9999999\r\n\r\nabc", b"413"),
+        (b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: x\r\n\r\n", b"400"),
+        (b"GET /stats HTTP/1.1\r\nHost x\r\n\r\n", b"400"),
+        (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", b"400"),
+        (
+            b"POST /reset HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"3\r\nabc\r\n0\r\n\r\n",
+            b"400",
+        ),
+    ]
+    for data, status in wrong:
+        answer = service.raw(data)
+        assert answer.split()[1] == status, (data[:80], answer[:200])
+        assert b"default-src 'none'" in answer
+    stats = service.stats()
+    assert stats["http_rejected"] - before == len(wrong)
+    assert stats["generation"] == 0
+
+
+def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
+    service = serve("--parallel", "0")
+    host, port = service.address.rsplit(":", 1)
+    silent = [socket.create_connection((host, int(port)), timeout=20) for _ in range(30)]
+    try:
+        for peer in silent[::2]:
+            peer.sendall(b"GET /stats HTTP/1.1\r\nHost:")
+        assert service.get("/fails?type=plain") == "0"
+    finally:
+        for peer in silent:
+            peer.close()
+
+
+def test_the_calls_of_a_validation_script(serve: Start, start: Any) -> None:
+    """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures, nodes at the end."""
+    if shutil.which("curl") is None:
+        missing("curl")
+    service = serve("--parallel", "0", "--max-parallel", "4", "--", "0.1")
+
+    def curl(path: str) -> str:
+        line = ["curl", "--no-progress-meter", f"{service.address}{path}"]
+        return subprocess.run(line, capture_output=True, text=True, timeout=20, check=True).stdout
+
+    throughput: list[float] = []
+    for count in (1, 2, 4):
+        assert curl("/parallel?type=plain&value=0") == "0"
+        eventually(lambda: service.stats()["in_flight"] == 0)
+        for _ in range(count - count // 2):
+            start()
+        assert curl("/reset?type=plain") == "Reseted"
+        assert curl(f"/parallel?type=plain&value={count}") == str(count)
+        eventually(lambda count=count: service.stats()["succeeded"] >= 15 * count)
+        throughput.append(float(curl("/reqs-per-sec?type=plain")))
+        assert curl("/fails?type=plain") == "0"
+        assert f"Sending {count} requests in parallel." in curl("/stats?type=plain")
+    assert "Success replies:" in curl("/nodes")
+    # what the script takes for an error: more than the maximum is not echoed as asked
+    assert curl("/parallel?type=plain&value=8") == "4"
+    assert json.loads(curl("/parallel?type=json&value=2")) == {"result": 2, "info": "requests in parallel"}
+    assert [later > 1.5 * earlier for earlier, later in itertools.pairwise(throughput)] == [True, True]
+
+
+def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
+    start()
+    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "--batch", "300")
+    done = call(*line, "-o", "json", "--", "0")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["succeeded"], said["in_flight"], said["load"]) == (300, 0, "batch of 300")
+    # failed requests are exit code 5, and the table shows why
+    failed = call(*line, "--time-limit", "0.01", "--", "5")
+    assert failed.returncode == 5
+    assert "300 failed and 0 successful" in failed.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        (("--steps", "40:0.5,0:0.2,80:0.5"), 60),
+        (("--rate", "50", "--duration", "1"), None),
+        (("--poisson", "50", "--seed", "1", "--duration", "1"), None),
+    ],
+)
+def test_open_load_follows_its_pace(start: Any, url: str, options: tuple[str, ...], count: int | None) -> None:
+    start()
+    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "-o", "json", *options, "--", "0")
+    done = call(*line)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["failed"] == 0
+    assert said["succeeded"] == count or (count is None and said["succeeded"] > 10)
+
+
+def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
+    start()
+    schedule = tmp_path / "arrivals.txt"
+    schedule.write_text("# seconds\n0\n0\n0.1\n0.25\n")
+    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "-o", "json")
+    done = call(*line, "--schedule", str(schedule), "--", "0")
+    assert (done.returncode, json.loads(done.stdout)["succeeded"]) == (0, 4)
+    schedule.write_text("1\n0\n")
+    wrong = call(*line, "--schedule", str(schedule))
+    assert (wrong.returncode, "line 2" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--queue", "typo"), "not declared"),
+        (("--parallel", "5", "--max-parallel", "2"), "more than the maximum"),
+        (("--rate", "5", "--batch", "2"), "exclude each other"),
+        (("--rate", "5", "--parallel", "2"), "closed load"),
+        (("--rate", "-5"), "rate is -5"),
+        (("--parallel", "-1"), "parallel is -1"),
+        (("--listen", "nowhere"), "no address"),
+        (("--listen", "127.0.0.1:99999"), "no address"),
+        (("--listen", "192.0.2.1:9996"), "cannot listen"),
+        (("--prefix", "a b", "--listen", "127.0.0.1:0"), "the prefix is"),
+        (("--schedule", "/nonexistent"), "cannot be read"),
+    ],
+)
+def test_what_cannot_work_is_said_at_once(url: str, queues: Queues, options: tuple[str, ...], text: str) -> None:
+    done = call("client", "--queue", "q", "--redis-url", url, *options)
+    assert (done.returncode, done.stdout.startswith("Traceback")) == (2, False), done.stderr
+    assert text in done.stderr
+
+
+def test_it_answers_while_redis_does_not(serve: Start) -> None:
+    # given a Redis that hangs
+    with EmbeddedServer(tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        service = serve("--parallel", "1", redis_url=server.url)
+        eventually(lambda: service.stats()["in_flight"] == 1)
+        assert service.status("/readyz") == 200
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            assert service.get("/parallel?type=plain&value=3") == "3"
+            assert service.get("/reset?type=plain") == "Reseted"
+            assert "Queue" in service.get("/")
+            assert service.status("/healthz") == 200
+            eventually(lambda: service.status("/readyz") == 503)
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        eventually(lambda: service.status("/readyz") == 200)
+        eventually(lambda: service.stats()["in_flight"] == 3)
+        service.process.kill()
+        service.process.wait()
+
+
+def test_the_token_comes_from_the_environment_and_is_shown_to_nobody(serve: Start) -> None:
+    service = serve("--parallel", "0", env={"SCALETEST_CLIENT_TOKEN": "s3cret"})
+    assert service.status("/reset") == 401
+    assert service.get("/reset?type=plain", Authorization="Bearer s3cret") == "Reseted"
+    assert b"s3cret" not in Path(f"/proc/{service.process.pid}/cmdline").read_bytes()

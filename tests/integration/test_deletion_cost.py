@@ -1,0 +1,187 @@
+"""Deletion costs against an API server that is made here: what is written, when, and what its refusals do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client
+from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, Worker, cost, costs
+from scaletest.model import Request
+from tests.conftest import call, eventually, program, wait_for
+
+
+class ApiServer(ThreadingHTTPServer):
+    """Pods of one namespace. `refuse` is a status to answer instead."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.pods: dict[str, dict[str, str]] = {}
+        self.patches: list[tuple[str, str]] = []
+        self.refuse = 0
+        self.lock = threading.Lock()
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: ApiServer
+
+    def do_PATCH(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        *_, namespaces, namespace, pods, name = self.path.split("?")[0].split("/")
+        with self.server.lock:
+            if (namespaces, namespace, pods) != ("namespaces", "scale", "pods") or name not in self.server.pods:
+                self.answer(404, {"kind": "Status", "code": 404})
+            elif "merge-patch+json" not in self.headers["Content-Type"]:
+                self.answer(415, {})
+            elif self.server.refuse:
+                self.answer(self.server.refuse, {"kind": "Status"})
+            else:
+                self.server.pods[name].update(body["metadata"]["annotations"])
+                self.server.patches.append((name, body["metadata"]["annotations"][ANNOTATION]))
+                self.answer(200, {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}})
+
+    def answer(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def api() -> Iterator[ApiServer]:
+    server = ApiServer()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def environment(api: ApiServer, tmp_path: Path) -> dict[str, str]:
+    """A kubeconfig for that server, as an environment."""
+    import os
+
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u", "namespace": "scale"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps(config))
+    return {**os.environ, "KUBECONFIG": str(path)}
+
+
+def test_a_busy_pod_costs_more_and_is_written_when_that_changes(
+    client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str
+) -> None:
+    # given two workers in pods, one of them busy
+    api.pods = {"pod-a": {}, "pod-b": {}}
+    for pod in api.pods:
+        start("--pod-env", "POD", "--heartbeat", "0.4", "--", "sleep", env={**environment, "POD": pod})
+    client.submit_one(Request(client.new_id(), "q", ("3",)))
+    line = program("cluster", "deletion-cost", "--redis-url", url, "--interval", "0.1")
+    keeper = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+    # expect idle 0 and busy high, each written once
+    eventually(lambda: len(api.patches) >= 2)
+    assert sorted(value == "0" for _, value in api.patches) == [False, True]
+    busy = next(name for name, value in api.patches if value != "0")
+    assert 1_000_000_000 < int(api.pods[busy][ANNOTATION]) < 2**31
+    # when the request ends, expect that pod written again, and nothing else for a while
+    wait_for(client, 1)
+    eventually(lambda: len(api.patches) >= 3)
+    assert api.patches[2:] == [(busy, "0")]
+    keeper.terminate()
+    keeper.communicate(timeout=20)
+    assert keeper.returncode == 0
+    assert len(api.patches) == 3
+
+
+def test_the_exporter_does_it_too(
+    client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str
+) -> None:
+    api.pods = {"pod-a": {}}
+    start("--pod-env", "POD", env={**environment, "POD": "pod-a"})
+    line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", "--heartbeat", "0.2", "--deletion-cost")
+    exporter = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: api.patches == [("pod-a", "0")])
+    exporter.terminate()
+    exporter.communicate(timeout=20)
+    assert exporter.returncode == 0
+
+
+def test_refusals_and_a_missing_cluster(
+    start: Any, api: ApiServer, environment: dict[str, str], url: str, tmp_path: Path
+) -> None:
+    line = ("cluster", "deletion-cost", "--redis-url", url, "--once")
+    assert call(*line, env=environment).stdout == "0 pods written\n"
+    start("--pod-env", "POD", env={**environment, "POD": "pod-a"})
+    assert call(*line, env=environment).stdout == "0 pods written\n"  # there is no such pod
+    api.pods = {"pod-a": {}}
+    assert call(*line, env=environment).stdout == "1 pods written\n"
+    api.refuse = 403
+    forbidden = call(*line, env=environment)
+    assert forbidden.returncode == 7
+    assert "right to patch pods" in forbidden.stderr
+    api.refuse = 429
+    later = call(*line, env=environment)
+    assert (later.returncode, later.stdout) == (0, "0 pods written\n")
+    assert "trying again" in later.stderr
+    nothing = call(*line, env={**environment, "KUBECONFIG": str(tmp_path / "none")})
+    assert nothing.returncode == 7
+    assert "no Kubernetes cluster is configured" in nothing.stderr
+
+
+class Recorder:
+    """Takes annotations down."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[str, str]] = []
+
+    def annotate(self, name: str, annotations: dict[str, str]) -> None:
+        self.written.append((name, annotations[ANNOTATION]))
+
+
+def test_the_rate_is_kept_and_busy_pods_come_first() -> None:
+    now = [0.0]
+    pods = Recorder()
+    keeper = DeletionCosts(pods, per_s=2.0, clock=lambda: now[0])
+    wanted = {f"p{number}": number % 2 * 100 for number in range(8)}
+    assert keeper.update(wanted) == 2
+    now[0] = 1.0
+    assert keeper.update(wanted) == 2
+    assert [value for _, value in pods.written] == ["100"] * 4
+    now[0] = 100.0  # what was not used is not saved for ever
+    assert keeper.update(wanted) == 2
+    now[0] = 101.0
+    assert keeper.update(wanted) == 2
+    now[0] = 102.0
+    assert keeper.update(wanted) == 0
+    # a pod that went and came back is written again
+    assert keeper.update({}) == 0
+    assert keeper.update({"p0": 0}) == 1
+
+
+def test_costs() -> None:
+    now_s = 1_790_000_000.0
+    assert 0 < cost(now_s) < cost(now_s - 1) < 2**31
+    assert 0 < cost(None) < 2**31
+    found = costs(
+        [Worker("a", True, now_s), Worker("a", False), Worker("b", False), Worker("../x", True), Worker("", True)]
+    )
+    assert found == {"a": cost(now_s), "b": 0}

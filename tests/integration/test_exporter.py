@@ -1,0 +1,159 @@
+"""The exporter as a process: load on, worker killed, Redis stopped and started again, several scrapers at once."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.model import Request
+from tests.conftest import call, eventually, program, wait_for
+
+Start = Callable[..., str]
+
+
+@pytest.fixture
+def export() -> Iterator[Start]:
+    """`export(url, ...)` starts an exporter; its URL."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(url: str, *arguments: str) -> str:
+        line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", *arguments)
+        process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stderr is not None
+        words = process.stderr.readline().split()
+        assert words and words[-1].startswith("http://"), words
+        return words[-1]
+
+    yield run
+    for process in started:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 0, errors
+        assert "Traceback" not in errors
+
+
+def get(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def scrape(base: str) -> dict[tuple[str, ...], float]:
+    families = text_string_to_metric_families(get(base + "/metrics")[1])
+    rows = [sample for family in families for sample in family.samples]
+    return {(row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows}
+
+
+def test_a_queue_under_load(client: Client, url: str, start: Any, export: Start) -> None:
+    # given a worker, fifty requests done, and ten that wait
+    base = export(url, "--intel-names")
+    start("--name", "w")
+    ids = [Request(client.new_id(), "q", ("0.01",)) for _ in range(50)]
+    client.submit(ids)
+    wait_for(client, 50)
+    Queues(connect(url)).pause("q")
+    client.submit([Request(client.new_id(), "q", ("0.01",)) for _ in range(10)])
+    # expect its numbers, the same for scrapers at once
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: scrape(base), range(8)))
+    for found in answers:
+        assert found["scaletest_up",] == 1
+        assert found["scaletest_requests_total", "outcome=succeeded", "queue=q"] == 50
+        assert found["scaletest_queue_waiting", "queue=q"] == found["hpa_queue_waiting", "name=q"] == 10
+        assert found["scaletest_request_run_seconds_count", "queue=q"] == 50
+        assert found["scaletest_queue_run_max_seconds", "queue=q"] >= 0.0099
+        assert found["scaletest_queue_desired_workers", "queue=q"] >= 1
+        assert found["scaletest_queue_paused", "queue=q"] == 1
+    assert get(base + "/readyz")[0] == get(base + "/")[0] == 200
+
+
+def test_it_gives_back_what_the_last_worker_held(client: Client, url: str, start: Any, export: Start) -> None:
+    export(url, "--heartbeat", "0.2")
+    worker = start("--heartbeat", "0.2", "--", "sleep", "60")
+    client.submit_one(Request(client.new_id(), "q"))
+    queues = Queues(connect(url))
+    eventually(lambda: queues.state("q").running == 1)
+    worker.kill()
+    worker.wait()
+    eventually(lambda: queues.state("q").waiting == 1)
+    assert queues.state("q").balance == 0
+
+
+def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export: Start) -> None:
+    # given an exporter that was started before Redis was there
+    path = tmp_path / "data"
+    path.mkdir()
+    socket = tmp_path / "redis.sock"
+    line = ["redis-server", "--port", "0", "--unixsocket", str(socket), "--dir", str(path), "--appendonly", "yes",
+            "--appendfsync", "always", "--save", ""]  # fmt: skip
+    url = f"unix://{socket}"
+    base = export(url)
+    assert scrape(base) == {("scaletest_up",): 0.0}
+    assert get(base + "/readyz")[0] == 503
+    before: dict[tuple[str, ...], float] = {}
+    for _ in range(3):
+        # when it comes, works and is killed, and so several times
+        server = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+        try:
+            eventually(lambda: get(base + "/readyz")[0] == 200)
+            redis = connect(url)
+            Queues(redis).add("q")
+            with Client(connect(url)) as client:
+                client.submit([Request(client.new_id(), "q") for _ in range(5)])
+            Queues(redis).purge("q")
+            after = scrape(base)
+            # expect that no counter went down
+            for name, value in before.items():
+                if name[0].endswith(("_total", "_count", "_bucket", "_sum")):
+                    assert after[name] >= value, name
+            assert after["scaletest_requests_total", "outcome=purged", "queue=q"] == 5 + before.get(
+                ("scaletest_requests_total", "outcome=purged", "queue=q"), 0
+            )
+            before = after
+        finally:
+            server.kill()
+            server.wait()
+        assert scrape(base) == {("scaletest_up",): 0.0}
+        assert get(base + "/api/v1/queues/q")[0] == 503
+        assert get(base + "/healthz")[0] == 200
+    # and another exporter, new, starts from the same numbers
+    server = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+    try:
+        other = export(url)
+        eventually(lambda: get(other + "/readyz")[0] == 200)
+        found = scrape(other)
+        assert found["scaletest_requests_submitted_total", "queue=q"] == 15
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_usage_errors(url: str, server: EmbeddedServer) -> None:
+    bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
+    for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
+        result = call("exporter", *arguments)
+        assert result.returncode == 2, arguments
+        assert "Traceback" not in result.stderr
+    base = subprocess.Popen(
+        program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0"), stderr=subprocess.PIPE, text=True
+    )
+    assert base.stderr is not None
+    taken = base.stderr.readline().split()[-1].removeprefix("http://")
+    result = call("exporter", "--redis-url", url, "--listen", taken)
+    base.terminate()
+    base.communicate(timeout=30)
+    assert result.returncode == 2
+    assert "cannot listen" in result.stderr

@@ -1,0 +1,155 @@
+"""Stored runs on the command line: list, show, share, delete, compare."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.archive import RunFolder
+from tests.conftest import call, program
+from tests.unit.test_archive import make
+from tests.unit.valid import checked
+
+SLOW = {1: 0.1, 2: 0.1, 4: 0.13}
+FAST = {1: 0.1, 2: 0.1, 4: 0.1}
+
+
+class Home:
+    """A user with runs of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self.environment = {**os.environ, "XDG_DATA_HOME": str(path), "COLUMNS": "200"}
+        self.runs = path / "scaletest" / "runs"
+
+    def make(self, name: str, cycles: dict[int, float], began: str, **made: Any) -> RunFolder:
+        folder = make(self.runs / name, cycles, **made)
+        path = folder.path / "environment.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "began": began}))
+        return folder
+
+    def __call__(self, *arguments: str) -> tuple[int, str, str]:
+        done = call(*arguments, env=self.environment)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    found = Home(tmp_path / "data")
+    found.make("2026-01-01-base", FAST, "2026-01-01T10:00:00+00:00")
+    found.make("2026-01-02-slow", SLOW, "2026-01-02T10:00:00+00:00", seed=2)
+    return found
+
+
+def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
+    (home.runs / "broken").mkdir()
+    (home.runs / "broken" / "plan.json").write_text("{")
+    code, out, _ = home("runs", "list")
+    assert code == 0
+    lines = out.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", "broken", "2026-01-01-base", "2026-01-02-slow"]
+    assert "cannot be read: plan.json of run broken is not valid JSON" in lines[1]
+    assert lines[2].split()[1:] == ["2026-01-01", "10:00:00Z", "PASS", "1,2,4", "4", "sleep", "0.1"]
+    assert "FAIL" in lines[3]
+    rows = json.loads(home("runs", "list", "-o", "json")[1])
+    assert [row["verdict"] for row in rows] == [None, "PASS", "FAIL"]
+    assert rows[1]["steps"] == [1, 2, 4]
+    code, out, err = Home(tmp_path / "nobody")("runs", "list")
+    assert (code, out, "no run in" in err) == (0, "", True)
+
+
+def test_a_run_that_is_measured_is_listed_as_running_and_not_deleted(home: Home) -> None:
+    with RunFolder(home.runs / "2026-01-02-slow").locked():
+        assert "running" in home("runs", "list")[1].splitlines()[2]
+        code, _, err = home("runs", "delete", "base", "slow", "--yes")
+    assert (code, "is in use" in err) == (2, True)
+    # and neither was the other one
+    assert len(json.loads(home("runs", "list", "-o", "json")[1])) == 2
+
+
+def test_show_prints_summary_and_environment(home: Home) -> None:
+    code, out, _ = home("runs", "show", "base")
+    assert code == 0
+    assert "PASS" in out
+    assert "command line  scaletest validate" in out
+    code, out, _ = home("runs", "show", "LAST", "-o", "json")
+    shown = json.loads(out)
+    checked(shown.pop("environment"), "environment")
+    assert checked(shown)["verdict"]["kind"] == "FAIL"
+    stored = json.loads((home.runs / "2026-01-02-slow" / "result.json").read_text())
+    assert shown["steps"] == checked(stored)["steps"]
+    assert home("runs", "show", "nothing")[0] == 2
+
+
+def test_a_run_goes_to_another_user_and_is_deleted(home: Home, tmp_path: Path) -> None:
+    file = tmp_path / "x.tar.gz"
+    assert home("runs", "export", "base", str(file))[:2] == (0, f"2026-01-01-base: written to {file}\n")
+    assert home("runs", "export", "base", str(file))[0] == 2
+    other = Home(tmp_path / "other")
+    assert other("runs", "import", str(file))[0] == 0
+    assert other("runs", "import", str(file))[0] == 2
+    assert other("runs", "import", str(file), "--name", "again", "--max-size", "0.001")[0] == 2
+    assert other("runs", "import", str(file), "--name", "again")[0] == 0
+    ours, theirs = (
+        json.loads(user("runs", "show", name, "-o", "json")[1]) for user, name in ((home, "base"), (other, "again"))
+    )
+    assert (ours.pop("folder"), theirs.pop("folder")) == (str(home.runs / "2026-01-01-base"), str(other.runs / "again"))
+    assert ours == theirs
+    assert other("compare", "again", "LAST")[0] == 0
+    # nobody is there to be asked
+    code, _, err = other("runs", "delete", "again")
+    assert (code, "--yes" in err, str(other.runs / "again") in err) == (2, True, True)
+    assert other("runs", "delete", "again", "base", "again", "--yes")[1] == "again: deleted\n2026-01-01-base: deleted\n"
+    assert list(other.runs.iterdir()) == []
+    assert other("runs", "import", str(tmp_path / "nothing"))[0] == 2
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"n\n", 2), (b"y\n", 1)])
+def test_delete_asks_on_a_terminal(home: Home, answer: bytes, left: int) -> None:
+    ours, theirs = pty.openpty()
+    line = program("runs", "delete", "base")
+    with subprocess.Popen(
+        line, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=home.environment
+    ) as run:
+        os.close(theirs)
+        os.write(ours, answer)
+        _, err = run.communicate(timeout=60)
+    os.close(ours)
+    assert (run.returncode, b"delete " + bytes(home.runs / "2026-01-01-base") in err) == (0, True)
+    assert len(list(home.runs.iterdir())) == left
+
+
+def test_compare_finds_the_slower_run(home: Home) -> None:
+    code, out, _ = home("compare", "base", "LAST")
+    assert code == 3
+    assert out.splitlines()[-2].startswith("FAIL  slower by more than 3 % in 1 of 3 steps: 4 workers 0.7")
+    code, out, _ = home("compare", "base", "slow", "-o", "json")
+    found = checked(json.loads(out), "comparison")
+    assert (code, [step["change"] for step in found["steps"]]) == (3, ["equivalent", "equivalent", "regression"])
+    assert found["candidate"] == str(home.runs / "2026-01-02-slow")
+    code, out, _ = home("compare", "slow", "base")
+    assert (code, "1 faster" in out) == (0, True)
+    assert home("compare", "base", "slow", "--tolerance", "40%")[0] == 0
+    assert home("compare", "base", "slow", "--tolerance", "0.0001")[0] == 3
+    for wrong in ("x", "100%", "-1", "nan"):
+        assert home("compare", "base", "slow", "--tolerance", wrong)[0] == 2
+    assert home("compare", "base", "nothing")[0] == 2
+
+
+def test_different_workloads_are_invalid_unless_forced(home: Home) -> None:
+    home.make("other", {1: 0.2, 2: 0.2, 4: 0.2}, "2026-01-03")
+    code, out, _ = home("compare", "base", "other")
+    assert (code, "the plans differ in seconds: 0.1 and 0.2" in out) == (4, True)
+    assert home("compare", "base", "other", "--force")[0] == 3
+
+
+def test_the_shell_completes_runs(home: Home) -> None:
+    asked = {"_SCALETEST_COMPLETE": "bash_complete", "COMP_WORDS": "scaletest compare 2026", "COMP_CWORD": "2"}
+    done = call(env={**home.environment, **asked})
+    assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]

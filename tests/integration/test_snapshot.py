@@ -1,0 +1,191 @@
+"""What the exporter reads: all queues in one round trip, slots that the scripts keep, and reaping for others."""
+
+from __future__ import annotations
+
+import json
+import struct
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.lane import Done, FastLane
+from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.reaper import Watcher
+from scaletest.broker.retry import Retrying
+from scaletest.broker.snapshot import snapshot
+from scaletest.model import Request
+from scaletest.model.histogram import bucket
+from tests.conftest import eventually, wait_for
+
+
+def lane_of(redis: Any) -> FastLane:
+    return FastLane(redis, "w", "q", 10.0, Retrying("test", patience_s=5))
+
+
+def done(taken: Any, wait_s: float, run_s: float, pod: str = "pod-1") -> Done:
+    reply = json.dumps({"id": taken.id, "outcome": "succeeded", "node": "node-1", "pod": pod, "exit_code": 0})
+    return Done(taken, "succeeded", bucket(wait_s), bucket(run_s), reply, False)
+
+
+def test_every_queue_with_its_counts_workers_and_histograms(client: Client, redis: Any, queues: Queues) -> None:
+    # given two queues, one with a running and a waiting request and a worker on it, the other paused
+    queues.add("other", maximum=3, note="a note")
+    queues.pause("other")
+    client.submit([Request(client.new_id(), "q") for _ in range(3)])
+    line = Lifeline(connect(f"unix://{redis.connection_pool.connection_kwargs['path']}"), "w", "q",
+                    details=lambda: {"pod": "pod-1", "node": "node-1"})  # fmt: skip
+    line.start()
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    lane.cycle(done(first, 0.5, 2.0))
+    # expect all of it at once
+    seen = snapshot(redis)
+    other, queue = seen.queues
+    assert (other.name, other.maximum, other.note, other.paused, other.oldest_waiting_s) == (
+        "other", 3, "a note", True, None)  # fmt: skip
+    assert (queue.waiting, queue.running, queue.paused) == (1, 1, False)
+    assert queue.oldest_waiting_s is not None
+    assert queue.counters["submitted"] == 3
+    assert (queue.wait, queue.run) == ({bucket(0.5): 1}, {bucket(2.0): 1})
+    worker = queue.workers[0]
+    assert (worker.name, worker.busy, worker.suspect, worker.pod, worker.node) == ("w", True, False, "pod-1", "node-1")
+    assert worker.started_s == pytest.approx(seen.at_s, abs=5)
+    assert sum(slot.submitted for slot in queue.slots) == 3
+    # and once idle, it runs nothing
+    lane.cycle(None, take=False)
+    assert snapshot(redis).queues[1].workers[0].started_s is None
+    line.close()
+    lane.close()
+
+
+def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(client: Client, redis: Any) -> None:
+    client.submit([Request(client.new_id(), "q") for _ in range(3)])
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    for wait_s, run_s, pod in ((4.0, 1.0, "a"), (0.5, 3.0, "b\"'é"), (1.0, 2.0, "c")):
+        taken = lane.cycle(done(taken, wait_s, run_s, pod))
+    slots = [slot for slot in snapshot(redis).queues[0].slots if slot.ended]
+    assert sum(slot.ended for slot in slots) == 3
+    assert sum(slot.run_sum_s for slot in slots) == pytest.approx(6.0, rel=0.01)
+    assert max(slot.max_wait_s for slot in slots) == pytest.approx(4.0, rel=0.01)
+    assert max(slot.max_total_s for slot in slots) == pytest.approx(5.0, rel=0.01)
+    longest = max(slots, key=lambda slot: slot.max_run_s)
+    assert longest.max_run_s == pytest.approx(3.0, rel=0.01)
+    assert (longest.node, longest.pod) == ("node-1", "b\"'é")
+    lane.close()
+
+
+def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: Any) -> None:
+    # given every slot as if written a turn of the ring ago
+    old = {str(n): struct.pack("<dddddd", n, 9, 9e9, 9e9, 9e9, 9e9) + b"n\np" for n in range(64)}
+    old |= {f"a{n}": struct.pack("<dd", n, 9) for n in range(64)}
+    redis.hset(keys.slots("q"), mapping=old)
+    client.submit_one(Request(client.new_id(), "q"))
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None), 1.0, 1.0))
+    now = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
+    assert sum(slot.ended for slot in now) == sum(slot.submitted for slot in now) == 1
+    assert max(slot.max_run_s for slot in now) == pytest.approx(1.0, rel=0.01)
+    assert redis.hlen(keys.slots("q")) == 128
+    lane.close()
+
+
+def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any) -> None:
+    for number in range(64):
+        redis.hset(keys.slots("q"), mapping={str(number): "x", f"a{number}": "y" * 99})
+    client.submit_one(Request(client.new_id(), "q"))
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    lane.cycle(Done(taken, "succeeded", 1, 1, '{"node": null, "pod": 7}', False))
+    slots = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
+    assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
+    assert {(slot.node, slot.pod) for slot in slots} == {("", "")}
+    lane.close()
+
+
+def test_a_late_result_that_does_not_count_is_in_no_slot(client: Client, redis: Any) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    redis.delete(keys.leases("q"))
+    lane.cycle(done(taken, 1.0, 1.0))
+    assert not [slot for slot in snapshot(redis).queues[0].slots if slot.ended]
+    lane.close()
+
+
+def test_the_slow_lane_and_stock_workers_are_in_the_slots(client: Client, redis: Any, queues: Queues) -> None:
+    ledger = Ledger(redis, Retrying("test", patience_s=5))
+    ledger.settle(Lot("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
+    queue = snapshot(redis).queues[0]
+    assert [(slot.submitted, slot.ended, slot.pod) for slot in queue.slots] == [(1, 1, "")]
+    assert queue.slots[0].max_run_s == pytest.approx(7.0, rel=0.01)
+
+
+def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(redis: Any, queues: Queues) -> None:
+    redis.rpush("rq:queue:q", "nothing")
+    assert snapshot(redis).queues[0].oldest_waiting_s is None
+    redis.hset("rq:job:nothing", "enqueued_us", "soon")
+    assert snapshot(redis).queues[0].oldest_waiting_s is None
+    redis.delete("rq:job:nothing")
+    redis.set("rq:job:nothing", "text")
+    assert snapshot(redis).queues[0].waiting == 1
+
+
+def commands_of_a_snapshot(redis: Any) -> int:
+    def calls() -> int:
+        return sum(row["calls"] for name, row in redis.info("commandstats").items() if name != "cmdstat_info")
+
+    snapshot(redis)
+    before = calls()
+    snapshot(redis)
+    return calls() - before
+
+
+def test_commands_do_not_grow_with_what_waits(client: Client, redis: Any) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    few = commands_of_a_snapshot(redis)
+    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
+    assert commands_of_a_snapshot(redis) == few
+
+
+def test_a_removed_queue_leaves_no_slots(client: Client, redis: Any, queues: Queues) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    assert redis.exists(keys.slots("q"))
+    queues.remove("q")
+    assert not redis.exists(keys.slots("q"))
+    assert snapshot(redis).queues == ()
+
+
+def test_a_watcher_gives_back_what_the_last_worker_held(
+    client: Client, start: Any, queues: Queues, redis: Any, url: str
+) -> None:
+    # given the only worker, killed while it runs a request
+    worker = start("--heartbeat", "0.2", "--", "sleep", "60")
+    client.submit_one(Request(client.new_id(), "q"))
+    eventually(lambda: queues.state("q").running == 1)
+    worker.kill()
+    worker.wait()
+    # when only a watcher is there
+    watcher = Watcher(connect(url), 0.2, 3)
+
+    def tick() -> bool:
+        watcher.tick()
+        return queues.state("q").waiting == 1
+
+    eventually(tick)
+    # expect the request back in its queue, and the dead worker forgotten
+    state = queues.state("q")
+    assert (state.running, state.counters["requeued"], state.balance) == (0, 1, 0)
+    eventually(lambda: watcher.tick() == (0, 0) and not redis.exists(keys.workers("q")))
+    # and a worker that comes does it
+    start("--name", "next", "--", "true")
+    assert len(wait_for(client, 1)) == 1
+
+
+def test_a_watcher_judges_nobody_right_after_an_outage(redis: Any, queues: Queues, url: str) -> None:
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    redis.set(keys.PULSE, 1)
+    Watcher(connect(url), 5.0, 3).tick()
+    assert redis.zcard(keys.leases("q")) == 1

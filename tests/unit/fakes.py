@@ -1,0 +1,73 @@
+"""A client of no Redis: what is submitted is answered by the test, or by itself."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+from collections.abc import Callable, Mapping, Sequence
+
+from scaletest.broker import Finished
+from scaletest.model import Outcome, Reply, Request
+
+
+class FakeClient:
+    """Speaks like a Client. `answer` makes the reply of a request at once; without it nothing is answered."""
+
+    shaken = False
+
+    def __init__(self, answer: Callable[[Request], Reply] | None = None, *, room: int = 1_000_000) -> None:
+        self._answer = answer
+        self._numbers = itertools.count(1)
+        self._replies: queue.SimpleQueue[Finished | None] = queue.SimpleQueue()
+        self.submitted: list[Request] = []
+        self.cancelled: list[str] = []
+        self.waits: list[float] = []
+        self.room = room
+
+    def new_id(self) -> str:
+        return f"c-{next(self._numbers)}"
+
+    def submit(self, requests: Sequence[Request]) -> int:
+        accepted = list(requests[: self.room])
+        self.room -= len(accepted)
+        self.submitted += accepted
+        if self._answer is not None:
+            for request in accepted:
+                self.reply(self._answer(request))
+        return len(accepted)
+
+    def reply(self, reply: Reply) -> None:
+        self._replies.put(Finished("1-1", reply))
+
+    def replies(self, timeout_s: float) -> list[Finished]:
+        self.waits.append(timeout_s)
+        found = []
+        try:
+            found.append(self._replies.get(timeout=min(timeout_s, 0.05)))
+            while True:
+                found.append(self._replies.get_nowait())
+        except queue.Empty:
+            pass
+        return [item for item in found if item is not None]
+
+    def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
+        return 0
+
+    def cancel(self, name: str, ids: Sequence[str]) -> int:
+        self.cancelled += ids
+        return len(ids)
+
+    def wake(self) -> None:
+        self._replies.put(None)
+
+
+def replied(name: str = "c-1", outcome: Outcome = Outcome.SUCCEEDED, **fields: object) -> Reply:
+    """A reply with something in every field that a page shows."""
+    row: dict[str, object] = {
+        "wait_s": 0.01,
+        "run_s": 0.5,
+        "node": "node-a",
+        "pod": "pod-1",
+        "ended_s": 1_700_000_000.0,
+    }
+    return Reply(id=name, outcome=outcome, **{**row, **fields})  # type: ignore[arg-type]

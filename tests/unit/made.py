@@ -1,0 +1,81 @@
+"""Runs made up for tests: records of workers that finish one request after the other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+from scaletest.model import Measurement, Outcome, Reason, Record, Reply
+
+Records = dict[tuple[int, int], list[Record]]
+
+
+def measured(
+    cycles: Mapping[int, float],
+    *,
+    count: int | Mapping[int, int] = 100,
+    scatter: float = 0.01,
+    repeats: int = 1,
+    between: float = 0.0,
+    failed: int = 0,
+    seed: int = 1,
+) -> tuple[list[Measurement], Records]:
+    """Measurements and records of steps.
+
+    cycles: workers -> mean seconds a request. count: successful requests of each worker, a number or one for each step.
+    scatter, between: standard deviation of run times and of the means of repeats, relative. failed: of each step.
+    """
+    chance = random.Random(seed)
+    measurements, records = [], {}
+    for repeat in range(repeats):
+        for workers, cycle in cycles.items():
+            mean = cycle * (1 + chance.gauss(0, between))
+            each = count if isinstance(count, int) else count[workers]
+            rows = [
+                row for index in range(workers) for row in _worker(index, workers, repeat, mean, each, scatter, chance)
+            ]
+            rows += [_failure(index, workers, repeat) for index in range(failed)]
+            records[workers, repeat] = rows
+            longest = max((row.reply.ended_s for row in rows), default=1000.0) - 1000.0
+            measurements.append(Measurement(workers, repeat, 0.1, longest, "precise"))
+    return measurements, records
+
+
+def _worker(
+    index: int, workers: int, repeat: int, mean: float, count: int, scatter: float, chance: random.Random
+) -> list[Record]:
+    now, rows = 1000.0 + mean * index / workers, []
+    for number in range(count):
+        run_s = max(mean / 10, mean * (1 + chance.gauss(0, scatter)))
+        reply = Reply(
+            f"{workers}-{repeat}-{index}-{number}",
+            Outcome.SUCCEEDED,
+            exit_code=0,
+            wait_s=0.0,
+            run_s=run_s,
+            worker=f"w{index}",
+            node="here",
+            enqueued_s=now,
+            started_s=now,
+            ended_s=now + run_s,
+        )
+        rows.append(Record("q", workers, reply, run_s, repeat))
+        now += run_s
+    return rows
+
+
+def _failure(index: int, workers: int, repeat: int) -> Record:
+    reply = Reply(
+        f"{workers}-{repeat}-failed-{index}",
+        Outcome.FAILED,
+        Reason.EXIT,
+        exit_code=1,
+        error="it failed",
+        run_s=0.01,
+        worker="w0",
+        node="here",
+        enqueued_s=1000.0,
+        started_s=1000.0,
+        ended_s=1000.01,
+    )
+    return Record("q", workers, reply, 0.02, repeat)

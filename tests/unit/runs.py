@@ -1,0 +1,131 @@
+"""Stored runs with known content, for everything that shows one."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from scaletest.archive import RunFolder
+from scaletest.model import Measurement, Outcome, Plan, Reason, Record, Reply
+from scaletest.report.run import Run, read
+
+BEGAN_S = 1_790_000_000.0
+HOSTILE = (
+    "</style><script>alert(1)</script>\x1b[31m\u202e{{ 7*7 }}|`x`\n@all <img src=http://evil.example/x onerror=a()>"
+)
+COMMAND = ("ffmpeg", "-i", "in.mkv", "-f", "null", "-")
+ENVIRONMENT = {
+    "schema_version": 1,
+    "scaletest": "0.1.0",
+    "began": "2026-09-21T14:13:20+00:00",
+    "command_line": ["/opt/bin/scaletest", "validate", "--local", "--limit", "8"],
+    "host": "node-a",
+    "processor": "Example CPU 9",
+    "cores": 16,
+    "packages": {"redis": "7.1.0", "rq": "2.12.0"},
+    "devices": ["/dev/dri/renderD128", "/dev/dri/renderD129"],
+}
+
+
+def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: Any) -> list[Record]:
+    """`count` requests of every worker that take about `seconds`.
+
+    options: noise (relative), slow (the first requests take longer), fail_every (each n-th fails), name (of workers),
+    error (of those that fail).
+    """
+    chance = random.Random(f"{workers} {repeat}")
+    found = []
+    for number in range(workers):
+        at = BEGAN_S + repeat * 100.0
+        for index in range(1, count + 1):
+            wait_s = 0.001 * (1 + chance.random())
+            run_s = seconds * (1 + options.get("noise", 0.0) * chance.uniform(-1, 1))
+            run_s *= 2.0 if index <= options.get("slow", 0) else 1.0
+            failed = "fail_every" in options and index % options["fail_every"] == 0
+            found.append(_record(workers, repeat, number, (at, wait_s, run_s), failed, options))
+            at += wait_s + run_s + 0.0005
+    return found
+
+
+def _record(
+    workers: int, repeat: int, number: int, times: tuple[float, float, float], failed: bool, options: dict[str, Any]
+) -> Record:
+    at, wait_s, run_s = times
+    reply = Reply(
+        "r",
+        Outcome.FAILED if failed else Outcome.SUCCEEDED,
+        Reason.EXIT if failed else Reason.NONE,
+        exit_code=1 if failed else 0,
+        error=options.get("error", "ffmpeg returned error code 1: no such file") if failed else "",
+        wait_s=wait_s,
+        run_s=run_s,
+        worker=f"{options.get('name', 'worker')}-{repeat}-{number}",
+        node=f"node-{'ab'[number % 2]}",
+        pod=f"pod-{number}",
+        device=f"/dev/dri/renderD{128 + number % 2}",
+        enqueued_s=at,
+        started_s=at + wait_s,
+        ended_s=at + wait_s + run_s,
+    )
+    return Record("q", workers, reply, wait_s + run_s + 0.0005, repeat)
+
+
+def stored(
+    path: Path,
+    plan: Plan,
+    steps: Sequence[Sequence[Record]],
+    environment: dict[str, Any] | None = None,
+    **result: Any,
+) -> RunFolder:
+    """A run's folder; `result` is what result.json holds beside what is read from the records."""
+    folder = RunFolder.create(path)
+    folder.begin(plan, [])
+    (path / "environment.json").write_text(json.dumps(ENVIRONMENT if environment is None else environment))
+    for records in steps:
+        last = max(row.reply.ended_s for row in records) - min(row.reply.enqueued_s for row in records)
+        folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, "precise"), records)
+    folder.result({"elapsed_s": 25.4, **result})
+    return folder
+
+
+def loaded(folder: RunFolder) -> Run:
+    """The run as reports see it, with a place that is the same everywhere."""
+    return replace(read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3")
+
+
+def make(case: str, path: Path) -> Run:
+    """One of the cases by name."""
+    folder = path / case
+    if case == "pass":
+        steps = [rows(n, 0.5, 30, noise=0.05) for n in (1, 2, 4, 8)]
+        return loaded(stored(folder, Plan(limit=8, seconds=0.5, queue="q"), steps))
+    if case == "fail":
+        steps = [rows(n, 0.2 * n, 60, noise=0.1, slow=4) for n in (1, 2, 4)]
+        return loaded(stored(folder, Plan(limit=4, command=COMMAND, queue="q"), steps))
+    if case == "failures":
+        steps = [rows(2, 0.2, 30, fail_every=5)]
+        return loaded(stored(folder, Plan(limit=4, command=COMMAND, queue="q"), steps))
+    if case == "repeats":
+        steps = [rows(n, 0.5, 12, repeat, noise=0.02) for repeat in range(3) for n in (1, 2)]
+        return loaded(stored(folder, Plan(limit=2, seconds=0.5, repeats=3, queue="q"), steps))
+    if case == "peak":
+        counts = (1, 2, 4, 8, 16, 32)
+        steps = [rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03) for n in counts]
+        return loaded(stored(folder, Plan(limit=32, seconds=0.2, queue="q"), steps))
+    if case == "interrupted":
+        steps = [rows(1, 0.5, 12)]
+        return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C"))
+    if case == "nothing":
+        return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), []))
+    assert case == "hostile"
+    steps = [rows(n, 0.2, 70, noise=0.3, fail_every=9, name=HOSTILE, error=HOSTILE) for n in (1, 2, 3)]
+    environment = {**ENVIRONMENT, "command_line": ["scaletest", HOSTILE], "host": HOSTILE, HOSTILE: [HOSTILE]}
+    plan = Plan(limit=3, command=("sh", "-c", HOSTILE.replace("\x1b", "")), queue="q")
+    return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
+
+
+CASES = ("pass", "fail", "failures", "repeats", "peak", "interrupted", "nothing", "hostile")

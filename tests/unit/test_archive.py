@@ -1,0 +1,265 @@
+"""Runs as folders and as files: what goes out comes in again, and nothing hostile does."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import random
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.evaluation import evaluate
+from scaletest.analysis.steps import summarise
+from scaletest.archive import RunFolder, find
+from scaletest.archive.folder import FILES
+from scaletest.archive.runs import runs
+from scaletest.archive.transfer import export, import_run
+from scaletest.model import Plan
+from scaletest.model.errors import ScaletestError, UsageError
+from tests.unit.made import measured
+
+Members = list[tuple[tarfile.TarInfo, bytes]]
+
+
+def make(path: Path, cycles: dict[int, float] | None = None, **made: Any) -> RunFolder:
+    """A run on disk as a validation leaves it."""
+    cycles = cycles or {1: 0.1, 2: 0.1}
+    plan = Plan(limit=max(cycles), seconds=cycles[1], queue="q", repeats=made.get("repeats", 1))
+    folder = RunFolder.create(path)
+    folder.begin(plan, ["scaletest", "validate"])
+    measurements, records = measured(cycles, **made)
+    for one in measurements:
+        folder.add(one, records[one.key])
+    folder.result(evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A run as a file."""
+    place = tmp_path_factory.mktemp("packed")
+    export(make(place / "first", count=5), place / "run.tar.gz")
+    return (place / "run.tar.gz").read_bytes()
+
+
+def members(data: bytes) -> Members:
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return [(one, (tar.extractfile(one) or io.BytesIO()).read()) for one in tar]
+
+
+def archive(rows: Members) -> bytes:
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w:gz") as tar:
+        for member, data in rows:
+            tar.addfile(member, io.BytesIO(data))
+    return raw.getvalue()
+
+
+def taken(data: bytes, root: Path, name: str = "", **limits: int) -> RunFolder:
+    (root / "given").write_bytes(data)
+    return import_run(root / "given", root / "runs", name, **limits)
+
+
+def left(root: Path) -> list[str]:
+    """Everything below the runs of `root`, hidden or not."""
+    return sorted(str(path.relative_to(root / "runs")) for path in (root / "runs").rglob("*"))
+
+
+def test_a_run_comes_back_whole(tmp_path: Path) -> None:
+    folder = make(tmp_path / "2026-a", count=5, repeats=2)
+    export(folder, tmp_path / "x.tar.gz")
+    again = import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
+    assert again.name == "2026-a"
+    assert again.load() == folder.load()
+    assert left(tmp_path) == ["2026-a", *(f"2026-a/{name}" for name in sorted(FILES))]
+
+
+def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=5)
+    export(folder, tmp_path / "a.tar.gz")
+    # given other times, modes and files that are not the run's
+    folder.log.write_text("a password")
+    (folder.path / "notes").write_text("mine")
+    for path in folder.path.iterdir():
+        os.utime(path, (1, 1))
+        path.chmod(0o600)
+    export(folder, tmp_path / "b.tar.gz")
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tar.gz").read_bytes()
+    names = [member.name for member, _ in members((tmp_path / "a.tar.gz").read_bytes())]
+    assert names == [f"run/{name}" for name in FILES]
+
+
+def test_nothing_is_overwritten(tmp_path: Path, packed: bytes) -> None:
+    folder = taken(packed, tmp_path)
+    (tmp_path / "there").write_text("mine")
+    with pytest.raises(UsageError, match="there already"):
+        export(folder, tmp_path / "there")
+    assert (tmp_path / "there").read_text() == "mine"
+    with pytest.raises(UsageError, match="there is a run first already") as caught:
+        taken(packed, tmp_path)
+    assert "--name" in caught.value.hint
+    assert taken(packed, tmp_path, "second").load() == folder.load()
+    with pytest.raises(UsageError, match="cannot be written"):
+        export(folder, tmp_path / "nowhere" / "x")
+
+
+def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members], Members]:
+    """One more member."""
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    for field, value in changed.items():
+        setattr(member, field, value)
+    return lambda rows: [*rows, (member, data)]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (plain("../plan.json"), "no file of a run"),
+        (plain("first/../../plan.json"), "no file of a run"),
+        (plain("/plan.json"), "no file of a run"),
+        (plain("first/sub/plan.json"), "no file of a run"),
+        (plain("first/.lock"), "no file of a run"),
+        (plain("first/x\x1b[31m"), "no file of a run"),
+        (plain("first/plan.json"), "second plan.json"),
+        (plain("other/plan.json"), "second plan.json"),
+        (plain("first", b"", type=tarfile.DIRTYPE), "no file of a run"),
+        (plain("first/plan.json", b"", type=tarfile.SYMTYPE, linkname="/etc/passwd"), "no file of a run"),
+        (plain("first/plan.json", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd"), "no file of a run"),
+        (plain("first/plan.json", b"", type=tarfile.FIFOTYPE), "no file of a run"),
+        (plain("first/plan.json", b"", type=tarfile.CHRTYPE), "no file of a run"),
+        (lambda rows: rows[1:], "holds no run"),
+        (lambda rows: [], "cannot be the name"),
+        (
+            lambda rows: [(one, data.replace(b"limit", b"LIMIT" * 99)[: one.size]) for one, data in rows],
+            "that can be read",
+        ),
+        (lambda rows: [(one, data[:-9] + b"\xff" * 9) for one, data in rows], "that can be read"),
+    ],
+)
+def test_what_is_no_run_is_refused_and_leaves_nothing(
+    tmp_path: Path, packed: bytes, change: Callable[[Members], Members], what: str
+) -> None:
+    with pytest.raises(UsageError, match=what):
+        taken(archive(change(members(packed))), tmp_path)
+    assert left(tmp_path) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["given", "runs"]
+
+
+@pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "LAST", "a b", "x" * 129, "-x", "ä"])
+def test_bad_names_are_refused(tmp_path: Path, packed: bytes, name: str) -> None:
+    rows = members(packed)
+    for member, _ in rows:
+        member.name = f"{name}/{member.name.split('/')[1]}" if name else member.name.split("/")[1]
+    with pytest.raises(UsageError):
+        taken(archive(rows), tmp_path)
+    assert left(tmp_path) == []
+
+
+def test_a_file_that_unpacks_to_much_is_refused_early(tmp_path: Path, packed: bytes) -> None:
+    size = sum(member.size for member, _ in members(packed))
+    assert taken(packed, tmp_path, "fits", most_bytes=size).load()
+    with pytest.raises(UsageError, match="unpacks to more than") as caught:
+        taken(packed, tmp_path, "other", most_bytes=size - 1)
+    assert "--max-size" in caught.value.hint
+
+
+def test_a_huge_header_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    # given an extended header of 64 MB, which the reader of tar files would hold in memory
+    raw = io.BytesIO()
+    with gzip.GzipFile(fileobj=raw, mode="wb") as out:
+        header = tarfile.TarInfo("x")
+        header.type, header.size = tarfile.XHDTYPE, 64 * 1024**2
+        out.write(header.tobuf(tarfile.USTAR_FORMAT))
+        out.write(bytes(header.size))
+    with pytest.raises(UsageError, match="header of it is too long"):
+        taken(raw.getvalue(), tmp_path)
+
+
+def test_bytes_behind_the_end_are_not_read_for_ever(tmp_path: Path, packed: bytes) -> None:
+    with pytest.raises(UsageError, match="header of it is too long"):
+        taken(gzip.compress(gzip.decompress(packed) + bytes(64 * 1024**2)), tmp_path)
+    assert left(tmp_path) == []
+
+
+def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, packed: bytes) -> None:
+    for length in range(0, len(packed), max(1, len(packed) // 60)):
+        with pytest.raises(UsageError):
+            taken(packed[:length], tmp_path)
+    assert left(tmp_path) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_broken_bytes_are_an_error_for_users_and_never_another(
+    tmp_path: Path, packed: bytes, data: st.DataObject
+) -> None:
+    # given damage within the tar, which no checksum of gzip shows
+    tar = bytearray(gzip.decompress(packed))
+    for _ in range(data.draw(st.integers(1, 4))):
+        tar[data.draw(st.integers(0, min(len(tar) - 1, 20_000)))] = data.draw(st.integers(0, 255))
+    try:
+        folder = taken(gzip.compress(bytes(tar), 1), tmp_path)
+    except ScaletestError as error:
+        assert error.exit_code == 2
+    else:
+        assert folder.path.parent == tmp_path / "runs"
+        stored = folder.load()
+        assert summarise(stored.plan, stored.measurements, stored.records) is not None
+        assert folder.remove()
+    assert left(tmp_path) == []
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=200) | st.binary(max_size=2000).map(gzip.compress))
+def test_any_bytes_are_an_error_for_users(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(UsageError):
+        taken(data, tmp_path)
+
+
+def test_a_run_is_found_by_name_end_path_and_as_last(tmp_path: Path) -> None:
+    home = {"XDG_DATA_HOME": str(tmp_path)}
+    root = tmp_path / "scaletest" / "runs"
+    assert runs(root) == []
+    made = [make(root / name, count=3) for name in ("b-one", "a-two", "c-one")]
+    for index, folder in enumerate(made):
+        environment = json.loads((folder.path / "environment.json").read_text())
+        (folder.path / "environment.json").write_text(json.dumps({**environment, "began": f"2026-01-0{index + 1}"}))
+    (root / ".import-x").mkdir()
+    (root / ".import-x" / "plan.json").write_text("{}")
+    (root / "empty").mkdir()
+    assert [run.name for run in runs(root)] == ["b-one", "a-two", "c-one"]
+    assert find("LAST", home).name == "c-one"
+    assert find("two", home).name == "a-two"
+    assert find(str(root / "b-one"), {}).name == "b-one"
+    for wrong, what in (("one", "fits 2 runs"), ("typo", "there is no run"), ("", "there is no run")):
+        with pytest.raises(UsageError, match=what):
+            find(wrong, home)
+
+
+def test_a_held_run_is_not_deleted(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=3)
+    assert not folder.in_use
+    with folder.locked():
+        assert folder.in_use
+        with pytest.raises(UsageError, match="in use"):
+            RunFolder(folder.path).remove()
+    assert len(folder.load().measurements) == 2
+    assert folder.remove()
+    assert not folder.path.exists()
+
+
+def test_deleting_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=3)
+    folder.log.write_text("x")
+    (folder.path / "notes").write_text("mine")
+    assert not folder.remove()
+    assert [path.name for path in folder.path.iterdir()] == ["notes"]

@@ -1,0 +1,332 @@
+"""HPA and KEDA by golden vectors of the controllers' own arithmetic; the simulation by what must hold in any case."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.autoscale import workload
+from scaletest.analysis.autoscale.cluster import Nodes, Pod, victims
+from scaletest.analysis.autoscale.hpa import Behavior, Hpa, Policy, Rules, Spec, Target, propose
+from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
+from scaletest.analysis.autoscale.recommend import candidates, recommend
+from scaletest.analysis.autoscale.result import Result, turns
+from scaletest.analysis.autoscale.rule import RULES, parse, to_values
+from scaletest.analysis.autoscale.simulation import Setting, simulate
+from scaletest.cli.autoscale import command
+from scaletest.model import Outcome, Record, Reply
+from scaletest.model.errors import InvalidValue
+
+AVERAGE_5 = Spec(0, 100, Target.AVERAGE_VALUE, 5000)
+VALUE_2 = Spec(0, 100, Target.VALUE, 2000)
+
+
+@pytest.mark.parametrize(
+    ("total", "replicas"), [(8.9, 2), (9, 2), (10, 2), (11, 2), (11.1, 3), (0, 0), (50, 10), (14.9, 3), (15.1, 4)]
+)
+def test_average_value(total: float, replicas: int) -> None:
+    assert propose(AVERAGE_5, 2, 2, 2, round(total * 1000)) == replicas
+
+
+@pytest.mark.parametrize(
+    ("total", "replicas", "wanted"),
+    [(2, 4, 4), (2.2, 4, 4), (2.3, 4, 5), (20, 4, 40), (0, 4, 0), (1.7, 4, 4), (1.5, 4, 3), (5, 0, 3)],
+)
+def test_value_multiplies_the_replicas(total: float, replicas: int, wanted: int) -> None:
+    assert propose(VALUE_2, replicas, replicas, replicas, round(total * 1000)) == wanted
+
+
+def syncs(behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any) -> list[int]:
+    hpa = Hpa(Spec(**{"minimum": 1, "maximum": 100, **spec}, target=Target.AVERAGE_VALUE, target_milli=1000,
+                   behavior=behavior))  # fmt: skip
+    course = []
+    for number, demand in enumerate(demands):
+        replicas = hpa.sync(15.0 * number, replicas, replicas, replicas, [round(demand * 1000)])
+        course.append(replicas)
+    return course
+
+
+def test_up_as_fast_as_the_policies_let_it() -> None:
+    assert syncs(None, [50] * 5) == [4, 8, 16, 32, 50]
+    assert syncs(Behavior(), [50] * 5) == [5, 10, 20, 40, 50]
+
+
+def test_down_after_the_window() -> None:
+    # nothing shrinks while a larger recommendation is younger than five minutes
+    course = syncs(None, [50] * 5 + [10] * 22)
+    assert course[4:25] == [50] * 21
+    assert course[25] == 10
+    # with `behavior` a recommendation exactly as old as the window is forgotten already
+    course = syncs(Behavior(), [50] * 5 + [10] * 22)
+    assert course[4:24] == [50] * 20
+    assert course[24] == 10
+
+
+def test_policies_limit_the_way_down() -> None:
+    pods = Rules(0, (Policy("Pods", 2, 60), Policy("Percent", 10, 60)))
+    assert syncs(Behavior(down=pods), [10] + [1] * 9, 10) == [10, 8, 8, 8, 8, 6, 6, 6, 6, 4]
+    least = replace(pods, select="Min")
+    assert syncs(Behavior(down=least), [10] + [1] * 5, 10) == [10, 9, 9, 9, 9, 8]
+    assert syncs(Behavior(down=replace(pods, select="Disabled")), [10] + [1] * 9, 10) == [10] * 10
+
+
+def test_an_upward_window_waits_for_a_lasting_need() -> None:
+    slow = Behavior(up=Rules(60, (Policy("Percent", 100, 15),)))
+    assert syncs(slow, [2, 8, 8, 8, 8, 8, 8], 2) == [2, 2, 2, 2, 4, 8, 8]
+    assert syncs(slow, [2, 8, 2, 8, 2, 8, 2], 2) == [2] * 7
+
+
+def test_bounds_zero_and_failures() -> None:
+    assert syncs(None, [50], 200) == [100]
+    assert syncs(None, [50], 1, minimum=5) == [5]
+    assert syncs(None, [50], 0) == [0]  # scaling is off while replicas are 0 and minReplicas is not
+    assert syncs(None, [50], 0, minimum=0) == [4]
+    hpa = Hpa(Spec(1, 10, Target.AVERAGE_VALUE, 1000))
+    assert hpa.sync(0, 5, 5, 5, [None]) == 5
+    assert hpa.sync(15, 5, 5, 5, [None, 1000]) == 5  # some failed and the rest would shrink
+    assert hpa.sync(30, 5, 5, 5, [None, 8000]) == 8
+    assert hpa.sync(45, 8, 8, 8, [1000, 9000]) == 9  # the largest
+
+
+def test_tolerance_of_one_direction() -> None:
+    spec = replace(AVERAGE_5, behavior=Behavior(up=Rules(0, (), tolerance=0.0), down=Rules(0, (), tolerance=0.5)))
+    assert propose(spec, 2, 2, 2, 10_001) == 3
+    assert propose(spec, 2, 2, 2, 5_000) == 2
+
+
+@given(st.lists(st.floats(0, 200), min_size=1, max_size=60), st.booleans(), st.integers(0, 120))
+def test_replicas_stay_within_bounds_and_hold_still_when_demand_does(
+    demands: list[float], ruled: bool, replicas: int
+) -> None:
+    course = syncs(Behavior() if ruled else None, demands + [20] * 60, replicas, minimum=1, maximum=100)
+    if replicas == 0:
+        assert set(course) == {0}
+    else:
+        assert all(1 <= number <= 100 for number in course)
+        assert 18 <= course[-1] <= 23
+
+
+@pytest.mark.parametrize(
+    ("strategy", "length", "running", "pending", "created"),
+    [
+        ("default", 10, 4, 0, 6), ("default", 3, 5, 0, 0), ("default", 100, 4, 0, 16),
+        ("custom", 10, 4, 0, 7), ("custom", 1, 4, 0, 0),
+        ("accurate", 10, 4, 2, 8), ("accurate", 18, 4, 1, 16), ("accurate", 0, 4, 2, 0),
+        ("eager", 100, 4, 3, 13), ("eager", 5, 4, 3, 5),
+    ],
+)  # fmt: skip
+def test_jobs(strategy: str, length: int, running: int, pending: int, created: int) -> None:
+    assert ScaledJob(strategy, maximum=20, deduction=1, share=0.5).create(length, running, pending) == created
+
+
+def test_jobs_are_never_fewer_than_the_minimum() -> None:
+    assert ScaledJob(maximum=20, minimum=3).create(0, 1, 0) == 2
+    assert ScaledJob(maximum=20, minimum=3).create(5, 4, 0) == 4
+
+
+def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
+    keda = ScaledObject(minimum=0)
+    assert keda.hpa_minimum == 1
+    assert [keda.poll(at, value, replicas) for at, value, replicas in ((0, 0, 0), (30, 1, 0), (60, 0, 3))] == [0, 1, 3]
+    assert keda.poll(330, 0, 3) == 3
+    assert keda.poll(331, 0, 3) == 0
+    assert ScaledObject(minimum=2).poll(9999, 0, 5) == 5
+    assert ScaledObject(activation=5).poll(0, 5, 0) == 0  # strictly more
+
+
+def test_the_order_of_victims() -> None:
+    starting, new, old, busy = Pod(0.9, 95), Pod(0.1, 0, ready_s=90), Pod(0.2, 0, ready_s=10), Pod(0.3, 0, ready_s=99)
+    busy.request = 1
+    pods = [old, busy, new, starting]
+    assert victims(pods, 4, 100, idle_first=False) == [starting, busy, new, old]
+    assert victims(pods, 4, 100, idle_first=True) == [starting, new, old, busy]
+    # among busy ones the later start goes first
+    later = Pod(0.1, 0, ready_s=10, request=2, began_s=50)
+    assert victims([busy, later], 1, 100, idle_first=True) == [later]
+
+
+def small(seed: int = 1, run_s: float = 240.0) -> workload.Workload:
+    chance = random.Random(seed)
+    return workload.pattern("poisson", chance, workload.runs_of(chance, run_s, 0.2), 2 / 60, 1800)
+
+
+def play(rule: str, seed: int = 1, **setting: Any) -> Result:
+    return simulate(small(), parse(rule), Setting(**setting), random.Random(seed))
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> None:
+    result = play(name, nodes=Nodes(20, 0.2, 30))
+    assert result == play(name, nodes=Nodes(20, 0.2, 30))
+    assert len(result.waits_s) == result.ended <= result.requests
+    assert result.makespan_s is None or result.ended == result.requests
+    assert all(wait >= 0 for wait in result.waits_s)
+    assert result.peak <= 2 * RULES[name].maximum
+    # pods worked at least as long as the requests that ended took
+    if result.ended == result.requests:
+        assert result.pod_s >= sum(small().runs) - 1e-6
+    assert json.loads(json.dumps(result.to_dict()))["rule"] == name
+
+
+def test_one_worker_and_constant_runs_by_hand() -> None:
+    # three requests at 0, 10 s each, on one pod that is ready after 20 s
+    work = workload.Workload((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
+    result = simulate(work, parse("demand:max=1"), Setting(Nodes(20, 0, 30)), random.Random(1))
+    assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
+    assert (result.changes, result.killed, result.peak) == (0, 0, 1)
+
+
+def test_what_ends_the_complaint() -> None:
+    # the original's way: too few, too late, then everybody away
+    fast, wide, right = play("waiting-fast"), play("demand"), play("desired:window=600,grace=600")
+    assert fast.killed > 20
+    assert fast.flips > 5 * wide.flips
+    assert wide.mean_wait_s is not None
+    assert fast.mean_wait_s is not None
+    assert wide.mean_wait_s < fast.mean_wait_s / 3
+    assert (right.flips, right.killed) == (0, 0)
+
+
+def test_drain_and_idle_first_kill_nothing() -> None:
+    assert play("demand-fast").killed > 0
+    assert play("demand-fast:grace=3000").killed == 0
+    assert play("demand-idle-first").killed < play("demand-fast").killed
+
+
+def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
+    result = simulate(small(), parse("demand:min=0,max=1"), Setting(start=0, until_s=900.0), random.Random(1))
+    assert result.makespan_s is None
+    assert result.ended < result.requests
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.tuples(st.floats(0, 500), st.floats(0.1, 200)), min_size=1, max_size=40),
+    st.sampled_from(sorted(RULES)),
+    st.floats(0, 60),
+    st.floats(0, 100),
+)
+def test_nothing_is_lost_in_any_play(
+    rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
+) -> None:
+    arrivals = tuple(sorted(at for at, _ in rows))
+    work = workload.Workload(arrivals, tuple(run for _, run in rows))
+    result = simulate(work, RULES[name], Setting(Nodes(start_s, 0.5, grace_s), until_s=20_000), random.Random(1))
+    assert result.ended <= result.requests == len(rows)
+    assert result.pod_s >= 0
+    assert all(point.running <= point.pods for point in result.course)
+    assert all(0 <= point.waiting + point.running <= len(rows) for point in result.course)
+
+
+def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None:
+    made = {
+        "cheap but late": Result("", 2, 2, 1, 0, 0, 9.0, 10.0, 1, (50.0, 60.0)),
+        "kills": Result("", 2, 2, 1, 0, 3, 9.0, 5.0, 1, (1.0, 2.0)),
+        "good": Result("", 2, 2, 1, 0, 0, 9.0, 20.0, 1, (1.0, 2.0)),
+        "dear": Result("", 2, 2, 1, 0, 0, 9.0, 30.0, 1, (0.0, 0.0)),
+        "unfinished": Result("", 2, 1, 1, 0, 0, None, 1.0, 1, (0.0,)),
+    }
+    rules = [replace(RULES["demand"], name=name) for name in made]
+    best, order = recommend(rules, lambda rule: made[rule.name], 30.0)
+    assert (best.rule.name, best.met) == ("good", True)
+    assert [choice.rule.name for choice in order] == ["good", "dear", "kills", "cheap but late", "unfinished"]
+    assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(list(candidates(10, 1, 30.0)))
+
+
+def test_turns() -> None:
+    assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
+
+
+@pytest.mark.parametrize("name", workload.PATTERNS)
+def test_patterns_have_their_rate(name: str) -> None:
+    chance = random.Random(5)
+    made = workload.pattern(name, chance, workload.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
+    assert len(made.arrivals) == pytest.approx(5000, rel=0.05)
+    assert list(made.arrivals) == sorted(made.arrivals)
+    assert sum(made.runs) / len(made.runs) == pytest.approx(2.0, rel=0.05)
+    assert 0 <= made.arrivals[0] <= made.arrivals[-1] < 10_000
+
+
+@pytest.mark.parametrize(
+    "text", ["nothing", "demand:x=1", "demand:max=0", "demand:max=x", "demand:idle_first=maybe", "desired:window=99999",
+             "demand:target=0", "demand:target=nan", "jobs:strategy=wild", "demand:min=5,max=2"]
+)  # fmt: skip
+def test_rules_that_cannot_be(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        parse(text)
+
+
+@given(st.text(max_size=40))
+def test_a_rule_of_any_text_is_read_or_refused(text: str) -> None:
+    for given_text in (text, "demand:" + text):
+        try:
+            parse(given_text)
+        except InvalidValue:
+            pass
+
+
+def test_changes_to_a_rule_and_its_values() -> None:
+    rule = parse("demand:target=2.5,min=2,max=64,down_window=120,down_pods=3,idle_first=yes")
+    values = to_values(rule)["autoscaling"]
+    assert (values["target"], values["minReplicas"], values["maxReplicas"], values["deletionCost"]) == (
+        "2.5",
+        2,
+        64,
+        True,
+    )
+    assert values["behavior"]["scaleDown"] == {
+        "stabilizationWindowSeconds": 120,
+        "selectPolicy": "Max",
+        "policies": [{"type": "Pods", "value": 3, "periodSeconds": 60}],
+    }
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(command, arguments, standalone_mode=False)
+
+
+def test_the_command_and_its_page(tmp_path: Path) -> None:
+    page = tmp_path / "rules.html"
+    line = ("simulate", "--duration", "600", "--rule", "demand", "--rule", "desired:window=120", "-o", "json")
+    first, again = run(*line, "--html", str(page)), run(*line)
+    assert first.output == again.output
+    rows = json.loads(first.output)
+    assert [row["rule"] for row in rows["rules"]] == ["demand", "desired:window=120"]
+    text = page.read_text("utf-8")
+    assert text.count("<svg ") == 2
+    assert "http://www.w3.org/2000/svg" in text
+    assert "<script" not in text
+    assert "killed" in run("simulate", "--duration", "300").output
+
+
+def test_recorded_runs_and_traces(tmp_path: Path) -> None:
+    record = Record("q", 1, Reply("r", Outcome.SUCCEEDED, run_s=7.0), 8.0)
+    (tmp_path / "records.jsonl").write_text(record.to_json() + "\n")
+    trace = tmp_path / "trace"
+    trace.write_text("0\n5.5\n3\n")
+    line = ("simulate", "--run-dir", str(tmp_path), "--trace", str(trace), "--rule", "demand:max=1", "-o", "json")
+    row = json.loads(run(*line, "--pod-start", "0").output)["rules"][0]
+    assert (row["requests"], row["makespan_s"]) == (3, 21.0)
+    for bad in (("--trace", str(tmp_path / "no")), ("--run-dir", str(tmp_path / "no")), ("--rate", "-1")):
+        assert isinstance(run("simulate", *bad).exception, InvalidValue)
+    trace.write_text("1\nnan\n")
+    assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
+
+
+def test_recommend_prints_yaml_and_says_when_nothing_will_do() -> None:
+    import yaml
+
+    line = ("recommend", "--seconds", "5", "--rate", "6", "--duration", "600", "--max-workers", "8")
+    good = run(*line, "--wait-target", "60", "-o", "json")
+    assert (good.return_value, json.loads(good.stdout)["met"]) == (0, True)
+    bad = run(*line, "--wait-target", "0.001", "--pod-start", "60")
+    assert bad.return_value == 3
+    assert yaml.safe_load(bad.stdout)["autoscaling"]["maxReplicas"] == 8

@@ -1,0 +1,177 @@
+"""Comparing two runs: what is slower is found, what is not is left alone, and the rest is said to be undecided."""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.compare import Change, Comparison, Side, compare, differences
+from scaletest.analysis.ranks import mann_whitney
+from scaletest.analysis.steps import summarise
+from scaletest.model import Background, Plan, VerdictKind
+from tests.unit.made import measured
+from tests.unit.oracle import oracle
+from tests.unit.valid import checked
+
+values = st.lists(st.integers(0, 20).map(float) | st.floats(0, 20), min_size=8, max_size=60)
+
+
+@settings(deadline=None)  # the oracle takes long to import
+@given(values, values)
+def test_the_rank_test_is_scipys(first: list[float], second: list[float]) -> None:
+    found = mann_whitney(first, second)
+    assert found is not None
+    other = oracle("scipy.stats").mannwhitneyu(first, second, method="asymptotic", use_continuity=True)
+    assert found.u == pytest.approx(other.statistic)
+    if len({*first, *second}) > 1:
+        assert found.p == pytest.approx(other.pvalue, rel=1e-9)
+    else:
+        assert (found.larger, found.p) == (0.5, 1.0)
+
+
+def test_few_values_are_not_ranked() -> None:
+    assert mann_whitney([1.0] * 7, [2.0] * 100) is None
+
+
+def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **made: Any) -> Side:
+    """A run with the given seconds a request at each number of workers."""
+    chosen = Plan(**{"limit": max(cycles), "repeats": made.get("repeats", 1), **(plan or {})})
+    return Side(chosen, summarise(chosen, *measured(cycles, **made)))
+
+
+BASE = {1: 0.1, 2: 0.1, 4: 0.11}
+
+
+def changes(found: Comparison) -> list[Change]:
+    return [step.change for step in found.steps]
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3, 5])
+def test_equal_runs_are_equivalent(repeats: int) -> None:
+    found = compare(run(BASE, repeats=repeats), run(BASE, repeats=repeats, seed=2))
+    assert changes(found) == [Change.EQUIVALENT] * 3
+    assert checked(found.to_dict(), "comparison")["verdict"]["kind"] == "PASS"
+    assert {step.between for step in found.steps} == {repeats >= 3}
+    for step in found.steps:
+        assert step.ratio is not None
+        assert step.ratio.low <= 1.01
+        assert step.ratio.high >= 0.99
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+def test_one_slower_step_is_found_and_fails(repeats: int) -> None:
+    # given a candidate that is 10 % slower with 4 workers
+    found = compare(run(BASE, repeats=repeats), run({**BASE, 4: 0.11 / 0.9}, repeats=repeats, seed=2))
+    assert changes(found) == [Change.EQUIVALENT, Change.EQUIVALENT, Change.REGRESSION]
+    assert found.verdict.kind is VerdictKind.FAIL
+    assert "slower by more than 3 % in 1 of 3 steps: 4 workers" in found.verdict.reason
+    step = found.steps[2]
+    assert step.ratio is not None
+    assert step.ratio.value == pytest.approx(0.9, rel=0.01)
+    # and the second look agrees: run times tend to be larger
+    assert step.run_times is not None
+    assert step.run_times.larger > 0.99
+    assert step.run_times.p < 1e-6
+
+
+def test_a_faster_candidate_passes_and_is_said_to_be_faster() -> None:
+    found = compare(run(BASE), run({1: 0.1, 2: 0.09, 4: 0.1}, seed=2))
+    assert changes(found) == [Change.EQUIVALENT, Change.IMPROVEMENT, Change.IMPROVEMENT]
+    assert (found.verdict.kind, "2 faster" in found.verdict.reason) == (VerdictKind.PASS, True)
+
+
+def test_a_change_within_the_tolerance_is_no_regression() -> None:
+    base, candidate = run(BASE), run({n: cycle / 0.98 for n, cycle in BASE.items()}, seed=2)
+    assert set(changes(compare(base, candidate, 0.03))) == {Change.EQUIVALENT}
+    assert set(changes(compare(base, candidate, 0.01))) == {Change.REGRESSION}
+
+
+def test_what_is_faster_but_not_surely_is_not_slower() -> None:
+    # given 2 % more with an interval of some percent, which ends above -3 %
+    found = compare(run({1: 0.1}, scatter=0.08), run({1: 0.098}, scatter=0.08, seed=6))
+    assert changes(found) == [Change.NOT_SLOWER]
+    assert found.verdict.kind is VerdictKind.PASS
+
+
+def test_noise_decides_nothing() -> None:
+    found = compare(run(BASE, scatter=0.6), run(BASE, scatter=0.6, seed=2))
+    assert Change.UNDECIDED in changes(found)
+    assert found.verdict.kind is VerdictKind.INVALID
+    assert "--repeats" in found.verdict.remedy
+
+
+@given(st.integers(0, 10_000), st.floats(0.8, 1.25), st.sampled_from([1, 3]), st.sampled_from([0.0, 0.03, 0.1]))
+def test_exchanging_the_runs_mirrors_the_answer(seed: int, factor: float, repeats: int, tolerance: float) -> None:
+    made: dict[str, Any] = {"count": 30, "repeats": repeats, "scatter": 0.1}
+    one, other = run({1: 0.1}, seed=seed, **made), run({1: 0.1 * factor}, seed=seed + 1, **made)
+    (there,), (back,) = compare(one, other, tolerance).steps, compare(other, one, tolerance).steps
+    assert there.ratio is not None
+    assert back.ratio is not None
+    assert there.ratio.value == pytest.approx(1 / back.ratio.value)
+    assert there.ratio.low == pytest.approx(1 / back.ratio.high)
+    mirror = {Change.REGRESSION: Change.IMPROVEMENT, Change.IMPROVEMENT: Change.REGRESSION}
+    if back.change in (Change.EQUIVALENT, Change.REGRESSION, Change.IMPROVEMENT):
+        assert there.change is mirror.get(back.change, back.change)
+
+
+def test_welch_on_repeats_is_scipys() -> None:
+    base, candidate = (run({1: 0.1}, repeats=n, between=0.05, seed=n) for n in (3, 5))
+    (step,) = compare(base, candidate).steps
+    logs = [[math.log(one.throughput.per_s) for one in run.steps[0].samples] for run in (candidate, base)]
+    interval = oracle("scipy.stats").ttest_ind(*logs, equal_var=False).confidence_interval(0.95)
+    assert step.ratio is not None
+    assert math.log(step.ratio.low) == pytest.approx(interval.low, rel=1e-4)
+    assert math.log(step.ratio.high) == pytest.approx(interval.high, rel=1e-4)
+
+
+def test_chance_flags_no_more_than_its_share_of_runs() -> None:
+    # given 100 comparisons of equal plans with 3 steps, no tolerance, and repeats that differ
+    chance = random.Random(7)
+    flagged = 0
+    for _ in range(100):
+        made: dict[str, Any] = {"count": 10, "repeats": 4, "between": 0.02}
+        one, other = (run({1: 0.1, 2: 0.1, 4: 0.1}, seed=chance.randrange(10**9), **made) for _ in range(2))
+        flagged += any(step.significant for step in compare(one, other, 0.0).steps)
+    # then 4 % have any step flagged, and 12 % had without the correction (1500 comparisons)
+    assert flagged <= 8
+
+
+def test_an_unsteady_step_decides_nothing_and_says_whose() -> None:
+    found = compare(run(BASE), run(BASE, count={1: 100, 2: 1, 4: 100}, seed=2))
+    assert found.steps[1].change is Change.UNDECIDED
+    assert "candidate" in found.steps[1].reason
+    assert checked(found.to_dict(), "comparison")["steps"][1]["ratio"] is None
+
+
+def test_only_common_steps_are_compared() -> None:
+    found = compare(run({1: 0.1, 2: 0.1, 4: 0.1}), run({1: 0.1, 2: 0.1, 3: 0.1}, seed=2))
+    assert [step.workers for step in found.steps] == [1, 2]
+    assert (found.only_base, found.only_candidate) == ((4,), (3,))
+    nothing = compare(run({1: 0.1}), Side(Plan(), []))
+    assert (nothing.verdict.kind, nothing.verdict.reason) == (VerdictKind.INVALID, "the runs have no step in common")
+
+
+def test_different_workloads_are_compared_only_by_force() -> None:
+    base, candidate = run(BASE), run(BASE, plan={"command": ("true",), "device_glob": "/dev/x"}, seed=2)
+    found = compare(base, candidate)
+    assert (found.verdict.kind, found.steps) == (VerdictKind.INVALID, ())
+    assert "command differ" in found.verdict.reason
+    assert checked(found.to_dict(), "comparison")["differences"][0]["candidate"] == ["true"]
+    assert [(one.field, one.workload) for one in found.differences] == [("command", True), ("device_glob", False)]
+    assert compare(base, candidate, force=True).verdict.kind is VerdictKind.PASS
+
+
+def test_what_was_wanted_makes_no_difference_and_what_ran_does() -> None:
+    def fields(**changed: Any) -> list[str]:
+        return [one.field for one in differences(Plan(), Plan(**changed)) if one.workload]
+
+    assert differences(Plan(), Plan(scale=1.2, limit=2, queue="other", thresholds=("ratio>1",), seed=3)) == ()
+    assert fields(seconds=2) == ["seconds"]
+    assert fields(seconds=2, command=("x",)) == ["command"]
+    assert fields(background=(Background("other"),)) == ["background"]
+    assert fields(repeats=3, warmup_s=1.0) == []

@@ -1,0 +1,83 @@
+"""How many workers a queue needs, and the windows that it is computed from."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.desired import Demand, Targets, desired, wanted
+from scaletest.analysis.window import Window, over
+from scaletest.model.errors import InvalidValue
+from scaletest.model.slots import Slot, unpack
+
+TARGETS = Targets()
+
+
+@pytest.mark.parametrize(
+    ("demand", "workers"),
+    [
+        (Demand(0, 0), 0),
+        (Demand(0, 0, 0.0, 5.0), 0),
+        (Demand(7, 3), 10),  # no run time known: waiting + running
+        (Demand(1, 0, 0.0, 0.001), 1),  # never below 1 while anything waits
+        (Demand(0, 1, 0.0, 0.001), 1),  # or runs
+        (Demand(0, 7, 0.7, 10.0), 10),  # 10 * 0.7 / 0.7
+        (Demand(60, 0, 0.0, 5.0), 10),  # 5 * 60 / 30
+        (Demand(60, 7, 0.7, 10.0), 30),  # both
+        (Demand(0, 1, 0.7, 10.1), 11),
+    ],
+)
+def test_wanted(demand: Demand, workers: int) -> None:
+    assert wanted(demand, TARGETS) == workers
+
+
+def test_wanted_is_bounded() -> None:
+    assert wanted(Demand(10**9, 0), TARGETS) == wanted(Demand(10**9, 0, 1e6, 1e6), TARGETS) == 1_000_000
+
+
+@pytest.mark.parametrize("bad", [{"utilisation": 0.0}, {"utilisation": 1.1}, {"wait_s": 0.0}, {"window_s": 1e4}])
+def test_targets_are_checked(bad: dict[str, float]) -> None:
+    with pytest.raises(InvalidValue):
+        Targets(**bad)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e4), st.none() | st.floats(1e-6, 1e5))
+def test_more_demand_never_wants_fewer(waiting: int, running: int, rate: float, run_s: float | None) -> None:
+    less, more = Demand(waiting, running, rate, run_s), Demand(waiting + 1, running, rate * 1.1, run_s)
+    assert wanted(less, TARGETS) <= wanted(more, TARGETS)
+    assert wanted(less, TARGETS) >= (1 if waiting + running else 0)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), min_size=1, max_size=60), st.floats(1, 200))
+def test_desired_is_the_maximum_of_the_window(samples: list[tuple[float, int]], window_s: float) -> None:
+    history: tuple[tuple[float, int], ...] = ()
+    now, seen = 0.0, []
+    for step, value in samples:
+        now += step
+        seen.append((now, value))
+        number, history = desired(now, value, history, window_s)
+        assert number == max(old for at, old in seen if at > now - window_s)
+
+
+def test_a_window_adds_up_its_slots() -> None:
+    slots = [
+        Slot(90, 100, 10, 1000.0, 50.0, 50.0, 50.0, node="old"),
+        Slot(100, 14, 2, 8.0, 1.0, 5.0, 6.0, node="n", pod="p"),
+        Slot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, node="m"),
+    ]
+    # 1064 - 60 lies in slot 100, so the window reaches back to 1000
+    assert over(slots, 1064.0, 60.0) == Window(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")
+
+
+def test_an_empty_window_knows_the_last_run_time() -> None:
+    slots = [Slot(1, ended=2, run_sum_s=3.0), Slot(2, ended=2, run_sum_s=8.0)]
+    assert over(slots, 5000.0, 60.0) == Window(mean_run_s=4.0)
+    assert over([], 5000.0, 60.0) == Window()
+
+
+@given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=80)))
+def test_a_ring_of_anything_is_read_without_an_error(fields: dict[bytes, bytes]) -> None:
+    assert all(math.isfinite(slot.number) for slot in unpack(fields))

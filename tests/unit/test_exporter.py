@@ -1,0 +1,237 @@
+"""The exporter's pages from made-up views: text, JSON, probes, old names, log lines, buckets."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from prometheus_client.parser import text_string_to_metric_families as parse
+
+from scaletest.analysis.desired import Targets
+from scaletest.analysis.window import Window
+from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
+from scaletest.exporter import intel, metrics
+from scaletest.exporter.app import make_app
+from scaletest.exporter.buckets import BOUNDS, cumulative
+from scaletest.exporter.lines import Lines
+from scaletest.exporter.reader import Reader
+from scaletest.exporter.service import parse_listen
+from scaletest.exporter.view import QueueView, View
+from scaletest.model import histogram
+from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.model.slots import Slot
+
+OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
+
+
+def queue(name: str = "q", **given: Any) -> QueueSnapshot:
+    values: dict[str, Any] = {
+        "maximum": 0, "note": "", "waiting": 3, "running": 2, "paused": False, "oldest_waiting_s": 1.5,
+        "counters": {"submitted": 20, "succeeded": 9, "failed": 2, "timed_out": 1, "client_gone": 3, "undelivered": 1,
+                     "rejected": 4, "requeued": 5},
+        "wait": {100: 9}, "run": {700: 9}, "slots": (), "workers": (
+            WorkerState("a", True, False), WorkerState("b", False, False), WorkerState("c", False, True)),
+    }  # fmt: skip
+    return QueueSnapshot(name, **{**values, **given})
+
+
+def view(*queues: QueueSnapshot) -> View:
+    window = Window(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
+    return View(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6) for row in queues or (queue(),)))
+
+
+def client_of(what: View | None, **options: Any) -> Any:
+    def read() -> View:
+        if what is None:
+            raise Unreachable("Redis is away", hint="start it")
+        return what
+
+    return make_app(read, lambda: True, **options).test_client()
+
+
+def samples(text: str, openmetrics: bool = False) -> dict[tuple[str, ...], float]:
+    families = (parse_openmetrics if openmetrics else parse)(text)
+    rows = [sample for family in families for sample in family.samples]
+    return {(row.name, *(f"{k}={v}" for k, v in sorted(row.labels.items()))): row.value for row in rows}
+
+
+@pytest.mark.parametrize("openmetrics", [False, True])
+def test_every_metric_of_the_table_is_given(openmetrics: bool) -> None:
+    answer = client_of(view()).get("/metrics", headers=OPENMETRICS if openmetrics else {})
+    assert ("openmetrics" in answer.content_type) == openmetrics
+    found = samples(answer.text, openmetrics)
+    names = {row[0] for row in found}
+    for metric in metrics.METRICS:
+        assert (metric.name + "_bucket" if metric.counts else metric.name) in names
+    for name, _, _ in metrics.OWN:
+        assert name in names
+    assert found["scaletest_queue_desired_workers", "queue=q"] == 6
+    assert found["scaletest_workers", "queue=q", "state=suspect"] == 1
+    assert found["scaletest_requests_total", "outcome=client_gone", "queue=q"] == 3
+    assert found["scaletest_requests_abandoned_total", "queue=q"] == 4
+    assert found["scaletest_queue_wait_seconds_count", "queue=q"] == 9
+
+
+def test_without_redis_there_is_no_number() -> None:
+    client = client_of(None)
+    assert samples(client.get("/metrics").text) == {("scaletest_up",): 0.0}
+    for path in ("/readyz", "/api/v1/queues", "/api/v1/queues/q", "/"):
+        answer = client.get(path)
+        assert answer.status_code == 503
+        assert "Redis is away" in answer.text
+    assert client.get("/healthz").status_code == 200
+
+
+def test_a_dead_background_thread_is_unhealthy() -> None:
+    assert make_app(view, lambda: False).test_client().get("/healthz").status_code == 500
+
+
+def test_the_api_and_what_is_not_there() -> None:
+    client = client_of(view(queue(), queue("other", waiting=0, oldest_waiting_s=None)))
+    assert [row["name"] for row in client.get("/api/v1/queues").json["queues"]] == ["q", "other"]
+    row = client.get("/api/v1/queues/q").json
+    assert (row["waiting"], row["demand"], row["desired_workers"], row["oldest_waiting_s"]) == (3, 5, 6, 1.5)
+    assert client.get("/api/v1/queues/other").json["oldest_waiting_s"] == 0.0
+    answer = client.get("/api/v1/queues/typo")
+    assert answer.status_code == 404
+    assert "declared: q, other" in answer.json["error"]
+    assert client.get("/nothing").status_code == 404
+    assert client.post("/metrics").status_code == 405
+
+
+@given(st.text(max_size=40), st.text(max_size=60))
+def test_no_path_and_no_accept_header_is_a_bug(path: str, accept: str) -> None:
+    safe = "".join(c for c in accept if c.isprintable() and ord(c) < 256)
+    client = client_of(view())
+    assert client.get("/api/v1/queues/" + path.replace("?", "")).status_code in (200, 308, 404)
+    assert client.get("/metrics", headers={"Accept": safe}).status_code == 200
+
+
+def test_what_is_unknown_is_missing_and_null() -> None:
+    row = view(queue(oldest_waiting_s=None)).queues[0]
+    unknown = View(1.0, 0.1, 0, (QueueView(row.queue, Window(), 5, 5),))
+    names = {name[0] for name in samples(client_of(unknown).get("/metrics").text)}
+    assert not names & {"scaletest_queue_oldest_waiting_seconds", "scaletest_queue_run_mean_seconds"}
+    shown = client_of(unknown).get("/api/v1/queues/q").json
+    assert (shown["oldest_waiting_s"], shown["mean_run_s"]) == (None, None)
+    assert "unknown" in client_of(unknown).get("/").text
+
+
+def test_labels_and_the_page_are_escaped() -> None:
+    hostile = 'a"b\\c<script>'
+    client = client_of(view(queue(hostile)))
+    assert samples(client.get("/metrics").text)["scaletest_queue_waiting", f"queue={hostile}"] == 3
+    page = client.get("/")
+    assert "<script>" not in page.text
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+
+
+def test_old_names_with_their_meaning() -> None:
+    found = samples(client_of(view(), intel_names=True).get("/metrics").text)
+    assert {
+        name: value for (name, *rest), value in found.items() if name.startswith("hpa_") and rest in (["name=q"], [])
+    } == {
+        "hpa_client_connections_total": 24.0,
+        "hpa_worker_connections_total": 17.0,
+        "hpa_queue_all": 5.0,
+        "hpa_queue_waiting": 3.0,
+        "hpa_queue_running": 2.0,
+        "hpa_queue_success_total": 9.0,
+        "hpa_queue_failure_total": 3.0,
+        "hpa_queue_disconnect_total": 3.0,
+        "hpa_queue_maxrun_seconds": 1.5,
+        "hpa_queue_maxwait_seconds": 4.0,
+        "hpa_queue_maxtotal_seconds": 5.0,
+    }
+    assert len(intel.QUEUES) + len(intel.TOTALS) == 11
+    timed = samples(client_of(view(), intel_names=True, log_interval_s=30).get("/metrics").text)
+    assert timed["hpa_queue_maxwait_seconds", "interval=30s", "name=q"] == 4.0
+    assert ("hpa_queue_all", "name=q") in timed
+
+
+@given(st.dictionaries(st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9)), st.integers(0, 1500))
+def test_a_histogram_adds_up_and_never_goes_down(counts: dict[int, int], more: int) -> None:
+    before, sum_before = cumulative(counts)
+    index = min(more, histogram.LAST_BUCKET)
+    after, sum_after = cumulative({**counts, index: counts.get(index, 0) + 1})
+    assert [row[0] for row in before] == [*(row for row, _ in after)]
+    assert before[-1] == ("+Inf", float(sum(counts.values())))
+    assert all(b[1] <= a[1] <= b[1] + 1 for b, a in zip(before, after, strict=True))
+    assert all(low[1] <= high[1] for low, high in pairwise(after))
+    assert sum_after >= sum_before
+    assert math.isfinite(sum_after)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_duration_lies_in_the_right_bucket(bound: float) -> None:
+    for seconds, wanted in ((bound * 0.97, True), (bound * 1.03, False)):
+        rows = dict(cumulative({histogram.bucket(seconds): 1})[0])
+        label = next(name for name in rows if name != "+Inf" and float(name) == bound)
+        assert bool(rows[label]) is wanted
+
+
+def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away(monkeypatch: Any) -> None:
+    # given a queue with two workers, at a reader that has just started
+    now = [100.0]
+    calm = queue(waiting=0, running=0, workers=(WorkerState("a", False, False), WorkerState("b", False, False)))
+    seen = [calm]
+    monkeypatch.setattr("scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (seen[-1],)))
+    reader = Reader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
+
+    def look(at: float) -> tuple[int, int]:
+        now[0] = at
+        row = reader.read().queues[0]
+        return row.wanted, row.desired
+
+    # expect the workers that are there, until a window has passed
+    assert look(100) == (0, 2)
+    assert look(159) == (0, 2)
+    assert look(160) == (0, 0)
+    # when 90 requests of 1 s wait for a moment, expect three workers for a window after it
+    seen.append(queue(waiting=90, running=0, slots=(Slot(1, ended=1, run_sum_s=1.0),)))
+    assert look(170) == (3, 3)
+    seen.append(calm)
+    assert look(229) == (0, 3)
+    assert look(231) == (0, 0)
+
+
+def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) -> None:
+    now = [0.0]
+    lines = Lines(10.0, clock=lambda: now[0])
+    slots = (Slot(100_000_000, ended=4, max_wait_s=0.5, max_run_s=2.0, max_total_s=2.25, node="n\n1", pod="p"),)
+    with caplog.at_level("INFO", "scaletest.exporter"):
+        lines(view(queue(slots=slots)))
+        now[0] = 9.0
+        lines(view(queue(slots=slots)))
+        assert not caplog.messages
+        now[0] = 10.0
+        lines(view(queue(slots=slots, counters={"succeeded": 13, "failed": 2, "undelivered": 2})))
+    assert caplog.messages == [
+        "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s; "
+        "3 waiting, 2 running, workers 3, wanted 6; longest wait 0.5 s, run 2 s (pod p on n\\n1), total 2.25 s"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [("127.0.0.1:9998", ("127.0.0.1", 9998)), (":1", ("0.0.0.0", 1)), ("[::1]:2", ("::1", 2)), ("h:0", ("h", 0))],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_listen(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "9998", "h:", "h:x", "h:65536", "::1:2", "h:-1"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        parse_listen(text)
+
+
+def test_the_api_is_json_without_nan() -> None:
+    text = client_of(view()).get("/api/v1/queues").text
+    assert json.loads(text, parse_constant=lambda name: pytest.fail(name))["schema_version"] == 1

@@ -1,0 +1,157 @@
+"""Closed and open loop without Redis: what they submit, when, and from when on they measure."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import pytest
+
+from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
+from scaletest.load.steering import NotSteerable
+from scaletest.model import Outcome, Record
+from tests.conftest import eventually
+from tests.unit.fakes import FakeClient, replied
+
+
+class Clock:
+    """Time that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_closed_loop_fills_in_turns_and_takes_back_the_rest() -> None:
+    client: Any = FakeClient()
+    loop = ClosedLoop(client, "q", lambda _: None)
+    loop.set_parallel(1000)
+    eventually(lambda: len(client.submitted) == 1000)
+    assert loop.in_flight == 1000
+    loop.close()
+    assert len(client.cancelled) == 1000
+
+
+def test_a_delay_keeps_each_slot_empty_for_so_long() -> None:
+    # given a request that was answered at time 0, and a delay of 5 s
+    clock, records = Clock(), []
+    client: Any = FakeClient(lambda request: replied(request.id))
+    loop = ClosedLoop(client, "q", records.append, delay_s=5.0, clock=clock)
+    loop.set_parallel(2)
+    eventually(lambda: len(records) == 2)
+    before = len(client.waits)
+    eventually(lambda: len(client.waits) > before + 2)
+    assert len(client.submitted) == 2
+    clock.now = 5.0
+    eventually(lambda: len(records) == 4)
+    loop.close()
+    assert len(client.submitted) == 4
+
+
+def test_a_batch_is_submitted_once_and_then_the_loop_is_idle() -> None:
+    records: list[Record] = []
+    client: Any = FakeClient(lambda request: replied(request.id))
+    loop = ClosedLoop(client, "q", records.append, total=600)
+    loop.set_parallel(600)
+    assert loop.wait_idle(20)
+    loop.close()
+    assert len(records) == len(client.submitted) == 600
+
+
+def test_open_load_measures_from_the_intended_start() -> None:
+    # given 10 requests a second for a second, and a client that is only let go after 3 s
+    clock, records = Clock(), []
+    go = threading.Event()
+
+    class Stalled(FakeClient):
+        def submit(self, requests: Any) -> int:
+            if not go.is_set():
+                go.wait(20)
+                clock.now = 3.0
+            return super().submit(requests)
+
+    client: Any = Stalled(lambda request: replied(request.id, wait_s=0.0, run_s=0.0))
+    loop = OpenLoop(client, "q", records.append, pace.steps([(10, 1)]), maximum=100, clock=clock)
+    go.set()
+    assert loop.wait_idle(20)
+    loop.close()
+    # expect the stall in every request that should have started meanwhile
+    assert [record.total_s for record in records] == pytest.approx([3.0 - number / 10 for number in range(10)])
+
+
+def test_open_load_does_not_wait_for_replies_but_for_room() -> None:
+    clock = Clock()
+    client: Any = FakeClient()
+    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=7, clock=clock)
+    clock.now = 0.35
+    eventually(lambda: len(client.submitted) == 4)
+    clock.now = 5.0
+    eventually(lambda: len(client.submitted) == 7)
+    client.reply(replied("c-1"))
+    eventually(lambda: len(client.submitted) == 8)
+    loop.close()
+
+
+def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
+    clock, records = Clock(), []
+    client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
+    clock.now = 1.0
+    loop = OpenLoop(client, "q", records.append, iter([0.0, 0.0, 0.0, 0.1, 2.0]), maximum=100, clock=clock)
+    eventually(lambda: loop.refused == 1)
+    client.room = 100
+    clock.now = 2.0
+    eventually(lambda: len(records) == 4)
+    clock.now = 3.0
+    assert loop.wait_idle(20)
+    loop.close()
+    assert [record.total_s for record in records] == pytest.approx([0.0, 0.0, 1.0, 0.9, 0.0])
+
+
+def test_steering_clamps_and_never_waits_for_redis() -> None:
+    # given a client whose Redis is away: every call blocks
+    away = threading.Event()
+
+    class Away(FakeClient):
+        def submit(self, requests: Any) -> int:
+            away.wait(20)
+            return super().submit(requests)
+
+        def wake(self) -> None:
+            away.wait(20)
+
+    client: Any = Away()
+    statistics = Statistics("q")
+    loop = ClosedLoop(client, "q", statistics.add, observer=statistics)
+    steering = Steering(loop, statistics, load="closed", maximum=10)
+    values = [steering.set_parallel(value) for value in (4, 99, 0, 7)]
+    steering.reset()
+    assert values == [4, 10, 0, 7]
+    assert steering.snapshot().parallel == steering.parallel == 7
+    away.set()
+    eventually(lambda: loop.in_flight == 7)
+    loop.close()
+
+
+def test_an_open_load_cannot_be_steered() -> None:
+    client: Any = FakeClient()
+    statistics = Statistics("q")
+    loop = OpenLoop(client, "q", statistics.add, itertools.repeat(1e9), maximum=5)
+    steering = Steering(loop, statistics, load="1 requests/s", maximum=5)
+    with pytest.raises(NotSteerable):
+        steering.set_parallel(1)
+    steering.stop()
+    assert steering.wait_idle(20)
+    loop.close()
+
+
+def test_failures_are_counted_as_their_outcome() -> None:
+    client: Any = FakeClient(lambda request: replied(request.id, Outcome.TIMED_OUT, error="late"))
+    statistics = Statistics("q")
+    loop = ClosedLoop(client, "q", statistics.add, total=1, observer=statistics)
+    loop.set_parallel(1)
+    assert loop.wait_idle(20)
+    loop.close()
+    assert statistics.snapshot().outcomes["timed_out"] == 1

@@ -1,0 +1,315 @@
+"""Plan files: every setting can be given in one, mistakes are named, and the order of origins holds."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scaletest.cli import plans, validate
+from scaletest.cli.main import run as program
+from scaletest.model import Plan
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
+from scaletest.model.schema import plan as schemas
+from scaletest.model.schema.parts import properties_of
+from scaletest.model.threshold import METRICS, parse
+
+SCHEMA = schemas.file()
+FULL = """
+limit: 6
+scale: 1.5
+seconds: 2
+step_time: 0
+precision: 0.05
+max_step: 90
+warmup: 4.5
+command: [ffmpeg, -i, "1.mkv"]
+device_glob: /dev/dri/*
+time_limit: 30
+tolerate_failures: 2
+repeats: 3
+seed: 9
+thresholds: ["efficiency(4)>=0.8", "failures<1%"]
+background:
+  - {name: noise, workers: 2, parallel: 3, seconds: 0.5, command: [cat], device_glob: "", time_limit: 5}
+"""
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
+good: dict[str, st.SearchStrategy[Any]] = {
+    "limit": st.integers(1, 1000),
+    "scale": st.floats(1, 2),
+    "seconds": st.floats(0, 1000) | st.integers(0, 1000),
+    "step_time": st.floats(0, 1000),
+    "precision": st.floats(0.001, 0.5),
+    "max_step": st.floats(0, 1000),
+    "warmup": st.none() | st.floats(0, 1000),
+    "command": st.lists(words, max_size=4),
+    "device_glob": words,
+    "time_limit": st.floats(0, 1000),
+    "tolerate_failures": st.integers(0, 1000),
+    "repeats": st.integers(1, 10),
+    "seed": st.integers(0, 1000),
+    "thresholds": st.lists(st.sampled_from(["failures<1%", "ratio>=1.5", "run.p99<2s"]), max_size=3),
+}
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9) | st.integers(), inner, max_size=3),
+)
+
+
+def context(*arguments: str) -> click.Context:
+    return validate.command.make_context("validate", list(arguments), auto_envvar_prefix="SCALETEST_VALIDATE")
+
+
+def made(*arguments: str) -> Plan:
+    return plans.plan(context(*arguments), "q")
+
+
+def origin(key: str, *arguments: str) -> tuple[Any, str]:
+    (found,) = [one for one in plans.settings(context(*arguments)) if one.key == key]
+    return found.value, found.origin
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "plan.yaml"
+    path.write_text(FULL)
+    return path
+
+
+def test_a_file_can_say_everything(file: Path) -> None:
+    plan = made("-f", str(file))
+    values = plan.to_dict()
+    assert set(yaml.safe_load(FULL)) == set(SCHEMA["properties"])
+    for field, default in Plan().to_dict().items():
+        if field not in ("schema_version", "queue", "step_s"):
+            assert values[field] != default, f"{field} did not arrive"
+    assert (plan.warmup_s, plan.max_step_s, plan.time_limit_s) == (4.5, 90, 30)
+    assert plan.command == ("ffmpeg", "-i", "1.mkv")
+    assert (plan.background[0].name, plan.background[0].time_limit_s) == ("noise", 5)
+
+
+def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
+    fields = set(properties_of(Plan)) - {"queue"}
+    assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
+    options = {one.name for one in validate.command.params}
+    assert set(SCHEMA["properties"]) - options == {"background"}
+    # and the program's defaults are the plan's
+    assert made() == Plan(queue="q")
+
+
+@given(st.fixed_dictionaries({}, optional=good))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None:
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    read = plans.read(str(tmp_path / "p.yaml"), SCHEMA)
+    assert read == values
+    plan = schemas.as_plan(read, "q")
+    # and the plan as it is stored is a plan file again
+    (tmp_path / "plan.json").write_text(json.dumps(plan.to_dict()))
+    assert made("-f", str(tmp_path / "plan.json")) == plan
+
+
+@given(
+    st.text(max_size=80)
+    | anything.map(lambda value: yaml.safe_dump(value, allow_unicode=True))
+    | st.binary(max_size=40)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | bytes) -> None:
+    raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
+    (tmp_path / "p.yaml").write_bytes(raw)
+    try:
+        made("-f", str(tmp_path / "p.yaml"))
+    except ScaletestError as error:
+        assert error.exit_code == 2
+        assert error.hint
+
+
+@given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "typo"]), anything, max_size=3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_wrong_values_under_right_keys_are_a_usage_error(tmp_path: Path, values: dict[str, Any]) -> None:
+    (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
+    try:
+        made("-f", str(tmp_path / "p.yaml"))
+    except ScaletestError as error:
+        assert error.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ("limt: 3", "does not know 'limt'", "did you mean limit"),
+        ("max-step: 3", "does not know 'max-step'", "did you mean max_step"),
+        ("max_step_s: 3", "does not know 'max_step_s'", "did you mean max_step"),
+        ("zzz: 3", "does not know 'zzz'", "there are limit"),
+        ("3: 3", "does not know 3", "there are"),
+        ("limit: eight", "limit in .* is 'eight', not a whole number", "as in 8"),
+        ("limit: 8.0", "not a whole number", ""),
+        ("limit: yes", "is True, not a whole number", ""),
+        ("limit:", "is None, not a whole number", ""),
+        ("seconds: '1'", "not a number", ""),
+        ("seconds: 1e-3", "is '1e-3', not a number", "2.5"),
+        ("seconds: .nan", "seconds is nan", ""),
+        ("limit: 0", "limit is 0", "from 1 to"),
+        ("command: sleep 1", "not a list", r"\[a, b\]"),
+        ("command: [sleep, 1]", r"command in .*\[1\] is 1, not text", "in quotes"),
+        ("thresholds: [eff>1]", "is about eff", ""),
+        ("thresholds: ['ratio(3)>=1.5']", "no step", "1, 2, 4, 8"),
+        ("background: [{workers: 2}]", "lacks name", ""),
+        ("background: [{name: a, speed: 2}]", "does not know 'speed'", "there are name"),
+        ("background: [{name: a}, {name: a}]", "same name", ""),
+        ('device_glob: "\\ud800"', "not valid Unicode", ""),
+        ('{"limit": 1, "limit": 2}', "'limit' twice", ""),
+        ("limit: 1\nlimit: 2", "'limit' twice", ""),
+        ("background: [{name: a, name: b}]", "'name' twice", ""),
+        ("[limit]", "not a table", ""),
+        ("", "is None, not a table", ""),
+        ("limit: [1", "not valid YAML in line", ""),
+        ("a: !!python/object:os.system x", "not valid YAML", ""),
+        ("limit: &a [*a]", "not a whole number", ""),
+        ("[" * 1500, "not valid YAML", ""),
+        ("seconds: 2026-13-45", "not valid YAML", ""),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, text: str, what: str, hint: str) -> None:
+    (tmp_path / "p.yaml").write_text(text)
+    with pytest.raises(UsageError, match=what) as caught:
+        made("-f", str(tmp_path / "p.yaml"))
+    assert caught.value.hint
+    assert re.search(hint, caught.value.hint)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for name, what in (("missing", "No such file"), (".", "Is a directory")):
+        with pytest.raises(UsageError, match=what):
+            made("-f", str(tmp_path / name))
+    (tmp_path / "long").write_text("#" * 1_000_001)
+    with pytest.raises(InvalidValue, match="longer than"):
+        made("-f", str(tmp_path / "long"))
+
+
+def test_flag_then_set_then_environment_then_file_then_default(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_file = ("-f", str(file))
+    assert origin("limit") == (8, "default")
+    assert origin("limit", *given_file) == (6, f"file {file}")
+    monkeypatch.setenv("SCALETEST_VALIDATE_LIMIT", "5")
+    assert origin("limit", *given_file) == (5, "environment SCALETEST_VALIDATE_LIMIT")
+    assert origin("limit", *given_file, "--set", "limit=4") == (4, "--set")
+    assert origin("limit", *given_file, "--set", "limit=4", "--limit", "3") == (3, "flag")
+    # a flag counts even when it says the default
+    assert origin("limit", *given_file, "--limit", "8") == (8, "flag")
+    assert origin("limit", "--set", "limit=2", "--set", "limit=3") == (3, "--set")
+
+
+def test_lists_replace_those_of_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_file = ("-f", str(file))
+    assert origin("command", *given_file)[0] == ["ffmpeg", "-i", "1.mkv"]
+    assert origin("command", *given_file, "--", "true") == (["true"], "flag")
+    assert origin("thresholds", *given_file, "--threshold", "ratio>1") == (["ratio>1"], "flag")
+    monkeypatch.setenv("SCALETEST_VALIDATE_THRESHOLD", "ratio>1 drift<3%")
+    assert origin("thresholds", *given_file)[0] == ["ratio>1", "drift<3%"]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("limit=3", "limit", 3),
+        (" limit = 3 ", "limit", 3),
+        ("seconds=1e-3", "seconds", 0.001),
+        ("warmup=null", "warmup", None),
+        ("warmup=", "warmup", None),
+        ("device_glob=/dev/a=b", "device_glob", "/dev/a=b"),
+        ("command=sh -c 'sleep 1'", "command", ["sh", "-c", "sleep 1"]),
+        ("command=", "command", []),
+        ('command=["a b", "1"]', "command", ["a b", "1"]),
+        ("thresholds=ratio>=1.5 failures<1%", "thresholds", ["ratio>=1.5", "failures<1%"]),
+        ("background=[{name: a, workers: 2}]", "background", [{"name": "a", "workers": 2}]),
+    ],
+)
+def test_set_reads_each_type(text: str, key: str, value: Any) -> None:
+    assert plans.parse_set(text, SCHEMA) == (key, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "limit",
+        "limit=x",
+        "limit=1.5",
+        "typo=1",
+        "=1",
+        "command=[1]",
+        "command='a",
+        "command=[a",
+        "seconds=",
+        "repeats=null",
+    ],
+)
+def test_set_refuses_the_rest(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        plans.parse_set(text, SCHEMA)
+    assert caught.value.hint
+
+
+@given(st.text(max_size=40) | st.builds("{}={}".format, st.sampled_from([*SCHEMA["properties"]]), st.text(max_size=20)))
+def test_any_set_is_read_or_a_usage_error(text: str) -> None:
+    try:
+        key, value = plans.parse_set(text, SCHEMA)
+        schemas.as_plan({key: value}, "q")
+        assert not (isinstance(value, float) and math.isnan(value))
+    except ScaletestError as error:
+        assert error.exit_code == 2
+
+
+def test_a_run_that_goes_on_keeps_its_plan(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for option, more in (
+        ("--file", ["-f", str(file)]),
+        ("--threshold", ["--threshold", "ratio>1"]),
+        ("a command", ["ls"]),
+    ):
+        assert program(["validate", "--local", "--resume", "x", *more]) == 2
+        assert f"{option} cannot be given with --resume" in capsys.readouterr().err
+
+
+def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"limit: 3\nthresholds: ['ratio(3)>1']")))
+    assert program(["validate", "--dry-run", "-f", "-", "-o", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["limit"], shown["thresholds"], shown["steps"]) == (3, ["ratio(3)>1"], [1, 2, 3])
+
+
+def test_view_shows_every_setting_and_hides_passwords(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SCALETEST_REDIS_URL", "redis://me:secret@host:1")
+    assert program(["config", "view", "-f", str(file), "--set", "seed=1", "--repeats", "2", "-o", "json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert set(SCHEMA["properties"]) | {"local", "redis_url", "run_dir"} <= set(shown)
+    assert shown["redis_url"] == {"value": "redis://me:***@host:1", "origin": "environment SCALETEST_REDIS_URL"}
+    assert (shown["seed"], shown["repeats"]["origin"]) == ({"value": 1, "origin": "--set"}, "flag")
+    assert shown["limit"] == {"value": 6, "origin": f"file {file}"}
+    assert program(["config", "view", "--no-such"]) == 2
+    assert program(["config", "view"]) == 0
+    assert "limit              8" in capsys.readouterr().out
+
+
+def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
+    pages = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("*.md"))
+    blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)]
+    assert len(blocks) >= 2
+    for block in blocks:
+        (tmp_path / "p.yaml").write_text(block)
+        assert made("-f", str(tmp_path / "p.yaml")).command
+    (page,) = [page for page in pages if page.name == "plans.md"]
+    shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
+    assert {parse(text).metric.partition(".")[0] for text in shown} == {name.partition(".")[0] for name in METRICS}

@@ -1,0 +1,143 @@
+"""Schemas: they are valid, complete, and every document that is made fits its own."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import fields
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+
+from scaletest.analysis.evaluation import evaluate
+from scaletest.analysis.thresholds import evaluate_thresholds
+from scaletest.archive.environment import environment
+from scaletest.cli.main import run as program
+from scaletest.model import Background, Measurement, Plan, Record, Reply
+from scaletest.model.reply import ALWAYS
+from scaletest.model.schema import DOCUMENTS, parts
+from scaletest.model.schema.parts import descriptions, properties_of
+from tests.unit.made import measured
+from tests.unit.test_model import records
+from tests.unit.valid import checked, validator
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_schema_is_valid_and_printed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert validator(name).schema["$schema"] == parts.DRAFT
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        assert program(["config", "schema", name, "-o", form]) == 0
+        assert read(capsys.readouterr().out) == validator(name).schema
+
+
+def test_a_document_that_is_not_known_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program(["config", "schema", "rezult"]) == 2
+    assert "did you mean result?" in capsys.readouterr().err
+    assert program(["config", "schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "scaletest result"
+
+
+def names(kind: type) -> set[str]:
+    return {item.name for item in fields(kind)}
+
+
+def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
+    plan = validator("plan").schema["properties"]
+    assert set(plan) == names(Plan) | {"schema_version"}
+    assert set(plan["background"]["items"]["properties"]) == names(Background)
+    assert set(validator("measurement").schema["properties"]) == names(Measurement) | {"schema_version"}
+    record = names(Record) - {"reply"} | names(Reply) | {"overhead_s", "schema_version"}
+    assert set(validator("record").schema["properties"]) == record
+    assert set(validator("record").schema["required"]) == record - (names(Reply) - ALWAYS)
+
+
+def test_every_setting_is_described() -> None:
+    assert set(descriptions(Plan)) == names(Plan)
+    assert properties_of(Plan)["command"]["description"] == "the workload's program and arguments; empty for sleep."
+
+
+def test_descriptions_come_from_the_docstring() -> None:
+    found = descriptions(Measurement)
+    assert found["workers"] == found["repeat"] == "which step, counted from 0, it was."
+    assert found["measured_s"] == "seconds under load."
+    assert found["stop"].startswith("why it ended")
+
+
+@pytest.mark.parametrize(
+    "plan", [Plan(), Plan(limit=3, warmup_s=1, command=("x",), thresholds=("ratio>1",), background=(Background("b"),))]
+)
+def test_plans_fit(plan: Plan) -> None:
+    checked(plan.to_dict(), "plan")
+    wrong = {**plan.to_dict(), "more": 1}
+    assert [error.validator for error in validator("plan").iter_errors(wrong)] == ["additionalProperties"]
+    assert list(validator("plan").iter_errors({**plan.to_dict(), "limit": "8"}))
+
+
+@given(records)
+def test_records_fit(record: Record) -> None:
+    checked(json.loads(record.to_json()), "record")
+
+
+def test_measurements_and_environments_fit() -> None:
+    checked(json.loads(Measurement(2, 1, 0.5, 3, "precise").to_json()), "measurement")
+    checked(environment(["scaletest", "redis://u:p@h"], "/dev/null"), "environment")
+
+
+RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {
+    "linear": ({1: 0.1, 2: 0.1}, {}),
+    "five steps": ({1: 0.1, 2: 0.1, 4: 0.11, 8: 0.13, 16: 0.17}, {"count": 60}),
+    "with a peak": ({1: 0.1, 2: 0.12, 4: 0.17, 8: 0.4, 16: 1.2, 32: 4.0}, {"count": 60}),
+    "capped": ({1: 0.1, 2: 0.1, 4: 0.1, 8: 0.2, 16: 0.4}, {"count": 60}),
+    "repeats": ({1: 0.1, 2: 0.1, 4: 0.11}, {"repeats": 3, "between": 0.02}),
+    "two repeats": ({1: 0.1, 2: 0.1}, {"repeats": 2}),
+    "failures": ({1: 0.1, 2: 0.1}, {"failed": 3}),
+    "only failures": ({1: 0.1}, {"failed": 3, "count": 0}),
+    "too few": ({1: 0.1, 2: 0.1}, {"count": 2}),
+    "percentiles": ({1: 0.01}, {"count": 3000}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_results_fit(name: str) -> None:
+    cycles, made = RUNS[name]
+    plan = Plan(limit=max(cycles), repeats=made.get("repeats", 1), queue="q", background=(Background("b"),))
+    measurements, rows = measured(cycles, **made)
+    result = evaluate(plan, measurements, rows, random.Random(1), interrupted="Ctrl-C", elapsed_s=3.0)
+    # as it leaves the program
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    checked(document)
+    checked({**document, "folder": "/x"})
+
+
+def test_thresholds_fit() -> None:
+    plan = Plan(limit=2, queue="q", thresholds=("ratio>1", "contention<5%", "run.p99<1s", "failures<1%"))
+    measurements, rows = measured({1: 0.1, 2: 0.1})
+    result = evaluate(plan, measurements, rows, random.Random(1))
+    found = [one.to_dict() for one in evaluate_thresholds(plan, result.steps)]
+    assert [one["kind"] for one in checked({**result.to_dict(), "thresholds": found})["thresholds"]] == [
+        "PASS",
+        "INVALID",
+        "INVALID",
+        "PASS",
+    ]
+
+
+def test_a_result_of_nothing_fits() -> None:
+    checked(evaluate(Plan(), [], {}, random.Random(1)).to_dict())
+
+
+def test_a_value_that_is_not_described_is_seen() -> None:
+    document = evaluate(Plan(limit=1, queue="q"), *measured({1: 0.1}), random.Random(1)).to_dict()
+    document["steps"][0]["more"] = 1
+    with pytest.raises(AssertionError, match=r"steps\[0\].*more"):
+        checked(document)
+    del document["steps"][0]["more"], document["steps"][0]["ratio"]
+    with pytest.raises(AssertionError, match="ratio"):
+        checked(document)
+
+
+def test_a_type_without_a_schema_is_a_mistake_of_ours() -> None:
+    with pytest.raises(TypeError, match="no schema for"):
+        parts._of(set[int], {}, True)

@@ -1,0 +1,220 @@
+"""Live statistics: right, bounded, and readable while they change."""
+
+from __future__ import annotations
+
+import random
+import threading
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.load import Statistics
+from scaletest.load.series import MOST_BINS, Series
+from scaletest.load.statistics import Gauges
+from scaletest.load.tally import FAILURES, PLACES, Tally
+from scaletest.load.times import NEEDED, Times
+from scaletest.model import Outcome, Record
+from tests.unit.fakes import replied
+
+
+class Clock:
+    """Time that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def made(**options: int) -> tuple[Statistics, Clock]:
+    clock = Clock()
+    statistics = Statistics("q", clock=clock, wall=lambda: 1_700_000_000.0, **options)
+    statistics.watch(lambda: Gauges("closed", 4, 16, 3))
+    return statistics, clock
+
+
+def record(outcome: Outcome = Outcome.SUCCEEDED, total_s: float = 0.512, **fields: object) -> Record:
+    return Record("q", 0, replied(outcome=outcome, **fields), total_s)
+
+
+def test_counts_rate_and_times() -> None:
+    # given two requests that succeeded and one that failed, within two seconds of the first submission
+    statistics, clock = made()
+    statistics.late(0.0)
+    clock.now += 2.0
+    statistics.add(record(run_s=0.2, total_s=0.25))
+    statistics.add(record(run_s=0.4, total_s=0.45))
+    statistics.add(record(Outcome.FAILED, error="broken"))
+    found = statistics.snapshot()
+    assert (found.succeeded, found.failed, found.elapsed_s, found.per_s) == (2, 1, 2.0, 1.0)
+    assert found.outcomes == {"succeeded": 2, "failed": 1, "timed_out": 0, "client_gone": 0, "purged": 0}
+    run = found.times["run"]
+    assert (run.count, run.low_s, run.high_s) == (2, 0.2, 0.4)
+    assert run.mean_s == pytest.approx(0.3)
+    assert found.times["overhead"].mean_s == pytest.approx(0.04)
+    assert [(row.kind.error, row.seen) for row in found.failures] == [("broken", 1)]
+
+
+def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
+    statistics, clock = made()
+    for _ in range(5):
+        statistics.add(record())
+    statistics.reset()
+    statistics.add(record())
+    found = statistics.snapshot()
+    assert (found.succeeded, found.generation, found.lifetime["succeeded"], found.record_seq) == (1, 1, 6, 6)
+    assert found.lifetime_times["run"].count == 6
+    # with requests in flight the time runs from the reset on
+    clock.now += 3.0
+    assert statistics.snapshot().elapsed_s == 3.0
+
+
+@given(st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=400))
+def test_percentiles_are_within_one_percent_and_never_outside(values: list[float]) -> None:
+    times = Times()
+    for value in values:
+        times.add(value)
+    ordered = sorted(values)
+    for share in (0.5, 0.9, 0.99):
+        exact = ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
+        found = times.quantile(share)
+        assert found is not None
+        assert found == pytest.approx(exact, rel=0.01)
+        assert ordered[0] <= found <= ordered[-1]
+
+
+def test_percentiles_need_enough_values() -> None:
+    times = Times()
+    for _ in range(NEEDED["p90"]):
+        times.add(1.0)
+    assert NEEDED == {"p50": 5, "p90": 29, "p95": 59, "p99": 299, "p999": 2995}
+    found = times.summary().quantiles_s
+    assert found["p90"] == 1.0
+    assert found["p95"] is None
+
+
+def test_the_series_thins_without_losing_peaks_or_counts() -> None:
+    # given an hour with one busy second and one slow request
+    statistics, clock = made()
+    for second in range(3600):
+        clock.now = 1000.5 + second
+        for _ in range(50 if second == 1234 else 1):
+            statistics.add(record(run_s=9.0 if second == 2345 else 0.5, total_s=10.0))
+    clock.now = 1000.0 + 3600
+    points = [made.point(0.0) for made in statistics.snapshot().bins]
+    assert len(points) < MOST_BINS
+    assert sum(point.succeeded for point in points) == 3600 + 49
+    assert sum(point.span_s for point in points) == 3600
+    assert max(point.rate_high for point in points) == 50
+    assert max(point.run.high_s or 0.0 for point in points) == 9.0
+    assert [point.seq for point in points] == sorted({point.seq for point in points})
+    assert all(point.run.p50_s == pytest.approx(0.5, rel=0.041) for point in points)
+
+
+def test_a_long_silence_costs_nothing_and_shows_as_zero() -> None:
+    statistics, clock = made()
+    statistics.add(record())
+    clock.now += 30 * 86400
+    found = statistics.snapshot()
+    assert len(found.bins) < MOST_BINS
+    seconds = [one.last - one.first + 1 for one in found.bins]
+    assert 0 <= 30 * 86400 - sum(seconds) < seconds[-1]
+    assert found.bins[-1].rates == (0, 0)
+    assert found.recent_per_s == 0.0
+
+
+def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
+    # given more pods and more error texts than the tables hold
+    tally = Tally()
+    for number in range(3 * PLACES):
+        tally.succeeded(replied(pod=f"pod-{number}"))
+        tally.failed(replied(outcome=Outcome.FAILED, error=f"error {number}", pod=f"pod-{number}"), float(number))
+    assert len(tally.places()) == PLACES
+    assert sum(row.succeeded for row in tally.places()) + tally.other_succeeded == 3 * PLACES
+    assert len(tally.failures()) == FAILURES
+    assert sum(row.seen for row in tally.failures()) + tally.other_failures == 3 * PLACES
+    # what was seen last is there
+    assert f"error {3 * PLACES - 1}" in {row.kind.error for row in tally.failures()}
+
+
+def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
+    tally = Tally()
+    for at in (10.0, 20.0, 30.0):
+        tally.failed(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
+    (row,) = tally.failures()
+    assert (row.seen, row.first_s, row.last_s) == (3, 10.0, 30.0)
+
+
+def test_records_are_numbered_and_the_last_ones_kept() -> None:
+    statistics, _ = made(keep=10)
+    for number in range(25):
+        statistics.add(Record("q", 0, replied(f"c-{number}"), 1.0))
+    first, records = statistics.records(0)
+    assert (first, len(records), records[-1].reply.id) == (16, 10, "c-24")
+    assert statistics.records(23) == (24, records[-2:])
+    assert statistics.records(99) == (26, [])
+
+
+def test_memory_is_flat_over_virtual_hours() -> None:
+    # given forty minutes, then as many again, with ever new pods, errors and times
+    statistics, clock = made(keep=100)
+    chance = random.Random(1)
+
+    def feed() -> int:
+        for number in range(2400):
+            clock.now += 1.0
+            for _ in range(3):
+                statistics.add(record(run_s=chance.lognormvariate(0, 1), pod=f"pod-{number // 5}", total_s=1e3))
+            statistics.add(record(Outcome.FAILED, error=f"error {number}"))
+        statistics.snapshot()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        first, second = feed(), feed()
+    finally:
+        tracemalloc.stop()
+    assert second < first * 1.25
+
+
+def test_snapshots_while_records_come() -> None:
+    statistics, _ = made()
+    stop = threading.Event()
+
+    def feed() -> None:
+        while not stop.is_set():
+            statistics.add(record())
+            statistics.turn(0.001, 3)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    try:
+        for _ in range(200):
+            found = statistics.snapshot()
+            assert found.succeeded == found.times["run"].count == sum(row.succeeded for row in found.places)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_the_number_in_flight_is_known_for_every_second_also_when_nothing_ends() -> None:
+    statistics, clock = made()
+    for level in (5, 9, 2):
+        statistics.turn(0.001, level)
+        clock.now += 1.0
+    statistics.turn(0.001, 4)
+    assert [one.in_flight for one in statistics.snapshot().bins] == [(5, 5), (9, 9), (2, 2)]
+
+
+def test_a_series_of_any_length_stays_below_its_limit() -> None:
+    statistics, clock = made()
+    series = Series(most=8)
+    for number in range(100):
+        clock.now += 1
+        statistics.add(record())
+        for one in statistics.snapshot().bins[-1:]:
+            series.append(one)
+        assert len(series.bins()) < 8, number

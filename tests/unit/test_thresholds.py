@@ -1,0 +1,261 @@
+"""Thresholds: what can be written is read back, what cannot is explained, and intervals decide."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.coefficients import coefficients
+from scaletest.analysis.steps import Step, summarise
+from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, verdict_of
+from scaletest.model import Outcome, Plan, VerdictKind
+from scaletest.model.errors import InvalidValue
+from scaletest.model.threshold import METRICS, OPERATORS, Threshold, parse
+from tests.unit.made import measured
+
+PASS, FAIL, INVALID = VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID
+
+
+@st.composite
+def thresholds(draw: st.DrawFn) -> Threshold:
+    name = draw(st.sampled_from(sorted(METRICS)))
+    metric = METRICS[name]
+    workers = draw(st.none() | st.integers(1, 10_000)) if metric.per_step else None
+    unit = draw(st.sampled_from(sorted(metric.units)))
+    value = float(draw(st.integers(0, 1))) if name == "failures" else draw(st.floats(0, 1))
+    return Threshold(name, workers, draw(st.sampled_from(sorted(OPERATORS))), value, unit)
+
+
+@given(thresholds())
+def test_what_is_written_is_read_back(threshold: Threshold) -> None:
+    assert parse(str(threshold)) == threshold
+
+
+@given(thresholds(), st.sampled_from(["", " ", "  "]))
+def test_blanks_do_not_matter(threshold: Threshold, blank: str) -> None:
+    text = str(threshold).replace(threshold.operator, f"{blank}{threshold.operator}{blank}", 1)
+    assert parse(f"{blank}{text}{blank}") == threshold
+
+
+@given(st.text(max_size=60) | st.from_regex(r"[a-z.]{1,12}(\([0-9]{0,3}\))?[<>=]{0,3}[0-9.eE+-]{0,9}[a-z%/]{0,4}"))
+def test_anything_else_is_an_invalid_value_with_a_hint(text: str) -> None:
+    try:
+        assert parse(str(parse(text))) == parse(text)
+    except InvalidValue as error:
+        assert error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "workers", "bound"),
+    [
+        ("efficiency(8)>=0.8", "efficiency", 8, 0.8),
+        ("efficiency( 8 ) >= 80%", "efficiency", 8, 0.8),
+        ("ratio(4) >= 1.9", "ratio", 4, 1.9),
+        ("throughput(8)>=720/min", "throughput", 8, 12),
+        ("failures<1%", "failures", None, 0.01),
+        ("failures<=3", "failures", None, 3),
+        ("wait.p95(8)<200ms", "wait.p95", 8, 0.2),
+        ("run.p99.9<=2e0s", "run.p99.9", None, 2),
+        ("contention<5%", "contention", None, 0.05),
+        ("drift<3%", "drift", None, 0.03),
+    ],
+)
+def test_bounds_are_in_base_units(text: str, metric: str, workers: int | None, bound: float) -> None:
+    found = parse(text)
+    assert (found.metric, found.workers) == (metric, workers)
+    assert found.bound == pytest.approx(bound)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("eficiency(8)>=0.8", "did you mean efficiency?"),
+        ("speed>3", "there are ratio, efficiency"),
+        ("wait.p42<1s", "wait is given as wait.p50"),
+        ("wait<1s", "wait is given as wait.p50"),
+        ("efficiency(8)", "in quotes"),
+        ("efficiency(8)==0.8", "use one of >= > <= <"),
+        ("efficiency(3)>=0.8", "the steps are 1, 2, 4, 8"),
+        ("ratio(1)>=1.8", "name a later one"),
+        ("contention(8)<5%", r"leave \(8\) out"),
+        ("efficiency>=80", "write 0.8 or 80%"),
+        ("failures<=0.5", "whole number"),
+        ("run.p95<3/s", "takes us, ms, s, min"),
+        ("throughput>1e999", "finite"),
+        ("efficiency(8)>=-1", "METRIC"),
+    ],
+)
+def test_mistakes_are_explained_when_the_plan_is_made(text: str, what: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        Plan(limit=8, thresholds=(text,))
+    assert caught.match("threshold")
+    assert re.search(what, caught.value.hint)
+
+
+def judged(text: str, cycles: dict[int, float], coefficients: Any = None, **made: Any) -> ThresholdResult:
+    """The threshold judged on steps of the given seconds a request."""
+    plan = Plan(limit=made.pop("limit", max(cycles)), thresholds=(text,))
+    (result,) = evaluate_thresholds(plan, steps(plan, cycles, **made), coefficients)
+    assert result.to_dict()["kind"] == result.kind
+    return result
+
+
+def steps(plan: Plan, cycles: dict[int, float], **made: Any) -> list[Step]:
+    return summarise(plan, *measured(cycles, **made))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ratio(4)>=1.5", PASS),
+        ("ratio(4)>=1.7", FAIL),
+        ("ratio>=1.7", FAIL),
+        ("ratio(2)>=1.9", PASS),
+        ("efficiency(4)>0.7", PASS),
+        ("efficiency(4)>=90%", FAIL),
+        ("efficiency>=90%", FAIL),
+        ("efficiency(1)>=1", PASS),
+        ("throughput(4)>=30/s", PASS),
+        ("throughput(4)<30/s", FAIL),
+        ("throughput>=9", PASS),
+        ("run.p95(4)<150ms", PASS),
+        ("run.p50<110ms", FAIL),
+        ("failures<1%", PASS),
+        ("failures<=0", PASS),
+        ("drift<3%", PASS),
+    ],
+)
+def test_whole_intervals_decide(text: str, kind: VerdictKind) -> None:
+    # given 10, 20 and 32 requests/s with 1, 2 and 4 workers, with little scatter
+    result = judged(text, {1: 0.1, 2: 0.1, 4: 0.125})
+    assert (result.kind, result.text) == (kind, text)
+    assert result.low is not None
+    assert result.high is not None
+    assert result.value is not None
+    assert result.low <= result.value <= result.high
+
+
+def test_a_bound_inside_the_interval_decides_nothing() -> None:
+    result = judged("ratio(2)>=1.9", {1: 0.1, 2: 0.1}, scatter=0.2)
+    assert result.kind is INVALID
+    assert result.low is not None
+    assert result.low < 1.9 < (result.high or 0)
+    assert "--step-time" in result.remedy
+
+
+def test_without_workers_the_worst_step_is_shown() -> None:
+    assert judged("efficiency>=0.5", {1: 0.1, 2: 0.11, 4: 0.125}).workers == 4
+    assert judged("throughput>=1", {1: 0.1, 2: 0.11, 4: 0.125}).workers == 1
+    assert judged("run.p50<1s", {1: 0.1, 2: 0.15, 4: 0.125}).workers == 2
+    # what fails comes before what is undecided and what holds
+    assert judged("efficiency>=0.95", {1: 0.1, 2: 0.1, 4: 0.125}).workers == 4
+    assert "4 workers: " in judged("efficiency>=0.95", {1: 0.1, 2: 0.1, 4: 0.125}).reason
+
+
+def test_a_percentile_says_how_many_requests_it_needs() -> None:
+    result = judged("run.p99(2)<=2s", {1: 0.1, 2: 0.1}, count=40)
+    assert (result.kind, result.value) == (INVALID, None)
+    assert "p99 needs 299 requests, there are 80" in result.reason
+    assert judged("run.p99(2)<=2s", {1: 0.1, 2: 0.1}, count=400).kind is PASS
+
+
+def test_drift_needs_its_batches() -> None:
+    result = judged("drift<3%", {1: 0.1, 2: 0.1}, count=20)
+    assert (result.kind, "needs 40 requests of every worker" in result.reason) == (INVALID, True)
+
+
+def test_steps_that_are_missing_decide_nothing() -> None:
+    assert judged("efficiency(8)>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
+    assert judged("efficiency>=0.5", {1: 0.1, 2: 0.1}, limit=8).kind is INVALID
+    assert judged("failures<=1", {1: 0.1}, limit=8).kind is INVALID
+    assert judged("ratio>=1.5", {1: 0.1}, limit=1).kind is INVALID
+    # but what refutes is enough
+    assert judged("efficiency>=0.99", {1: 0.1, 2: 0.2}, limit=8).kind is FAIL
+
+
+def test_failures_are_counted_exactly() -> None:
+    # given 3 failures and 297 successes in each of two steps
+    made: dict[str, Any] = {"count": {1: 297, 2: 149}, "failed": 3}
+    assert judged("failures(1)<=3", {1: 0.1, 2: 0.1}, **made).kind is PASS
+    assert judged("failures<=5", {1: 0.1, 2: 0.1}, **made).value == 6
+    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **made).kind is FAIL
+    assert judged("failures(1)<1.1%", {1: 0.1, 2: 0.1}, **made).kind is PASS
+    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **made).reason == "1 %"
+
+
+@pytest.mark.parametrize(
+    ("interval", "kind"),
+    [((0.01, 0.02, 0.03), PASS), ((0.04, 0.045, 0.06), INVALID), ((0.06, 0.07, math.inf), FAIL)],
+)
+def test_coefficients_come_with_their_interval(interval: tuple[float, float, float], kind: VerdictKind) -> None:
+    result = judged("contention<5%", {1: 0.1, 2: 0.1}, {"contention": interval})
+    assert result.kind is kind
+    assert result.to_dict()["high"] == (None if math.isinf(interval[2]) else interval[2])
+
+
+def test_without_a_law_a_coefficient_is_unknown() -> None:
+    result = judged("coherency<5%", {1: 0.1, 2: 0.1})
+    assert (result.kind, "no scaling law" in result.reason) == (INVALID, True)
+
+
+def test_an_unsteady_step_decides_no_rate() -> None:
+    # given a step with two requests
+    result = judged("efficiency(2)>=0.5", {1: 0.1, 2: 0.1}, count={1: 100, 2: 1})
+    assert (result.kind, "2 workers" in result.reason) == (INVALID, True)
+
+
+def test_the_verdict_names_the_first_and_counts() -> None:
+    plan = Plan(limit=2, thresholds=("ratio(2)>=1.5", "efficiency(2)>=0.95", "run.p99<=2s", "failures<=0"))
+    results = evaluate_thresholds(plan, steps(plan, {1: 0.1, 2: 0.12}, count=100))
+    assert [result.kind for result in results] == [PASS, FAIL, INVALID, PASS]
+    fail, undecided = verdict_of(results, FAIL), verdict_of(results, INVALID)
+    assert fail is not None
+    assert fail.reason.startswith("1 of 4 thresholds not met: efficiency(2)>=0.95: 0.83")
+    assert undecided is not None
+    assert undecided.reason.startswith("1 of 4 thresholds undecided: run.p99<=2s: 1 worker: p99 needs 299")
+    assert fail.remedy
+    assert undecided.remedy
+    assert verdict_of(results[:1], FAIL) is None
+    assert evaluate_thresholds(Plan(), []) == ()
+
+
+def test_an_unmeasured_plan_is_undecided_everywhere() -> None:
+    texts = tuple(f"{name}<1" for name in METRICS)
+    results = evaluate_thresholds(Plan(thresholds=texts), [])
+    assert {result.kind for result in results} == {INVALID}
+    assert Outcome.FAILED not in {result.reason for result in results}
+
+
+def points(contention: float, coherency: float, most: int, spread: float) -> list[tuple[float, float]]:
+    chance = random.Random(5)
+    return [
+        (n, 10 * n / (1 + contention * (n - 1) + coherency * n * (n - 1)) * math.exp(chance.gauss(0, spread)))
+        for n in (2.0**power for power in range(most))
+    ]
+
+
+@pytest.mark.parametrize(("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.03, 0.01)])
+def test_coefficients_enclose_the_truth_under_every_law(contention: float, coherency: float) -> None:
+    rows = points(contention, coherency, 6, 0.01)
+    found = coefficients(rows, random.Random(1), [0.01] * len(rows))
+    for name, truth in (("contention", contention), ("coherency", coherency)):
+        low, value, high = found[name]
+        assert low <= value <= high
+        assert low - 1e-9 <= truth <= high, name
+
+
+def test_a_linear_run_can_be_held_to_little_contention() -> None:
+    rows = points(0.0, 0.0, 5, 0.01)
+    plan = Plan(thresholds=("contention<5%", "coherency<1%", "contention>=10%"))
+    results = evaluate_thresholds(plan, [], coefficients(rows, random.Random(1), [0.01] * len(rows)))
+    assert [result.kind for result in results] == [PASS, PASS, FAIL]
+
+
+def test_too_few_points_have_no_coefficient() -> None:
+    assert coefficients(points(0.0, 0.0, 2, 0.01), random.Random(1), [0.01] * 2) == {}

@@ -1,0 +1,110 @@
+"""The HTTP server on a socket: addresses, and bytes of any kind."""
+
+from __future__ import annotations
+
+import socket
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.load import ClosedLoop, Statistics, Steering
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.web.app import make_app
+from scaletest.web.gate import HttpCounts
+from scaletest.web.server import Server, parse_address
+from tests.unit.fakes import FakeClient
+
+PIECES = [
+    b"GET ",
+    b"POST ",
+    b"/",
+    b"/stats",
+    b"/parallel?value=3",
+    b" HTTP/1.1",
+    b"\r\n",
+    b"\r\n\r\n",
+    b"Host: x",
+    b": ",
+]
+PIECES += [b"Content-Length: 5", b"Transfer-Encoding: chunked", b"\xff\xfe", b"\0", b"%00", b"%ff", b"?", b"a" * 3000]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    client: Any = FakeClient()
+    statistics = Statistics("q")
+    loop = ClosedLoop(client, "q", statistics.add)
+    counts = HttpCounts()
+    app = make_app(Steering(loop, statistics, load="closed", maximum=4), counts)
+    made = Server(app, "127.0.0.1:0", counts)
+    yield made
+    made.close()
+    loop.close()
+
+
+def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
+    """What comes back, perhaps nothing; unless the request is `whole` the server is told that no more comes."""
+    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+        peer.sendall(data)
+        if not whole:
+            peer.shutdown(socket.SHUT_WR)
+        answer = b""
+        try:
+            while chunk := peer.recv(65536):
+                answer += chunk
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=10), max_size=12).map(b"".join))
+def test_no_bytes_make_a_500_or_stop_the_server(server: Server, data: bytes) -> None:
+    answer = ask(server, data)
+    assert not answer.startswith((b"HTTP/1.1 5", b"HTTP/1.0 5")) or answer[9:12] == b"501"
+    assert ask(server, b"GET /fails?type=plain HTTP/1.0\r\n\r\n", whole=True).endswith(b"\r\n\r\n0")
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:1", ("127.0.0.1", 1)),
+        ("[::1]:0", ("::1", 0)),
+        (":9996", ("0.0.0.0", 9996)),
+        ("host:65535", ("host", 65535)),
+    ],
+)
+def test_addresses(text: str, address: tuple[str, int]) -> None:
+    assert parse_address(text) == address
+
+
+@pytest.mark.parametrize("text", ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663"])
+def test_wrong_addresses(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        parse_address(text)
+
+
+def test_a_taken_port_is_a_usage_error(server: Server) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(UsageError, match="cannot listen on"):
+            Server(lambda *_: [], f"127.0.0.1:{taken.getsockname()[1]}", HttpCounts())
+
+
+def test_ipv6_where_there_is_some() -> None:
+    client: Any = FakeClient()
+    statistics, counts = Statistics("q"), HttpCounts()
+    loop = ClosedLoop(client, "q", statistics.add)
+    try:
+        server = Server(make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0", counts)
+    except UsageError as error:
+        pytest.skip(str(error))
+    with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=10) as answer:
+        assert answer.read() == b"0"
+    server.close()
+    loop.close()
