@@ -16,6 +16,7 @@ from workers.device_faults import gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
 from workers.workloads.command import Command
+from workers.workloads.fakedev import FakeDevice
 from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
 from workers.workloads.sleep import Sleep
 from workers.workloads.transcode import TranscodeWorkload
@@ -28,7 +29,7 @@ class Settings:
     """What a worker runs and how. Times in seconds; empty text means not set.
 
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
-        `transcode` with its options for the built-in transcode.
+        `transcode` or `fakedev` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
@@ -103,7 +104,7 @@ class Runtime:
         self.node = names.get(settings.node_variable, "") or socket.gethostname()
         self.pod = names.get(settings.pod_variable, "") or socket.gethostname()
         self.devices = DeviceChooser(settings.devices)
-        self._workload = _workload(settings, self.devices, interrupt)
+        self._workload = self._make_workload(interrupt)
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
         """Run one request; its result and the monotonic seconds it took. Raises Interrupted."""
@@ -160,6 +161,19 @@ class Runtime:
             row["figures"] = result.figures
         return wire.dump(row), wait_s
 
+    def _make_workload(self, interrupt: Interrupt) -> Workload:
+        settings, devices = self.settings, self.devices
+        command, ignore = settings.command, settings.ignore_arguments
+        if not command or command[0] == "sleep":
+            return Sleep(command[1:], interrupt, ignore_arguments=ignore)
+        if command[0] == "fakedev":
+            return FakeDevice(command[1:], interrupt, node=self.node, pod=self.pod, ignore_arguments=ignore)
+        options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
+        program = Program(options, interrupt)
+        if command[0] == "transcode":
+            return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
+        return Command(command, program, devices, ignore_arguments=ignore)
+
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
     """The result with the device it ran on; a failure whose device is not there any more has that reason."""
@@ -167,15 +181,3 @@ def _on_device(result: Result, chosen: Chosen) -> Result:
     if result.outcome is Outcome.FAILED and (text := gone(path)):
         result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")
     return replace(result, device=path, device_info=chosen.info())
-
-
-def _workload(settings: Settings, devices: DeviceChooser, interrupt: Interrupt) -> Workload:
-    command = settings.command
-    ignore = settings.ignore_arguments
-    if not command or command[0] == "sleep":
-        return Sleep(command[1:], interrupt, ignore_arguments=ignore)
-    options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
-    program = Program(options, interrupt)
-    if command[0] == "transcode":
-        return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
-    return Command(command, program, devices, ignore_arguments=ignore)

@@ -122,6 +122,18 @@ def devices(preset: str | None, device_glob: str, redis_url: str | None, node: s
     return 0
 
 
+@command.command("fake-metrics")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, default=9400, show_default=True, help="Port; 0: any.")
+@click.option("--vendor", multiple=True, type=click.Choice(["intel", "nvidia", "amd"]), help="Names. [default: all]")
+def fake_metrics(host: str, port: int, vendor: tuple[str, ...]) -> int:
+    """Serve the simulated devices of this machine as the vendors' exporters would, for Prometheus."""
+    from workers.fakedev_metrics import serve
+
+    serve(host, port, vendor, lambda address: click.echo(f"serving http://{address}/metrics", err=True))
+    return 0
+
+
 def _found(preset: str | None, device_glob: str) -> list[dict[str, Any]]:
     from workers.devices import DeviceChooser, DeviceOptions
 

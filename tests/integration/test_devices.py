@@ -186,6 +186,29 @@ def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, ma
     assert not list(redis.scan_iter("scaletest:device:*"))
 
 
+def test_a_leased_device_costs_a_request_no_round_trip(
+    start: Callable[..., Any], redis: Any, client: Client, made: str
+) -> None:
+    def scripts() -> int:
+        return int(redis.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
+
+    spent = []
+    for arguments in ((), ("--device-glob", made)):
+        # given a worker whose heartbeat stays out of the way, warmed up
+        worker = start("--heartbeat", "600", *arguments, "--", "sleep", "0")
+        client.submit([Request(client.new_id(), "q")])
+        wait_for(client, 1)
+        # when it does two hundred requests
+        before = scripts()
+        client.submit([Request(client.new_id(), "q") for _ in range(200)])
+        wait_for(client, 200)
+        spent.append(scripts() - before)
+        worker.kill()
+        worker.wait()
+    # expect the same number of calls with and without a device, but for how submitting and taking met
+    assert abs(spent[1] - spent[0]) < 20, spent
+
+
 # -- many holders, killed and frozen --------------------------------------------------------------------------------
 
 # A holder: claims, beats in a thread as a worker does, and writes down each moment at which it is sure of its slot.
@@ -290,7 +313,6 @@ def test_overlaps_are_found() -> None:
     assert overlaps([(1, "s", "a"), (2, "s", "b"), (2.5, "t", "a"), (3, "s", "c")]) == []
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("per_device", "holding"), [(8, 64), (1, 8)])
 def test_sixty_four_at_once_hold_as_many_as_there_are(url: str, tmp_path: Path, per_device: int, holding: int) -> None:
     # given eight devices and sixty-four threads of as many connections that start together
