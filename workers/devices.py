@@ -132,6 +132,12 @@ class DeviceChooser:
         Raises NoDevice.
         """
         self._leases = leases
+        chosen = self.wait_for_slot(wait)
+        faults.check_open(chosen.device.path)
+        return chosen
+
+    def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
+        """The device of a slot, as soon as one is free. Raises NoDevice."""
         while True:
             try:
                 chosen = self.choose()
@@ -140,7 +146,6 @@ class DeviceChooser:
                     raise
                 continue
             assert chosen is not None
-            faults.check_open(chosen.device.path)
             return chosen
 
     def devices(self) -> list[Device]:

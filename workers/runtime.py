@@ -12,7 +12,7 @@ from typing import Any
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
-from workers.device_faults import gone
+from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
 from workers.workloads.command import Command
@@ -107,7 +107,10 @@ class Runtime:
         self._workload = self._make_workload(interrupt)
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
-        """Run one request; its result and the monotonic seconds it took. Raises Interrupted."""
+        """Run one request; its result and the monotonic seconds it took.
+
+        Raises Interrupted, and NoneFree when this worker's slot was lost and no other is free: nothing ran then.
+        """
         began = time.monotonic()
         limit = effective_limit(self.settings.time_limit_s, limit_s)
         try:
@@ -115,6 +118,8 @@ class Runtime:
             result = self._workload.run(arguments, limit, chosen)
             if chosen is not None:
                 result = _on_device(result, chosen)
+        except NoneFree:
+            raise
         except NoDevice as error:
             hint = f" ({error.hint})" if error.hint else ""
             result = Result(Outcome.FAILED, Reason.NO_DEVICE, error=f"{error.message}{hint}")

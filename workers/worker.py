@@ -14,7 +14,6 @@ import os
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
@@ -27,7 +26,6 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
 from scaletest.broker.connection import transient, twin
-from scaletest.broker.devices import DeviceLeases
 from scaletest.broker.lane import PAUSED, Done, FastLane, Paused, Taken
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
@@ -39,6 +37,8 @@ from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
 from workers import admission, entry
 from workers.breaker import Breaker
+from workers.device_faults import NoneFree
+from workers.leasing import Leasing
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 
@@ -48,10 +48,6 @@ DEFAULT_GRACE_S = 30.0
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
-# How long a new worker waits for a device's slot: a dead worker's lease ends after two intervals, or up to four when an
-# outage of Redis moved it on. And how often it looks.
-DEVICE_WAIT_INTERVALS = 4.5
-DEVICE_LOOK_S = 0.5
 PUBSUB_RETRY_S = 2.0
 
 
@@ -82,8 +78,8 @@ class Worker(SimpleWorker):
         self._max_attempts = max_attempts
         self._grace_s = grace_s
         self._log_messages = log_messages
-        self._device_wait_s = DEVICE_WAIT_INTERVALS * interval_s if device_wait_s is None else device_wait_s
-        self._leases: DeviceLeases | None = None
+        self._device_wait_s = device_wait_s
+        self._leasing: Leasing | None = None
         self._force = Wake()
         self._stopping = Wake()
         self._breaker = Breaker()
@@ -125,7 +121,7 @@ class Worker(SimpleWorker):
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
         if self._runtime.devices.leasing:
-            self._lease_device()
+            self._begin_leasing()
         self._lifeline = Lifeline(
             twin(self.connection, 5.0),
             self.name,
@@ -133,7 +129,7 @@ class Worker(SimpleWorker):
             interval_s=self._interval_s,
             max_attempts=self._max_attempts,
             details=self._details,
-            renew=self._renew_device,
+            renew=self._renew,
         )
 
         def start() -> None:
@@ -157,52 +153,38 @@ class Worker(SimpleWorker):
             self._runtime.close()
             self._lane = None
         try:
-            if self._leases is not None:
-                self._leases.close()
+            if self._leasing is not None:
+                self._leasing.close()
             super().teardown()  # type: ignore[no-untyped-call]
         except Exception as error:
             if not transient(error):
                 raise
 
-    def _lease_device(self) -> None:
-        """Lease a slot before anybody counts on this worker. Raises NoDevice when none becomes free in time.
-
-        A killed worker's slot comes back when its lease ends, so waiting a little longer than that is right.
-        """
-        leases = DeviceLeases(
-            twin(self.connection, 5.0),
-            self._runtime.node,
+    def _begin_leasing(self) -> None:
+        """Lease a slot before anybody counts on this worker. Raises NoDevice."""
+        leasing = Leasing(
+            self.connection,
             self.name,
+            self._runtime.node,
+            self._runtime.devices,
             interval_s=self._interval_s,
-            nonce=uuid.uuid4().hex[:12],
+            wait_s=self._device_wait_s,
             retrying=self._retrying,
+            pause=lambda seconds: self._stopping.wait(seconds) or self._stop_requested,
         )
-        began = time.monotonic()
-        look_s = min(DEVICE_LOOK_S, self._interval_s / 4)
-        told = False
-
-        def wait() -> bool:
-            nonlocal told
-            if self._stop_requested:
-                raise SystemExit(0)  # nothing is registered yet, and nothing runs
-            left = began + self._device_wait_s - time.monotonic()
-            if left > 0 and not told:
-                logger.warning("worker %s: no device is free, waiting %.0f s for one", self.name, left)
-                told = True
-            return left > 0 and not self._stopping.wait(min(look_s, left))
-
         try:
-            chosen = self._retrying.run(lambda: self._runtime.devices.attach(leases, wait))
+            leasing.begin()
         except BaseException:
             self._runtime.close()
-            leases.close()
+            leasing.close()
+            if self._stop_requested:  # nothing is registered yet, and nothing runs
+                raise SystemExit(0) from None
             raise
-        self._leases = leases
-        logger.info("worker %s: device %s, slot %s", self.name, chosen.device.path, chosen.slot)
+        self._leasing = leasing
 
-    def _renew_device(self) -> None:
-        if self._leases is not None and not self._leases.renew():
-            logger.warning("worker %s lost its device's slot, and asks for another before the next request", self.name)
+    def _renew(self) -> None:
+        if self._leasing is not None:
+            self._leasing.renew()
 
     def _details(self) -> dict[str, str | int | float]:
         return {
@@ -368,6 +350,12 @@ class Worker(SimpleWorker):
                 lifeline.let_go()
                 self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
                 return None
+            except NoneFree:
+                # its slot was lost and nobody's fault: another worker may have one
+                lifeline.let_go()
+                self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+                self._wait_for_slot()
+                return None
             registered = lifeline.let_go()
         reply, wait_s = runtime.reply_json(
             taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
@@ -377,6 +365,15 @@ class Worker(SimpleWorker):
             self._lifeline.mark_suspect(self._breaker.suspect)
             logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+
+    def _wait_for_slot(self) -> None:
+        """Raises NoDevice when none becomes free in time, which ends this worker."""
+        assert self._leasing is not None
+        try:
+            self._leasing.again()
+        except NoneFree:
+            if not self._stop_requested:
+                raise
 
     def _count(self, result: Result, run_s: float, reply: str) -> None:
         self.total_working_time += run_s

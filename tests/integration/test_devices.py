@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import subprocess
@@ -181,6 +182,28 @@ def test_a_killed_workers_device_comes_back(start: Callable[..., Any], queues: Q
     eventually(lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q")), 20)
 
 
+def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
+    start: Callable[..., Any], redis: Any, client: Client, made: str, tmp_path: Path
+) -> None:
+    # given a worker whose only slot was taken by somebody else, and who noticed it
+    one = made.replace("renderD*", "renderD128")
+    options = ("--device-glob", one, "--heartbeat", "0.5", "--device-wait", "60", "--node-env", "NODE")
+    start(*options, env={**os.environ, "NODE": "node"})
+    expire(redis, one)
+    thief = leases(redis, "thief", interval_s=60.0)
+    eventually(lambda: thief.claim([one], 1) or expire(redis, one))
+    eventually(lambda: "lost its device's slot" in (tmp_path / "workers.log").read_text())
+    # when a request comes, and the slot is free again later
+    name = client.new_id()
+    client.submit([Request(name, "q", ("0",))])
+    eventually(lambda: "no device is free, waiting" in (tmp_path / "workers.log").read_text())
+    assert redis.lrange(keys.rq_queue("q"), 0, -1) == [name.encode()]
+    thief.release()
+    # expect it to be run, as if it had never been taken
+    reply = wait_for(client, 1)[name]
+    assert (reply.ok, reply.attempts, reply.device) == (True, 1, one)
+
+
 def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, made: str) -> None:
     start("--device-glob", made, "--device-index", "3")
     assert not list(redis.scan_iter("scaletest:device:*"))
@@ -203,8 +226,8 @@ def test_a_leased_device_costs_a_request_no_round_trip(
         client.submit([Request(client.new_id(), "q") for _ in range(200)])
         wait_for(client, 200)
         spent.append(scripts() - before)
-        worker.kill()
-        worker.wait()
+        worker.terminate()
+        worker.wait(20)
     # expect the same number of calls with and without a device, but for how submitting and taking met
     assert abs(spent[1] - spent[0]) < 20, spent
 
