@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scaletest.analysis.demand import demand
 from scaletest.analysis.drift import rising
 from scaletest.analysis.ratio import Ratio, ratio
 from scaletest.analysis.series import Ends, after
@@ -90,9 +91,13 @@ class Stopping:
         self.seen = rate if rate.enough else None
         if not rate.enough or warm.share > MOST_WARMUP or rising(warm.ends):
             return None
+        wanted = demand(self.plan, self.workers)
+        if rate.completions < wanted.requests:
+            return None
         if rate.relative <= self.plan.precision:
             return Stop.PRECISE
-        return Stop.DECIDED if rate.relative <= ROUGH and self._decided(rate) else None
+        early = not wanted.precise and rate.relative <= ROUGH
+        return Stop.DECIDED if early and self._decided(rate) else None
 
     def _decided(self, rate: Throughput) -> bool:
         if self.before is None or not self.before[1].enough:

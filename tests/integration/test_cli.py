@@ -23,7 +23,7 @@ def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict
 
 
 def test_sleep_scales_and_passes(tmp_path: Path) -> None:
-    code, result = validate(tmp_path, "--limit", "2", "--seconds", "0.2", "--step-time", "2")
+    code, result = validate(tmp_path, "--limit", "2", "--seconds", "0.5", "--scale", "1.5")
     assert (code, result["verdict"]["kind"]) == (0, "PASS")
     assert [step["workers"] for step in result["steps"]] == [1, 2]
     assert result["steps"][1]["ratio"]["value"] == pytest.approx(2, rel=0.1)

@@ -304,7 +304,8 @@ def test_view_shows_every_setting_and_hides_passwords(
 
 
 def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
-    pages = sorted((Path(__file__).parents[2] / "docs" / "how-to").glob("*.md"))
+    folder = Path(__file__).parents[2] / "docs" / "how-to"
+    pages = [folder / "plans.md", folder / "validate.md"]
     blocks = [block for page in pages for block in re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)]
     assert len(blocks) >= 2
     for block in blocks:

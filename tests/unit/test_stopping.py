@@ -1,0 +1,95 @@
+"""When a step ends: not before there is enough, not before thresholds can be told, never after its longest time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from scaletest.analysis.demand import demand
+from scaletest.analysis.stopping import Stop, Stopping
+from scaletest.analysis.throughput import Throughput
+from scaletest.model import Plan
+
+Ends = dict[str, list[float]]
+
+
+def course(workers: int, seconds: float, until: float, spread: float = 0.0) -> Ends:
+    """Completions by a time."""
+    chance = random.Random(workers)
+    ends: Ends = {}
+    for number in range(workers):
+        at, times = 0.0, []
+        while (at := at + seconds * max(0.05, chance.gauss(1, spread))) <= until:
+            times.append(at)
+        ends[f"w{number}"] = times
+    return {name: times for name, times in ends.items() if times}
+
+
+def stopped(plan: Plan, workers: int, before: tuple[int, Throughput] | None, spread: float = 0.0) -> tuple[Stop, float]:
+    """Why and when a step ends that is looked at ten times a second."""
+    rule = Stopping(plan, workers, before, workers == plan.steps[-1])
+    for tenth in range(1, 100000):
+        now = tenth / 10
+        ends = course(workers, plan.seconds, now, spread)
+        stop = rule.look(sum(map(len, ends.values())), now, lambda ends=ends: (ends, 0.0))  # type: ignore[misc]
+        if stop:
+            return stop, now
+    raise AssertionError("it never stopped")
+
+
+def rate(per_s: float, relative: float = 0.01) -> Throughput:
+    return Throughput(per_s, per_s * relative, 100, 99, True)
+
+
+def test_a_steady_step_ends_with_the_least_that_counts() -> None:
+    # given requests of 1 s, expect 8 of one worker, and 3 of each of four
+    assert stopped(Plan(limit=4), 1, None) == (Stop.PRECISE, pytest.approx(8.0, abs=0.11))
+    assert stopped(Plan(limit=4), 4, (2, rate(2.0))) == (Stop.PRECISE, pytest.approx(3.0, abs=0.11))
+
+
+def test_short_requests_are_measured_for_two_seconds() -> None:
+    assert stopped(Plan(limit=1, seconds=0.01), 1, None) == (Stop.PRECISE, 2.0)
+
+
+def test_a_clear_doubling_ends_before_the_interval_is_narrow() -> None:
+    plan = Plan(limit=2, scale=1.5, max_step_s=600)
+    decided, at = stopped(plan, 2, (1, rate(1.0)), spread=0.1)
+    precise, later = stopped(plan, 2, None, spread=0.1)
+    assert (decided, precise) == (Stop.DECIDED, Stop.PRECISE)
+    assert at < later
+
+
+def test_the_longest_step_ends_what_nothing_decides() -> None:
+    plan = Plan(limit=1, max_step_s=20)
+    assert stopped(plan, 1, None, spread=0.5) == (Stop.LONGEST, 20.0)
+
+
+def test_a_fixed_time_is_kept_whatever_the_data_say() -> None:
+    assert stopped(Plan(limit=1, step_s=5), 1, None) == (Stop.FIXED, 6.0)
+
+
+def test_a_percentile_is_waited_for() -> None:
+    plan = Plan(limit=1, seconds=0.2, thresholds=("wait.p90<1s",))
+    stop, at = stopped(plan, 1, None)
+    assert stop is Stop.PRECISE
+    # 2 x 29 requests of 0.2 s
+    assert at >= 58 * 0.2 - 0.01
+
+
+@pytest.mark.parametrize(
+    ("threshold", "workers", "requests", "precise"),
+    [
+        ("run.p99<1s", 1, 598, False),
+        ("run.p99(2)<1s", 1, 0, False),
+        ("drift<3%", 4, 160, False),
+        ("efficiency(4)>=0.8", 1, 0, True),
+        ("efficiency(4)>=0.8", 2, 0, False),
+        ("ratio(4)>=1.8", 2, 0, True),
+        ("contention<5%", 2, 0, True),
+        ("failures<1%", 2, 0, False),
+    ],
+)
+def test_thresholds_ask_for_what_they_need(threshold: str, workers: int, requests: int, precise: bool) -> None:
+    wanted = demand(Plan(limit=4, thresholds=(threshold,)), workers)
+    assert (wanted.requests, wanted.precise) == (requests, precise)
