@@ -112,14 +112,11 @@ class DeviceChooser:
 
     def __init__(self, options: DeviceOptions) -> None:
         self._options = options
+        # whether this worker uses a device at all; read once for every request
+        self.wanted = bool(options.glob)
         self._known: dict[tuple[str, int, int], Device] = {}
         self._leases: Leases | None = None
         self._held: tuple[Chosen, Held] | None = None
-
-    @property
-    def wanted(self) -> bool:
-        """Whether this worker uses a device at all."""
-        return bool(self._options.glob)
 
     @property
     def leasing(self) -> bool:
