@@ -1,45 +1,221 @@
-"""From a glob to one device for this worker. Looks anew for every request, since devices come and go."""
+"""From a pattern to one device for this worker. Looks anew for every request, since devices come and go.
+
+With leases a worker holds one slot of one device, so that workers of a node spread over its devices as the policy says,
+across pods that know nothing of each other. Without (one run by hand, a stock RQ worker, a given index) it counts.
+"""
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Protocol
 
 from scaletest.model.errors import InvalidValue
+from scaletest.model.presets import Preset, preset
+from workers import device_faults as faults
+from workers.identity import PROCFS, SYSFS, Device, identify
 
 
-class NoDevice(Exception):
-    """No device matches, or it may not be used; the text says which and why."""
+class Policy(StrEnum):
+    """Which device a worker gets a slot of."""
+
+    FIRST = "first"
+    BALANCED = "balanced"
+    PACKED = "packed"
+
+    @property
+    def preference(self) -> int:
+        """As the broker counts: first free, least used, most used with a free slot."""
+        return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
+
+
+class Held(Protocol):
+    """A leased slot."""
+
+    @property
+    def device(self) -> str:
+        """The device's id."""
+
+    @property
+    def number(self) -> int:
+        """Of the slot, from 0."""
+
+
+class Leases(Protocol):
+    """What the chooser needs of the broker."""
+
+    @property
+    def slot(self) -> Held | None:
+        """The slot that is surely ours now."""
+
+    def claim(self, devices: list[str], per_device: int, preference: int) -> Held | None:
+        """Lease a free slot, or go on with ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """Which devices, and how they are shared.
+
+    pattern: a glob; empty with a preset means the preset's, empty without one means no device at all.
+    index: use the N-th match, counting round, and lease nothing; None to lease.
+    per_device: workers that may share one device.
+    """
+
+    pattern: str = ""
+    index: int | None = None
+    preset: str = ""
+    policy: str = Policy.BALANCED.value
+    per_device: int = 1
+    sysfs: Path = SYSFS
+    procfs: Path = PROCFS
+
+    def __post_init__(self) -> None:
+        if self.index is not None and self.index < 0:
+            raise InvalidValue(f"device index is {self.index}", hint="give a number from 0")
+        if self.per_device < 1:
+            raise InvalidValue(f"workers per device are {self.per_device}", hint="give a number from 1")
+        if self.policy not in set(Policy):
+            raise InvalidValue(f"unknown device policy {self.policy!r}", hint=f"use one of: {', '.join(Policy)}")
+        if self.preset:
+            preset(self.preset)
+
+    @property
+    def kind(self) -> Preset | None:
+        """The preset, if any."""
+        return preset(self.preset) if self.preset else None
+
+    @property
+    def glob(self) -> str:
+        """The pattern that counts; "" for no device."""
+        return self.pattern or (self.kind.device_glob if self.kind else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A device for one run. index: its place among all that match; slot: the leased one, None without leases."""
+
+    device: Device
+    index: int = 0
+    slot: int | None = None
+
+    def info(self) -> dict[str, str]:
+        """What a reply says beside the path."""
+        return self.device.info() | ({} if self.slot is None else {"slot": str(self.slot)})
 
 
 class DeviceChooser:
-    """Chooses the `index`-th device that matches `pattern`, counting round, so that workers 0, 1, 2, ... spread."""
+    """Chooses this worker's device."""
 
-    def __init__(self, pattern: str = "", index: int = 0) -> None:
-        if index < 0:
-            raise InvalidValue(f"device index is {index}", hint="give a number from 0")
-        self._pattern = pattern
-        self._index = index
+    def __init__(self, options: DeviceOptions) -> None:
+        self._options = options
+        # whether this worker uses a device at all; read once for every request
+        self.wanted = bool(options.glob)
+        self._known: dict[tuple[str, int, int], Device] = {}
+        self._leases: Leases | None = None
+        self._held: tuple[Chosen, Held] | None = None
 
-    def choose(self, *, required: bool) -> str:
-        """Path of the device, or "" when none is needed. Raises NoDevice."""
-        if not self._pattern:
-            if required:
-                raise NoDevice("FILENAME is used, but no --device-glob was given")
-            return ""
-        matches = sorted(glob.glob(self._pattern))  # noqa: PTH207 - absolute patterns are the rule here
-        if not matches:
-            raise NoDevice(f"no device matches {self._pattern!r} on this node")
-        path = matches[self._index % len(matches)]
-        if not os.access(path, os.R_OK | os.W_OK):
-            raise NoDevice(f"permission denied on {path}: add this user to the group that owns it{_group(path)}")
-        return path
+    @property
+    def leasing(self) -> bool:
+        """Whether it wants a slot of its own."""
+        return self.wanted and self._options.index is None
+
+    def attach(self, leases: Leases, wait: Callable[[], bool] = bool) -> Chosen:
+        """From now on use leased slots, the first of them now. `wait` is called while none is free; true: go on.
+
+        Raises NoDevice.
+        """
+        self._leases = leases
+        chosen = self.wait_for_slot(wait)
+        faults.check_open(chosen.device.path)
+        return chosen
+
+    def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
+        """The device of a slot, as soon as one is free. Raises NoDevice."""
+        while True:
+            try:
+                chosen = self.choose()
+            except faults.NoneFree:
+                if not wait():
+                    raise
+                continue
+            assert chosen is not None
+            return chosen
+
+    def devices(self) -> list[Device]:
+        """All devices that match now, each once, by path. Raises NoDevice when there is none."""
+        found: dict[str, Device] = {}
+        kind = self._options.kind
+        others: dict[str, str] = {}
+        for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
+            device = self._identify(path)
+            if device is None:
+                continue
+            if kind and device.vendor_id and device.vendor_id != kind.vendor:
+                others[device.path] = device.vendor or device.vendor_id
+            else:
+                found.setdefault(device.id, device)
+        if not found:
+            raise faults.nothing(self._options.glob, self._options.kind, others)
+        return list(found.values())
+
+    def choose(self) -> Chosen | None:
+        """The device for one run, None when none is wanted. Raises NoDevice."""
+        if not self.wanted:
+            return None
+        if self._leases is not None and self._held is not None:
+            chosen, held = self._held
+            # the very lease that this device came with, and the device is still there
+            if self._leases.slot == held and Path(chosen.device.path).exists():
+                return _usable(chosen)
+        devices = self.devices()
+        if self._leases is None:
+            index = (self._options.index or 0) % len(devices)
+            return _usable(Chosen(devices[index], index))
+        slot = self._leases.claim(
+            [device.id for device in devices], self._options.per_device, Policy(self._options.policy).preference
+        )
+        if slot is None:
+            raise faults.none_free(len(devices), self._options.per_device)
+        index = next(at for at, device in enumerate(devices) if device.id == slot.device)
+        chosen = Chosen(devices[index], index, slot.number)
+        self._held = (chosen, slot)
+        return _usable(chosen)
+
+    def environment(self, chosen: Chosen) -> dict[str, str]:
+        """What the workload is told: the device, and the variables that restrict the vendor's libraries to it."""
+        device = chosen.device
+        told = {"SCALETEST_DEVICE": device.path, "SCALETEST_DEVICE_ID": device.id}
+        if chosen.slot is not None:
+            told["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
+        kind = self._options.kind
+        if kind is not None:
+            told |= dict(kind.order)
+            told[kind.visible] = device.unique or str(chosen.index)
+        return told
+
+    def _identify(self, path: str) -> Device | None:
+        try:
+            state = os.stat(path)  # noqa: PTH116
+            key = (path, state.st_rdev, state.st_ino)
+            if key not in self._known:
+                self._known[key] = identify(path, self._options.sysfs, self._options.procfs)
+            return self._known[key]
+        except OSError:  # it went away between the two looks
+            return None
 
 
-def _group(path: str) -> str:
-    try:
-        import grp
+def _by_number(path: str) -> tuple[str, int, str]:
+    """renderD9 before renderD10."""
+    digits = path[len(path.rstrip("0123456789")) :]
+    return path[: len(path) - len(digits)], int(digits or 0), path
 
-        return f" ({grp.getgrgid(os.stat(path).st_gid).gr_name})"  # noqa: PTH116
-    except (ImportError, KeyError, OSError):
-        return ""
+
+def _usable(chosen: Chosen) -> Chosen:
+    path = chosen.device.path
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise faults.denied(path)
+    return chosen

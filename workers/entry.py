@@ -15,6 +15,7 @@ from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
+from workers.device_faults import NoneFree
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 
@@ -44,7 +45,10 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
     except (InvalidValue, TypeError) as error:
         result, run_s = Result(Outcome.FAILED, Reason.POISON, error=str(error)), 0.0
     else:
-        result, run_s = here.runtime.run(values, limit)
+        try:
+            result, run_s = here.runtime.run(values, limit)
+        except NoneFree as error:
+            result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
     lot = here.lot
     reply, wait_s = here.runtime.reply_json(
         lot.id, lot.worker, result, run_s, lot.enqueued_us, lot.started_us, lot.attempt or 1

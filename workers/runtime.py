@@ -6,16 +6,20 @@ import os
 import socket
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
-from workers.devices import DeviceChooser
+from workers.device_faults import NoneFree, gone
+from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
-from workers.workloads.command import DEFAULT_KILL_GRACE_S, Command, CommandOptions
+from workers.workloads.command import Command
+from workers.workloads.fakedev import FakeDevice
+from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
 from workers.workloads.sleep import Sleep
+from workers.workloads.transcode import TranscodeWorkload
 
 VARIABLE_PREFIX = "SCALETEST_WORKER_"
 
@@ -24,14 +28,19 @@ VARIABLE_PREFIX = "SCALETEST_WORKER_"
 class Settings:
     """What a worker runs and how. Times in seconds; empty text means not set.
 
-    command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep.
+    command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
+        `transcode` or `fakedev` with its options for those built in.
+    device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
 
     command: tuple[str, ...] = ()
     time_limit_s: float = 0.0
     device_glob: str = ""
-    device_index: int = 0
+    device_index: int | None = None
+    preset: str = ""
+    device_policy: str = Policy.BALANCED.value
+    per_device: int = 1
     directory: str = ""
     null_input: bool = False
     null_output: bool = False
@@ -44,6 +53,12 @@ class Settings:
         checks.arguments(self.command, 65536)
         checks.seconds(self.time_limit_s, "time limit")
         checks.seconds(self.kill_grace_s, "kill grace")
+        _ = self.devices
+
+    @property
+    def devices(self) -> DeviceOptions:
+        """Which devices, and how they are shared."""
+        return DeviceOptions(self.device_glob, self.device_index, self.preset, self.device_policy, self.per_device)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Settings:
@@ -66,7 +81,10 @@ class Settings:
             command=tuple(shlex.split(text("COMMAND"))),
             time_limit_s=number("TIME_LIMIT", 0.0),
             device_glob=text("DEVICE_GLOB"),
-            device_index=int(number("DEVICE_INDEX", 0)),
+            device_index=int(number("DEVICE_INDEX", 0)) if text("DEVICE_INDEX") else None,
+            preset=text("PRESET"),
+            device_policy=text("DEVICE_POLICY") or Policy.BALANCED.value,
+            per_device=int(number("PER_DEVICE", 1)),
             directory=text("DIRECTORY"),
             null_input=flag("NULL_INPUT"),
             null_output=flag("NULL_OUTPUT"),
@@ -85,14 +103,26 @@ class Runtime:
         self.settings = settings
         self.node = names.get(settings.node_variable, "") or socket.gethostname()
         self.pod = names.get(settings.pod_variable, "") or socket.gethostname()
-        self._workload = _workload(settings, interrupt)
+        self.devices = DeviceChooser(settings.devices)
+        self._workload = self._make_workload(interrupt)
 
     def run(self, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
-        """Run one request; its result and the monotonic seconds it took. Raises Interrupted."""
+        """Run one request; its result and the monotonic seconds it took.
+
+        Raises Interrupted, and NoneFree when this worker's slot was lost and no other is free: nothing ran then.
+        """
         began = time.monotonic()
         limit = effective_limit(self.settings.time_limit_s, limit_s)
         try:
-            result = self._workload.run(arguments, limit)
+            chosen = self.devices.choose() if self.devices.wanted else None
+            result = self._workload.run(arguments, limit, chosen)
+            if chosen is not None:
+                result = _on_device(result, chosen)
+        except NoneFree:
+            raise
+        except NoDevice as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            result = Result(Outcome.FAILED, Reason.NO_DEVICE, error=f"{error.message}{hint}")
         except (ValueError, OSError) as error:
             # A workload that breaks is a failed request with its text, never a dead worker.
             result = Result(Outcome.FAILED, Reason.EXIT, error=f"{type(error).__name__}: {error}")
@@ -132,20 +162,27 @@ class Runtime:
             row["error"] = checks.cut(result.error)
             row["timeout_s"] = result.timeout_s
             row["device"] = result.device
+            row["device_info"] = result.device_info
             row["figures"] = result.figures
         return wire.dump(row), wait_s
 
+    def _make_workload(self, interrupt: Interrupt) -> Workload:
+        settings, devices = self.settings, self.devices
+        command, ignore = settings.command, settings.ignore_arguments
+        if not command or command[0] == "sleep":
+            return Sleep(command[1:], interrupt, ignore_arguments=ignore)
+        if command[0] == "fakedev":
+            return FakeDevice(command[1:], interrupt, node=self.node, pod=self.pod, ignore_arguments=ignore)
+        options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
+        program = Program(options, interrupt)
+        if command[0] == "transcode":
+            return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
+        return Command(command, program, devices, ignore_arguments=ignore)
 
-def _workload(settings: Settings, interrupt: Interrupt) -> Workload:
-    command = settings.command
-    if not command or command[0] == "sleep":
-        return Sleep(command[1:], interrupt, ignore_arguments=settings.ignore_arguments)
-    options = CommandOptions(
-        command=command,
-        directory=settings.directory,
-        null_input=settings.null_input,
-        null_output=settings.null_output,
-        ignore_arguments=settings.ignore_arguments,
-        kill_grace_s=settings.kill_grace_s,
-    )
-    return Command(options, DeviceChooser(settings.device_glob, settings.device_index), interrupt)
+
+def _on_device(result: Result, chosen: Chosen) -> Result:
+    """The result with the device it ran on; a failure whose device is not there any more has that reason."""
+    path = chosen.device.path
+    if result.outcome is Outcome.FAILED and (text := gone(path)):
+        result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")
+    return replace(result, device=path, device_info=chosen.info())

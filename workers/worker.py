@@ -37,6 +37,8 @@ from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
 from workers import admission, entry
 from workers.breaker import Breaker
+from workers.device_faults import NoneFree
+from workers.leasing import Leasing
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 
@@ -61,6 +63,7 @@ class Worker(SimpleWorker):
         max_attempts: int = MAX_ATTEMPTS,
         grace_s: float = DEFAULT_GRACE_S,
         log_messages: bool = False,
+        device_wait_s: float | None = None,
         **options: Any,
     ) -> None:
         # RQ's command line passes its default, pickle, when nobody chose; nobody can choose it here.
@@ -75,6 +78,8 @@ class Worker(SimpleWorker):
         self._max_attempts = max_attempts
         self._grace_s = grace_s
         self._log_messages = log_messages
+        self._device_wait_s = device_wait_s
+        self._leasing: Leasing | None = None
         self._force = Wake()
         self._stopping = Wake()
         self._breaker = Breaker()
@@ -115,6 +120,8 @@ class Worker(SimpleWorker):
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
+        if self._runtime.devices.leasing:
+            self._begin_leasing()
         self._lifeline = Lifeline(
             twin(self.connection, 5.0),
             self.name,
@@ -122,6 +129,7 @@ class Worker(SimpleWorker):
             interval_s=self._interval_s,
             max_attempts=self._max_attempts,
             details=self._details,
+            renew=self._renew,
         )
 
         def start() -> None:
@@ -145,10 +153,38 @@ class Worker(SimpleWorker):
             self._runtime.close()
             self._lane = None
         try:
+            if self._leasing is not None:
+                self._leasing.close()
             super().teardown()  # type: ignore[no-untyped-call]
         except Exception as error:
             if not transient(error):
                 raise
+
+    def _begin_leasing(self) -> None:
+        """Lease a slot before anybody counts on this worker. Raises NoDevice."""
+        leasing = Leasing(
+            self.connection,
+            self.name,
+            self._runtime.node,
+            self._runtime.devices,
+            interval_s=self._interval_s,
+            wait_s=self._device_wait_s,
+            retrying=self._retrying,
+            pause=lambda seconds: self._stopping.wait(seconds) or self._stop_requested,
+        )
+        try:
+            leasing.begin()
+        except BaseException:
+            self._runtime.close()
+            leasing.close()
+            if self._stop_requested:  # nothing is registered yet, and nothing runs
+                raise SystemExit(0) from None
+            raise
+        self._leasing = leasing
+
+    def _renew(self) -> None:
+        if self._leasing is not None:
+            self._leasing.renew()
 
     def _details(self) -> dict[str, str | int | float]:
         return {
@@ -314,6 +350,12 @@ class Worker(SimpleWorker):
                 lifeline.let_go()
                 self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
                 return None
+            except NoneFree:
+                # its slot was lost and nobody's fault: another worker may have one
+                lifeline.let_go()
+                self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+                self._wait_for_slot()
+                return None
             registered = lifeline.let_go()
         reply, wait_s = runtime.reply_json(
             taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
@@ -323,6 +365,15 @@ class Worker(SimpleWorker):
             self._lifeline.mark_suspect(self._breaker.suspect)
             logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
+
+    def _wait_for_slot(self) -> None:
+        """Raises NoDevice when none becomes free in time, which ends this worker."""
+        assert self._leasing is not None
+        try:
+            self._leasing.again()
+        except NoneFree:
+            if not self._stop_requested:
+                raise
 
     def _count(self, result: Result, run_s: float, reply: str) -> None:
         self.total_working_time += run_s

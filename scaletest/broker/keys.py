@@ -12,6 +12,8 @@ scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
 scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
+scaletest:device:<node>:<id> zset  <slot>:<worker>:<nonce> -> deadline in microseconds; id: PCI address or device number
+scaletest:devices            set     the keys of devices that have leases
 scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
 scaletest:interval           string  the longest heartbeat interval of any worker, microseconds
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
@@ -22,6 +24,7 @@ from __future__ import annotations
 QUEUES = "scaletest:queues"
 CLIENTS = "scaletest:clients"
 PULSE = "scaletest:pulse"
+DEVICES = "scaletest:devices"
 
 RQ_QUEUES = "rq:queues"
 RQ_SUSPENDED = "rq:suspended"
@@ -81,6 +84,11 @@ def replies(name: str) -> str:
 def taking(worker: str) -> str:
     """Target of a worker's blocking move."""
     return f"scaletest:taking:{worker}"
+
+
+def device(node: str, identity: str) -> str:
+    """Leases of the slots of one device of a node."""
+    return f"scaletest:device:{node}:{identity}"
 
 
 def rq_queue(queue: str) -> str:

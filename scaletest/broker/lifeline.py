@@ -56,7 +56,9 @@ class Lifeline:
         interval_s: float = DEFAULT_INTERVAL_S,
         max_attempts: int = MAX_ATTEMPTS,
         details: Callable[[], Mapping[str, str | int | float]] = dict,
+        renew: Callable[[], object] = bool,
     ) -> None:
+        """renew: called by the beating thread after every beat, to extend what else the worker has leased."""
         self._client = client
         self._worker = worker
         self._queue = queue
@@ -64,6 +66,7 @@ class Lifeline:
         self._tick_s = interval_s / 2
         self._max_attempts = max_attempts
         self._details = details
+        self._renew = renew
         self._held: Held | None = None
         self._closing = threading.Event()
         self._wake = Wake()
@@ -143,6 +146,7 @@ class Lifeline:
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._tick_s
                     self._beat()
+                    self._renew()
                     self._reap()
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)

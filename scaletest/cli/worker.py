@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from scaletest.cli import logs, options
+from scaletest.model.presets import PRESETS
 
 
 @click.command(
@@ -25,7 +26,26 @@ from scaletest.cli import logs, options
 @click.option("--name", help="Name of this worker. [default: host, process and a random part]")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Default limit of a request; 0: none.")
 @click.option("--device-glob", default="", metavar="GLOB", help="Pattern of device files, as in '/dev/dri/renderD*'.")
-@click.option("--device-index", type=int, default=0, metavar="N", help="Use the N-th matching device, counting round.")
+@click.option("--preset", type=click.Choice(list(PRESETS)), help="Devices, and their environment, of one vendor.")
+@click.option(
+    "--per-device", type=int, default=1, show_default=True, metavar="K", help="Workers that may share one device."
+)
+@click.option(
+    "--device-policy",
+    type=click.Choice(["first", "balanced", "packed"]),
+    default="balanced",
+    show_default=True,
+    help="The first device with a free slot, the least used, or the most used.",
+)
+@click.option(
+    "--device-wait",
+    type=float,
+    metavar="S",
+    help="How long to wait for a free slot. [default: 4.5 heartbeats]",
+)
+@click.option(
+    "--device-index", type=int, metavar="N", help="Use the N-th matching device, counting round, and lease no slot."
+)
 @click.option("--directory", default="", metavar="DIR", help="Work directory of the program.")
 @click.option("--null-input", is_flag=True, help="Let the program read nothing.")
 @click.option("--null-output", is_flag=True, help="Throw the program's output away.")
@@ -62,11 +82,12 @@ from scaletest.cli import logs, options
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Take requests of one queue and run the workload: COMMAND with its arguments, or sleep.
+    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode, or sleep.
 
     \b
     scaletest worker --queue sleep
     scaletest worker --queue q --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
+    scaletest worker --queue media --preset intel --per-device 4 -- transcode --engine onevpl --input FILE
     scaletest worker --once -- COMMAND ARG...
 
     FILENAME in any argument becomes the path of the device. A request's own arguments are added at the end.
@@ -84,6 +105,9 @@ def _settings(given: dict[str, Any]) -> Any:
         time_limit_s=given["time_limit"],
         device_glob=given["device_glob"],
         device_index=given["device_index"],
+        preset=given["preset"] or "",
+        device_policy=given["device_policy"],
+        per_device=given["per_device"],
         directory=given["directory"],
         null_input=given["null_input"],
         null_output=given["null_output"],
@@ -129,9 +153,7 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
         signal.signal(number, lambda *_: sys.exit(0))
     name = given["name"] or f"{_safe(socket.gethostname())}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
     checks.worker_name(name)
-    interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
-    grace_s = checks.seconds(given["grace"], "grace")
-    attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
+    behaviour = _behaviour(given)
     settings = _settings(given)
     redis = connect(given["redis_url"])
 
@@ -142,11 +164,7 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
             name=name,
             connection=redis,
             settings=settings,
-            allow_functions=given["allow_function"],
-            interval_s=interval_s,
-            max_attempts=attempts,
-            grace_s=grace_s,
-            log_messages=given["log_messages"],
+            **behaviour,
         )
 
     worker = Retrying(f"worker {name}").run(make)
@@ -157,6 +175,21 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
             raise
         raise InvalidValue(f"a worker named {name} lives already", hint="give another --name") from error
     return 0
+
+
+def _behaviour(given: dict[str, Any]) -> dict[str, Any]:
+    """How the worker behaves, whatever it runs. InvalidValue for what cannot be."""
+    from scaletest.model import checks
+
+    wait = given["device_wait"]
+    return {
+        "allow_functions": given["allow_function"],
+        "interval_s": checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False),
+        "max_attempts": checks.count(given["max_attempts"], "max attempts", minimum=1),
+        "grace_s": checks.seconds(given["grace"], "grace"),
+        "log_messages": given["log_messages"],
+        "device_wait_s": None if wait is None else checks.seconds(wait, "device wait"),
+    }
 
 
 def _safe(host: str) -> str:

@@ -4,6 +4,7 @@
     +-- UsageError            2   the command or its options cannot work as given
     |   +-- InvalidValue      2   one value breaks its rule
     |   +-- UndeclaredQueue   2   the queue was never declared
+    |   +-- NoDevice          2   no device matches, is free, or may be used
     +-- RequestsFailed        5   requests failed in a command that gives no verdict
     |   +-- QueueFull         5   the queue holds its maximum already
     +-- WaitTimeout           6   what we waited for did not come in time
@@ -47,6 +48,10 @@ class UndeclaredQueue(UsageError):
             f"queue {name!r} is not declared (declared: {known})",
             hint=f"declare it with: scaletest queue add {name}",
         )
+
+
+class NoDevice(UsageError):
+    """There is no device for this worker."""
 
 
 class RequestsFailed(ScaletestError):

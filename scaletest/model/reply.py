@@ -43,6 +43,7 @@ class Reply:
     enqueued_s, started_s, ended_s: Redis server time, seconds since the epoch.
     timeout_s: seconds after which the workload was stopped; 0 unless timed out.
     exit_code: of the program; None when none ran to its end; -N for death by signal N.
+    device_info: what tells the device from others: pci, vendor, model, slot, as far as the system says.
     figures: the workload's own results, such as frames and fps.
     """
 
@@ -62,6 +63,7 @@ class Reply:
     enqueued_s: float = 0.0
     started_s: float = 0.0
     ended_s: float = 0.0
+    device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -110,5 +112,6 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     **dict.fromkeys(_SECONDS, (int, float)),
     "exit_code": (int, type(None)),
     "attempts": int,
+    "device_info": dict,
     "figures": dict,
 }

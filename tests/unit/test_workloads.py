@@ -16,7 +16,6 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
 from tests.conftest import eventually, processes_with
-from workers.devices import DeviceChooser, NoDevice
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
 
@@ -171,13 +170,6 @@ def test_no_device_is_a_failure_that_names_the_pattern(wake: Wake, tmp_path: Pat
     assert result.reason is Reason.NO_DEVICE
     assert "none*" in result.error
     assert run(wake, Settings(command=("true", "FILENAME"))).reason is Reason.NO_DEVICE
-
-
-def test_device_index_must_not_be_negative() -> None:
-    with pytest.raises(InvalidValue):
-        DeviceChooser("x", -1)
-    with pytest.raises(NoDevice):
-        DeviceChooser("").choose(required=True)
 
 
 def test_names_come_from_the_named_variables_else_the_host(wake: Wake) -> None:

@@ -1,7 +1,7 @@
 """What a workload is: it runs one request to an end and says how that went. It never raises for a bad request.
 
 A workload knows nothing of queues and Redis. It waits only on what `interrupt` can end, so that a worker that must
-stop now can put the request back.
+stop now can put the request back. Its device was chosen before; the worker's runtime adds it to the result.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Protocol
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.reply import Figures
+from workers.devices import Chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Result:
     error: str = ""
     timeout_s: float = 0.0
     device: str = ""
+    device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
 
 
@@ -43,7 +45,7 @@ class Interrupt(Protocol):
 class Workload(Protocol):
     """One way to work."""
 
-    def run(self, arguments: tuple[str, ...], limit_s: float) -> Result:
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run once. limit_s: seconds, 0 for no limit. Raises Interrupted, and nothing else for a bad request."""
 
     def close(self) -> None:

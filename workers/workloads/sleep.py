@@ -8,6 +8,7 @@ import time
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 
 
@@ -19,7 +20,7 @@ class Sleep:
         self._interrupt = interrupt
         self._ignore = ignore_arguments
 
-    def run(self, arguments: tuple[str, ...], limit_s: float) -> Result:
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
         given = self._own or (() if self._ignore else arguments)
         try:

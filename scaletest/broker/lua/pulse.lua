@@ -16,6 +16,10 @@ local function after_outage(interval)
     move_on('scaletest:workers:' .. name)
   end
   move_on('scaletest:clients')
+  for _, key in ipairs(redis.call('SMEMBERS', 'scaletest:devices')) do
+    if redis.call('EXISTS', key) == 0 then redis.call('SREM', 'scaletest:devices', key) end
+    move_on(key)
+  end
   redis.call('SET', 'scaletest:pulse', micros(now))
   return true
 end

@@ -1,0 +1,141 @@
+"""Leases of devices: a device has slots, a worker holds one, and no slot has two holders.
+
+The lease is a member of the device's own key, with a deadline on the Redis clock that the worker's heartbeat extends.
+The holder also keeps the deadline on its own monotonic clock, counted from before the call was sent, so that it always
+ends first there: a worker that was frozen or cut off knows by itself, without a round trip, that it must ask again
+before it uses the device. Which device is best is not decided here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from scaletest.broker import keys
+from scaletest.broker.connection import Redis
+from scaletest.broker.lifeline import LEASE_INTERVALS
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+from scaletest.model import checks
+
+# How much earlier than Redis the holder takes its lease for over: clocks of two machines may run 1 % apart.
+CLOCK_MARGIN = 0.02
+
+
+class Slot(NamedTuple):
+    """A leased slot: of which device, and the slot's number from 0."""
+
+    device: str
+    number: int
+
+
+class Lease(NamedTuple):
+    """Somebody's lease, as Redis has it. left_s: seconds to its deadline, negative when it is over."""
+
+    device: str
+    number: int
+    worker: str
+    left_s: float
+
+
+class DeviceLeases:
+    """The one slot that a worker of a node holds. Any thread may call it."""
+
+    def __init__(
+        self,
+        client: Redis,
+        node: str,
+        worker: str,
+        *,
+        interval_s: float,
+        nonce: str,
+        retrying: Retrying | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`nonce` tells this process from an earlier one of the same worker name, which may only be frozen."""
+        self._client = client
+        self._node = node
+        self._owner = f"{checks.worker_name(worker)}:{nonce}"
+        self._interval_us = int(interval_s * 1e6)
+        self._lease_s = LEASE_INTERVALS * interval_s
+        self._retrying = retrying or Retrying(f"worker {worker}")
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._slot: Slot | None = None
+        self._until = 0.0
+
+    @property
+    def slot(self) -> Slot | None:
+        """The slot that is ours at this moment; None when we hold none or cannot be sure."""
+        return self.slot_at(self._clock())
+
+    def slot_at(self, now: float) -> Slot | None:
+        """As `slot`, at this reading of the clock."""
+        return self._slot if now < self._until else None
+
+    def claim(self, devices: Sequence[str], per_device: int, preference: int = 0) -> Slot | None:
+        """Lease a free slot of one of these devices, or go on with the one held; None when none is free.
+
+        preference: 0 the first device with a free slot, -1 the least used one, 1 the most used one.
+        Waits while Redis is away.
+        """
+        checks.count(per_device, "workers per device", minimum=1)
+        return self._retrying.run(lambda: self._claim(devices, per_device, preference)) if devices else None
+
+    def _claim(self, devices: Sequence[str], per_device: int, preference: int) -> Slot | None:
+        with self._lock:
+            began = self._clock()
+            row = script("claim")(
+                self._client,
+                [keys.device(self._node, device) for device in devices],
+                [self._owner, int(self._lease_s * 1e6), per_device, preference, self._interval_us],
+            )
+            if row is None:
+                self._slot = None
+                return None
+            self._slot = Slot(devices[int(row[0])], int(row[1]))
+            self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
+            return self._slot
+
+    def renew(self) -> bool:
+        """Extend the lease; whether there is nothing to extend or it is still ours."""
+        with self._lock:
+            slot, began = self._slot, self._clock()
+            if slot is None:
+                return True
+            member = f"{slot.number}:{self._owner}"
+            name = keys.device(self._node, slot.device)
+            if script("renew")(self._client, [name], [member, int(self._lease_s * 1e6)]):
+                self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
+                return True
+            self._slot = None
+            return False
+
+    def release(self) -> None:
+        """Give the slot back, so that the next worker need not wait for the lease to end."""
+        with self._lock:
+            slot, self._slot = self._slot, None
+            if slot is not None:
+                self._client.zrem(keys.device(self._node, slot.device), f"{slot.number}:{self._owner}")
+
+    def close(self) -> None:
+        """Release, and close the connection."""
+        try:
+            self.release()
+        finally:
+            self._client.close()
+
+
+def device_leases(client: Redis, node: str, devices: Sequence[str]) -> list[Lease]:
+    """Who holds which slot of these devices, by device and slot."""
+    seconds, micros = client.time()
+    now = seconds * 1_000_000 + micros
+    found = []
+    for device in devices:
+        rows: Any = client.zrange(keys.device(node, device), 0, -1, withscores=True)
+        for member, deadline in rows:
+            slot, worker, _ = member.decode().split(":", 2)
+            found.append(Lease(device, int(slot), worker, (float(deadline) - now) / 1e6))
+    return sorted(found)

@@ -1,0 +1,37 @@
+-- Lease one free slot of the devices of a node. Repeated by the same owner it answers the slot that is held already.
+-- KEYS the devices' leases, in order
+-- ARGV 1 owner  2 lease in microseconds  3 slots a device has  4 which device: 0 the first with a free slot,
+--      -1 the least used, 1 the most used with a free slot  5 heartbeat interval in microseconds
+-- Answer: {number of the key, slot}, both from 0, nil when no slot is free
+--@include now
+--@include pulse
+local call = redis.call
+after_outage(tonumber(ARGV[5]))
+-- who waits for a slot has seen Redis alive, and may be alone
+call('SET', 'scaletest:pulse', micros(now))
+local function lease(at, slot)
+  call('ZADD', KEYS[at], micros(now + ARGV[2]), slot .. ':' .. ARGV[1])
+  call('EXPIRE', KEYS[at], 86400)
+  call('SADD', 'scaletest:devices', KEYS[at])
+  return {at - 1, slot}
+end
+
+local found, best
+for at, key in ipairs(KEYS) do
+  call('ZREMRANGEBYSCORE', key, '-inf', '(' .. micros(now))
+  local taken, used = {}, 0
+  for _, member in ipairs(call('ZRANGE', key, 0, -1)) do
+    local slot, owner = string.match(member, '^(%d+):(.+)$')
+    if owner == ARGV[1] then return lease(at, tonumber(slot)) end
+    taken[tonumber(slot)] = true
+    used = used + 1
+  end
+  local free
+  for slot = 0, ARGV[3] - 1 do
+    if not taken[slot] then free = slot; break end
+  end
+  local weight = used * tonumber(ARGV[4])
+  if free and (not best or weight > best) then found, best = {at, free}, weight end
+end
+if not found then return false end
+return lease(found[1], found[2])

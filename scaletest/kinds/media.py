@@ -1,0 +1,167 @@
+"""Media files: codecs, what the first bytes of a file tell, and FFmpeg's arguments to make and to describe them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from scaletest.model import checks, wire
+from scaletest.model.errors import InvalidValue
+
+CODECS = ("h264", "h265", "av1", "mpeg2", "vp9")
+_SUFFIXES = {
+    "h264": (".h264", ".264", ".avc"),
+    "h265": (".h265", ".265", ".hevc"),
+    "av1": (".av1", ".obu"),
+    "mpeg2": (".m2v", ".mpeg2", ".mpg2"),
+    "vp9": (".vp9",),
+}
+# FFmpeg's names, and its encoders for test files; VP9 has no form without a container but IVF, which all tools read.
+FFMPEG_CODECS = {"h264": "h264", "h265": "hevc", "av1": "av1", "mpeg2": "mpeg2video", "vp9": "vp9"}
+_MAKERS: dict[str, tuple[str, str, str]] = {
+    "h264": ("libx264", "h264", ".h264"),
+    "h265": ("libx265", "hevc", ".h265"),
+    "av1": ("libsvtav1", "obu", ".obu"),
+    "mpeg2": ("mpeg2video", "mpeg2video", ".m2v"),
+    "vp9": ("libvpx-vp9", "ivf", ".ivf"),
+}
+# Bytes of a file that `container` wants to see.
+HEAD_BYTES = 400
+
+
+def codec_of_name(name: str) -> str:
+    """The codec that a file's suffix says; "" when it says none."""
+    suffix = PurePath(name).suffix.lower()
+    return next((codec for codec, suffixes in _SUFFIXES.items() if suffix in suffixes), "")
+
+
+def container(head: bytes) -> str:
+    """The container that a file's first bytes show, "" for an elementary stream or the unknown.
+
+    Signatures: ISO/IEC 14496-12 (ftyp), RFC 8794 (EBML), RIFF, ISO/IEC 13818-1 (both MPEG streams), FLV, Ogg.
+    IVF counts as elementary: it is what the tools take for VP9 and AV1.
+    """
+    if head[4:8] in (b"ftyp", b"moov", b"mdat", b"styp"):
+        return "MP4"
+    if head.startswith(b"\x1a\x45\xdf\xa3"):
+        return "Matroska or WebM"
+    if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
+        return "AVI"
+    if head.startswith(b"FLV\x01"):
+        return "FLV"
+    if head.startswith(b"OggS"):
+        return "Ogg"
+    if head.startswith(b"\x00\x00\x01\xba"):
+        return "MPEG program stream"
+    if len(head) > 188 * 2 and head[0] == head[188] == head[376] == 0x47:
+        return "MPEG transport stream"
+    return ""
+
+
+def codec_of_head(head: bytes) -> str:
+    """The codec that an IVF header names; "" for anything else."""
+    return {b"VP90": "vp9", b"AV01": "av1"}.get(head[8:12], "") if head.startswith(b"DKIF") else ""
+
+
+def refusal(name: str, head: bytes, codec: str) -> str:
+    """Why oneVPL's tool cannot read a file, with the command that makes one it can read; "" when it can."""
+    kind = container(head)
+    if not kind:
+        return ""
+    suffix = _MAKERS[codec][2] if codec else ".h264"
+    target = str(PurePath(name).with_suffix(suffix))
+    return (
+        f"{name} is in a container ({kind}), and oneVPL's tool reads elementary streams only; extract the video with:"
+        f" ffmpeg -i {name} -an -c:v copy {target}"
+    )
+
+
+def make_arguments(
+    codec: str, folder: str, width: int, height: int, frames: int, rate: int, threads: int = 1
+) -> tuple[list[str], str]:
+    """FFmpeg's arguments that make a test stream of moving patterns, and the file's path."""
+    if codec not in _MAKERS:
+        raise InvalidValue(f"unknown codec {codec!r}", hint=f"use one of: {', '.join(CODECS)}")
+    checks.count(frames, "frames", minimum=1, maximum=10**7)
+    checks.count(rate, "rate", minimum=1, maximum=1000)
+    for name, pixels in (("width", width), ("height", height)):
+        checks.count(pixels, name, minimum=64, maximum=16384)
+        if pixels % 2:
+            raise InvalidValue(f"{name} is {pixels}", hint="give even numbers, which 4:2:0 video needs")
+    encoder, form, suffix = _MAKERS[codec]
+    path = str(PurePath(folder) / f"test-{codec}-{width}x{height}-{frames}{suffix}")
+    source = f"testsrc2=size={width}x{height}:rate={rate}:duration={math.ceil(frames / rate) + 1}"
+    line = ["ffmpeg", "-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i", source]
+    line += ["-frames:v", str(frames), "-pix_fmt", "yuv420p", "-c:v", encoder, "-threads", str(threads)]
+    line += {
+        "libx265": ["-x265-params", "log-level=error:pools=none"],
+        "libsvtav1": ["-preset", "10", "-svtav1-params", f"lp={threads}"],
+        "libvpx-vp9": ["-deadline", "realtime", "-cpu-used", "8"],
+        "libx264": ["-preset", "fast"],
+    }.get(encoder, ["-q:v", "4"])
+    return [*line, "-bitexact", "-f", form, path], path
+
+
+def probe_arguments(path: str) -> list[str]:
+    """ffprobe's arguments that describe a file's first video stream; reads it once to count frames."""
+    fields = "codec_name,profile,width,height,pix_fmt,r_frame_rate,nb_read_packets"
+    line = ["ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams", "v:0", "-count_packets"]
+    return [*line, "-show_entries", f"stream={fields}:format=format_name,size", "-of", "json", f"file:{path}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """What a file holds. frames: packets of its video stream. rate: frames a second, None when the file has none."""
+
+    path: str
+    codec: str
+    profile: str
+    width: int
+    height: int
+    pixel_format: str
+    rate: float | None
+    frames: int
+    bytes: int
+    container: str
+    elementary: bool
+
+
+def read_probe(path: str, text: str, head: bytes) -> Media:
+    """Read ffprobe's JSON. Raises InvalidValue for a file without video."""
+    data = wire.load(text, "ffprobe's answer")
+    streams, form = data.get("streams"), data.get("format")
+    if not isinstance(streams, list) or not streams or not isinstance(streams[0], dict) or not isinstance(form, dict):
+        raise InvalidValue(f"{path} holds no video", hint="give a video file")
+    row = streams[0]
+    names = {ours: theirs for theirs, ours in FFMPEG_CODECS.items()}
+    codec = str(row.get("codec_name", ""))
+    return Media(
+        path=path,
+        codec=names.get(codec, codec),
+        profile=str(row.get("profile", "")),
+        width=_integer(row.get("width")),
+        height=_integer(row.get("height")),
+        pixel_format=str(row.get("pix_fmt", "")),
+        rate=_ratio(str(row.get("r_frame_rate", ""))),
+        frames=_integer(row.get("nb_read_packets")),
+        bytes=_integer(form.get("size")),
+        container=str(form.get("format_name", "")),
+        elementary=not container(head),
+    )
+
+
+def _integer(value: Any) -> int:
+    try:
+        return max(0, int(value))
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _ratio(text: str) -> float | None:
+    above, _, below = text.partition("/")
+    try:
+        return int(above) / int(below or 1)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        return None

@@ -1,0 +1,360 @@
+"""Leases of devices on a real server: spread, sharing, expiry, and that no slot ever has two holders."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.devices import DeviceLeases, Slot, device_leases
+from scaletest.model import Request
+from tests.conftest import eventually, program, wait_for
+
+EIGHT = [f"0000:0{n}:00.0" for n in range(8)]
+
+
+class Clock:
+    """A holder's monotonic clock, moved by hand."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def leases(redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 5.0) -> DeviceLeases:
+    return DeviceLeases(redis, "node", worker, interval_s=interval_s, nonce=worker, clock=clock)
+
+
+def expire(redis: Any, device: str) -> None:
+    """Let every lease of the device end now, on the Redis clock."""
+    name = keys.device("node", device)
+    redis.set(keys.PULSE, int(time.time() * 1e6))
+    for member in redis.zrange(name, 0, -1):
+        redis.zadd(name, {member: 1})
+
+
+@pytest.mark.parametrize(
+    ("preference", "expected"),
+    [(0, [4, 2, 0]), (1, [4, 2, 0]), (-1, [2, 2, 2])],
+    ids=["first", "packed", "balanced"],
+)
+def test_a_policy_spreads_workers(redis: Any, preference: int, expected: list[int]) -> None:
+    slots = [leases(redis, f"w{n}").claim(EIGHT[:3], 4, preference) for n in range(6)]
+    counts = Counter(slot.device for slot in slots if slot)
+    assert [counts[device] for device in EIGHT[:3]] == expected
+    assert len(set(slots)) == 6
+
+
+def test_packed_fills_what_is_used_before_what_comes_first(redis: Any) -> None:
+    assert leases(redis, "a").claim(EIGHT[1:2], 2) == Slot(EIGHT[1], 0)
+    assert leases(redis, "b").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[1], 1)
+    assert leases(redis, "c").claim(EIGHT[:2], 2, 1) == Slot(EIGHT[0], 0)
+
+
+def test_a_claim_repeated_is_the_same_slot(redis: Any) -> None:
+    one = leases(redis, "a")
+    assert one.claim(EIGHT, 1) == one.claim(EIGHT, 1) == leases(redis, "a").claim(EIGHT, 1)
+    assert redis.zcard(keys.device("node", EIGHT[0])) == 1
+
+
+def test_a_released_slot_is_free_at_once(redis: Any) -> None:
+    one = leases(redis, "a")
+    one.claim(EIGHT[:1], 1)
+    assert leases(redis, "b").claim(EIGHT[:1], 1) is None
+    one.release()
+    assert one.slot is None
+    assert leases(redis, "b").claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
+
+
+def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
+    leases(redis, "a").claim(EIGHT[:1], 1)
+    other = DeviceLeases(redis, "other", "b", interval_s=5.0, nonce="b")
+    assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
+
+
+def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any) -> None:
+    # given a holder whose lease lives ten seconds
+    clock = Clock()
+    one = leases(redis, "a", clock)
+    one.claim(EIGHT[:1], 1)
+    # when nine, and then ten seconds pass on its own clock
+    clock.now += 9
+    assert one.slot == Slot(EIGHT[0], 0)
+    clock.now += 1
+    # expect it to hold nothing, until it renews what nobody took
+    assert one.slot is None
+    assert one.renew()
+    assert one.slot == Slot(EIGHT[0], 0)
+
+
+def test_a_lease_that_ended_is_taken_and_its_holder_told(redis: Any) -> None:
+    one, other = leases(redis, "a"), leases(redis, "b")
+    one.claim(EIGHT[:1], 1)
+    expire(redis, EIGHT[0])
+    assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
+    assert not one.renew()
+    assert one.slot is None
+    assert [row.worker for row in device_leases(redis, "node", EIGHT)] == ["b"]
+
+
+def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
+    frozen = DeviceLeases(redis, "node", "w", interval_s=5.0, nonce="1")
+    fresh = DeviceLeases(redis, "node", "w", interval_s=5.0, nonce="2")
+    frozen.claim(EIGHT[:1], 1)
+    expire(redis, EIGHT[0])
+    assert fresh.claim(EIGHT[:1], 1) is not None
+    assert not frozen.renew()
+
+
+def test_an_outage_costs_no_lease(redis: Any) -> None:
+    # given a lease that ended while nobody could renew it, since Redis was away
+    one = leases(redis, "a")
+    one.claim(EIGHT[:1], 1)
+    expire(redis, EIGHT[0])
+    redis.set(keys.PULSE, 1)
+    # when another asks first after the outage, expect it to get nothing and the holder to go on
+    assert leases(redis, "b").claim(EIGHT[:1], 1) is None
+    assert one.renew()
+
+
+# -- workers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> str:
+    """Eight device nodes in a private folder."""
+    for number in range(8):
+        (tmp_path / f"renderD{128 + number}").touch()
+    return str(tmp_path / "renderD*")
+
+
+def test_workers_spread_reply_with_their_slot_and_give_it_back(
+    start: Callable[..., Any], redis: Any, client: Client, made: str
+) -> None:
+    # given four workers of a queue on eight devices
+    workers = [start("--device-glob", made, "--heartbeat", "0.5", "--", "sleep", "0.2") for _ in range(4)]
+    for number in range(8):
+        client.submit([Request(f"r{number}", "q")])
+    replies = wait_for(client, 8).values()
+    # expect as many devices as workers, with their identity
+    assert len({(reply.worker, reply.device) for reply in replies}) == 4
+    assert len({reply.device for reply in replies}) == 4
+    assert all(reply.device_info == {"id": reply.device, "slot": "0"} for reply in replies)
+    # and nothing left when they end in order
+    for worker in workers:
+        worker.terminate()
+        worker.wait(20)
+    assert not list(redis.scan_iter("scaletest:device:*"))
+
+
+def test_a_worker_without_a_free_device_says_which_option_shares_one(
+    start: Callable[..., Any], url: str, made: str
+) -> None:
+    one = made.replace("renderD*", "renderD128")
+    start("--device-glob", one, "--heartbeat", "2")
+    line = program("worker", "--queue", "q", "--redis-url", url, "--device-glob", one, "--device-wait", "0.2")
+    second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    assert second.returncode == 2
+    assert "no device is free: 1 of 1 slots of 1 device are leased" in second.stderr
+    assert "--per-device 2" in second.stderr
+    start("--device-glob", one, "--per-device", "2")
+
+
+def test_a_killed_workers_device_comes_back(start: Callable[..., Any], queues: Queues, made: str) -> None:
+    one = made.replace("renderD*", "renderD128")
+    first = start("--device-glob", one, "--heartbeat", "0.5")
+    first.kill()
+    first.wait()
+    second = start("--device-glob", one, "--heartbeat", "0.5", wait=False)
+    eventually(lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q")), 20)
+
+
+def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
+    start: Callable[..., Any], redis: Any, client: Client, made: str, tmp_path: Path
+) -> None:
+    # given a worker whose only slot was taken by somebody else, and who noticed it
+    one = made.replace("renderD*", "renderD128")
+    options = ("--device-glob", one, "--heartbeat", "0.5", "--device-wait", "60", "--node-env", "NODE")
+    start(*options, env={**os.environ, "NODE": "node"})
+    expire(redis, one)
+    thief = leases(redis, "thief", interval_s=60.0)
+    eventually(lambda: thief.claim([one], 1) or expire(redis, one))
+    eventually(lambda: "lost its device's slot" in (tmp_path / "workers.log").read_text())
+    # when a request comes, and the slot is free again later
+    name = client.new_id()
+    client.submit([Request(name, "q", ("0",))])
+    eventually(lambda: "no device is free, waiting" in (tmp_path / "workers.log").read_text())
+    assert redis.lrange(keys.rq_queue("q"), 0, -1) == [name.encode()]
+    thief.release()
+    # expect it to be run, as if it had never been taken
+    reply = wait_for(client, 1)[name]
+    assert (reply.ok, reply.attempts, reply.device) == (True, 1, one)
+
+
+def test_a_device_index_leases_nothing(start: Callable[..., Any], redis: Any, made: str) -> None:
+    start("--device-glob", made, "--device-index", "3")
+    assert not list(redis.scan_iter("scaletest:device:*"))
+
+
+def test_a_leased_device_costs_a_request_no_round_trip(
+    start: Callable[..., Any], redis: Any, client: Client, made: str
+) -> None:
+    def scripts() -> int:
+        return int(redis.info("commandstats").get("cmdstat_evalsha", {}).get("calls", 0))
+
+    spent = []
+    for arguments in ((), ("--device-glob", made)):
+        # given a worker whose heartbeat stays out of the way, warmed up
+        worker = start("--heartbeat", "600", *arguments, "--", "sleep", "0")
+        client.submit([Request(client.new_id(), "q")])
+        wait_for(client, 1)
+        # when it does two hundred requests
+        before = scripts()
+        client.submit([Request(client.new_id(), "q") for _ in range(200)])
+        wait_for(client, 200)
+        spent.append(scripts() - before)
+        worker.terminate()
+        worker.wait(20)
+    # expect the same number of calls with and without a device, but for how submitting and taking met
+    assert abs(spent[1] - spent[0]) < 20, spent
+
+
+# -- many holders, killed and frozen --------------------------------------------------------------------------------
+
+# A holder: claims, beats in a thread as a worker does, and writes down each moment at which it is sure of its slot.
+HOLDER = """
+import sys, threading, time
+from scaletest.broker import connect
+from scaletest.broker.devices import DeviceLeases
+url, name, per_device, interval_s = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+devices = sys.argv[6:]
+redis = connect(url)
+leases = DeviceLeases(redis, "node", name, interval_s=interval_s, nonce=name)
+def beat():
+    while True:
+        time.sleep(interval_s / 2)
+        leases.renew()
+threading.Thread(target=beat, daemon=True).start()
+with open(sys.argv[5], "a", buffering=1) as log:
+    tenure = 0
+    while True:
+        slot = leases.slot
+        if slot is None:
+            tenure += 1
+            slot = leases.claim(devices, per_device, -1)
+        now = time.monotonic()
+        sure = leases.slot_at(now)
+        if slot and sure:
+            log.write(f"{now!r} {sure.device} {sure.number} {name}/{tenure}\\n")
+        time.sleep(interval_s / 10)
+"""
+
+
+@contextlib.contextmanager
+def holders(url: str, log: Path, per_device: int, interval_s: float, devices: list[str]) -> Iterator[Any]:
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        line = [sys.executable, "-c", HOLDER, url, name, str(per_device), str(interval_s), str(log), *devices]
+        started.append(subprocess.Popen(line, stdin=subprocess.DEVNULL))
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def moments(log: Path) -> list[tuple[float, str, str]]:
+    """(when, slot, holder and number of its tenure), in order; a killed process may leave half a line."""
+    rows = [line.split() for line in log.read_text().splitlines()]
+    return sorted((float(row[0]), f"{row[1]}/{row[2]}", row[3]) for row in rows if len(row) == 4)
+
+
+def overlaps(rows: list[tuple[float, str, str]]) -> list[str]:
+    """Slots of which a holder was sure after another had been sure of it since."""
+    wrong, present, former = [], {}, set()
+    for _, slot, holder in rows:
+        if present.get(slot) != holder:
+            former.add((slot, present.get(slot)))
+            present[slot] = holder
+            if (slot, holder) in former:
+                wrong.append(f"{slot} went back to {holder}")
+    return wrong
+
+
+def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(url: str, redis: Any, tmp_path: Path) -> None:
+    # given twelve holders that want eight slots of two devices
+    chance, log = random.Random(8), tmp_path / "log"
+    log.touch()
+    frozen: dict[str, subprocess.Popen[bytes]] = {}
+    with holders(url, log, 4, 0.2, EIGHT[:2]) as start:
+        living = {f"h{n}": start(f"h{n}") for n in range(12)}
+        eventually(lambda: len({slot for _, slot, _ in moments(log)}) == 8, 60)
+        # when they are killed, frozen, woken and replaced at random a hundred times
+        for number in range(100):
+            action = chance.choice(["kill", "freeze", "wake"])
+            if action == "wake" and frozen:
+                name = chance.choice(sorted(frozen))
+                living[name] = frozen.pop(name)
+                living[name].send_signal(signal.SIGCONT)
+            elif action == "freeze" and len(frozen) < 6:
+                name = chance.choice(sorted(living))
+                frozen[name] = living.pop(name)
+                frozen[name].send_signal(signal.SIGSTOP)
+            else:
+                name = chance.choice(sorted(living))
+                living.pop(name).kill()
+                living[f"n{number}"] = start(f"n{number}")
+            time.sleep(chance.uniform(0, 0.15))
+        for process in frozen.values():
+            process.send_signal(signal.SIGCONT)
+        eventually(lambda: redis.zcard(keys.device("node", EIGHT[0])) == 4)
+    # expect many changes of holders, and never two at a time
+    rows = moments(log)
+    assert len({(slot, holder) for _, slot, holder in rows}) > 12
+    assert overlaps(rows) == []
+
+
+def test_overlaps_are_found() -> None:
+    assert overlaps([(1, "s", "a"), (2, "s", "b"), (3, "s", "a")]) == ["s went back to a"]
+    assert overlaps([(1, "s", "a"), (2, "s", "b"), (2.5, "t", "a"), (3, "s", "c")]) == []
+
+
+@pytest.mark.parametrize(("per_device", "holding"), [(8, 64), (1, 8)])
+def test_sixty_four_at_once_hold_as_many_as_there_are(url: str, tmp_path: Path, per_device: int, holding: int) -> None:
+    # given eight devices and sixty-four threads of as many connections that start together
+    found: list[Slot | None] = []
+    gate = threading.Barrier(64)
+
+    def claim(number: int) -> None:
+        client = connect(url)
+        one = leases(client, f"w{number}")
+        gate.wait()
+        found.append(one.claim(EIGHT, per_device, -1))
+        client.close()
+
+    threads = [threading.Thread(target=claim, args=(number,)) for number in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # expect every device to have exactly its slots taken
+    held = [slot for slot in found if slot]
+    assert (len(held), len(set(held))) == (holding, holding)
+    assert set(Counter(slot.device for slot in held).values()) == {per_device}

@@ -1,0 +1,164 @@
+"""Simulated devices: the law of sharing, activity, metrics, and runs that meet in a folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.kinds.fakedev import FakeWork, Phase, Use, exposition, from_words
+from scaletest.model import Outcome
+from scaletest.model.errors import InvalidValue
+from scaletest.system.waiting import Wake
+from tests.conftest import eventually
+from workers.fakedev_metrics import server
+from workers.runtime import Runtime, Settings
+from workers.workloads.base import Interrupted, Result
+from workers.workloads.fakedev import FOLDER_VARIABLE, all_uses, folder, uses
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of our own, where the runs of a worker without a device meet."""
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    return folder() / "none"
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    made = Wake()
+    yield made
+    made.close()
+
+
+def run(wake: Wake, *words: str, limit_s: float = 0.0) -> Result:
+    return Runtime(Settings(command=("fakedev", *words)), wake).run((), limit_s)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("linear", [1, 2, 4, 8]),
+        ("capped:3", [1, 2, 3, 3]),
+        ("amdahl:0.5", [1, 2 / 1.5, 4 / 2.5, 8 / 4.5]),
+        ("usl:0.1:0.01", [1, 2 / 1.12, 4 / 1.42, 8 / 2.26]),
+    ],
+)
+def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
+    law = from_words(["--law", text]).law
+    assert [runs * law.speed(runs) for runs in (1, 2, 4, 8)] == pytest.approx(expected)
+
+
+def test_activity_goes_through_its_phases() -> None:
+    what = from_words(["--activity", "98:1:5,20:0:0"])
+    assert what.phases == (Phase(98, 1, 5), Phase(20, 0, 0))
+    assert [what.activity(at, 1.0) for at in (0, 4.9, 5, 99)] == [99, 99, 20, 20]
+    assert from_words(["--activity", "50:0:1"]).activity(7, 0) == 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["--law cubic", "--law capped:0", "--law usl:1", "--law linear:1", "--seconds -1", "--jitter 2", "--activity x",
+     "--activity 1:2:3:4", "--device-memory 0", "--failure-rate nan", "--unknown"],
+)  # fmt: skip
+def test_what_cannot_be_simulated_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        from_words(text.split())
+
+
+@given(st.lists(st.text(max_size=10), max_size=5))
+def test_any_words_are_read_or_refused(words: list[str]) -> None:
+    try:
+        assert isinstance(from_words(words), FakeWork)
+    except InvalidValue:
+        pass
+
+
+def test_metrics_have_the_names_of_the_vendors_exporters() -> None:
+    rows = [Use("/dev/fake0", 60, 100, 1000, "n1", "p1"), Use("/dev/fake0", 70, 200, 1000, "n1", 'p"2')]
+    text = exposition(rows)
+    assert 'DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-fake-0",device="/dev/fake0"' in text
+    assert 'pod="p\\"2"} 100' in text
+    values = {line.split("{")[0]: float(line.split()[-1]) for line in text.splitlines() if not line.startswith("#")}
+    assert values["DCGM_FI_DEV_FB_USED"] == 300
+    assert values["DCGM_FI_DEV_FB_FREE"] == 700
+    assert values["xpum_engine_group_ratio"] == 1
+    assert values["xpum_memory_used_bytes"] == 300 * 2**20
+    assert values["gpu_free_vram"] == 700
+    assert exposition([]) == ""
+
+
+def test_a_run_ends_and_leaves_nothing(wake: Wake, place: Path) -> None:
+    result = run(wake, "--seconds", "0.05")
+    assert (result.outcome, result.figures["device_runs"]) == (Outcome.SUCCEEDED, 1)
+    assert list(place.iterdir()) == []
+
+
+def test_failures_limits_and_interrupts(wake: Wake, place: Path) -> None:
+    assert run(wake, "--seconds", "0", "--failure-rate", "1").outcome is Outcome.FAILED
+    assert run(wake, "--seconds", "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
+    wake.set()
+    with pytest.raises(Interrupted):
+        run(wake, "--seconds", "30")
+    assert list(place.iterdir()) == []
+
+
+def in_background(wake: Wake, *words: str) -> threading.Thread:
+    """A run that is interrupted in the end."""
+
+    def other() -> None:
+        with pytest.raises(Interrupted):
+            run(wake, *words)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    return thread
+
+
+def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None:
+    other = Wake()
+    thread = in_background(other, "--seconds", "30", "--memory", "600", "--device-memory", "1000")
+    eventually(lambda: uses(place))
+    result = run(wake, "--seconds", "0", "--memory", "600", "--device-memory", "1000")
+    other.set()
+    thread.join()
+    other.close()
+    assert "out of memory: 1200 of 1000 MiB" in result.error
+    assert result.figures == {"memory_limit_hits": 1}
+
+
+def test_a_killed_run_is_not_counted(place: Path) -> None:
+    line = [sys.executable, "-m", "scaletest", "worker", "--once", "--", "fakedev", "--seconds", "60"]
+    process = subprocess.Popen(line, env=dict(os.environ))
+    eventually(lambda: uses(place))
+    assert list(place.iterdir())
+    process.kill()
+    process.wait()
+    assert uses(place) == []
+    assert list(place.iterdir()) == []
+
+
+def test_metrics_are_served(place: Path) -> None:
+    wake = Wake()
+    worker = in_background(wake, "--seconds", "30", "--memory", "5")
+    eventually(lambda: any(use.activity > 0 for use in all_uses(folder())))
+    with server("127.0.0.1", 0, ["nvidia"]) as made:
+        thread = threading.Thread(target=made.serve_forever)
+        thread.start()
+        with urllib.request.urlopen(f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=10) as answer:
+            text = answer.read().decode()
+        made.shutdown()
+        thread.join()
+    wake.set()
+    worker.join()
+    wake.close()
+    assert "DCGM_FI_DEV_FB_USED{" in text
+    assert "xpum" not in text

@@ -1,0 +1,81 @@
+"""What is wrong when there is no device for a worker: each case with what it means and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from scaletest.model.errors import NoDevice
+from scaletest.model.presets import Preset
+
+
+class NoneFree(NoDevice):
+    """All slots are leased."""
+
+
+def gone(path: str) -> str:
+    """What to say when the device is not there any more; "" while it is."""
+    return "" if Path(path).exists() else f"the device {path} went away during the run"
+
+
+def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
+    """Nothing matches the pattern; `others` matched and are of another vendor."""
+    resource = kind.resources[0] if kind else "the device plugin's resource"
+    text = f"no device matches {pattern!r} on this node"
+    if others and kind:
+        text += f" for the preset {kind.name} (there are: {', '.join(f'{k} of {v}' for k, v in others.items())})"
+    return NoDevice(
+        text, hint=f"in a pod request {resource}, in a container give it with --device, else check the driver"
+    )
+
+
+def none_free(devices: int, per_device: int) -> NoneFree:
+    """Every slot has its holder."""
+    slots = devices * per_device
+    return NoneFree(
+        f"no device is free: {slots} of {slots} slots of {devices} device{'s' if devices > 1 else ''} are leased",
+        hint=f"share a device among more workers with --per-device {per_device + 1}, or start fewer workers",
+    )
+
+
+def check_open(path: str) -> None:
+    """A container may show a device that it may not open; only opening tells. Ordinary files are left alone."""
+    try:
+        if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
+            return
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EPERM:
+            raise NoDevice(
+                f"this container may not open {path}: its device rules forbid it",
+                hint="let the runtime add it: request the device plugin's resource, or docker run --device",
+            ) from error
+        if error.errno == errno.EACCES:
+            raise denied(path) from error
+        if error.errno in (errno.ENXIO, errno.ENODEV):
+            raise NoDevice(f"there is no device behind {path}", hint="check that its driver is loaded") from error
+
+
+def denied(path: str) -> NoDevice:
+    """The file's mode and owner do not let us."""
+    return NoDevice(f"permission denied on {path}", hint=_permission(path))
+
+
+def _permission(path: str) -> str:
+    try:
+        import grp
+
+        number = os.stat(path).st_gid  # noqa: PTH116
+        try:
+            name = grp.getgrgid(number).gr_name
+        except KeyError:
+            name = "no name here"
+    except (ImportError, OSError):
+        return "add this user to the group that owns it"
+    return (
+        f"add this user to the group that owns it, {number} ({name}); in a pod:"
+        f" securityContext.supplementalGroups: [{number}], or let the container runtime set the owner"
+        " (device_ownership_from_security_context)"
+    )

@@ -1,0 +1,153 @@
+"""A simulated device's run: takes the device's time by a known law of sharing, so that queues, dashboards, sharing and
+scaling laws can be tried without hardware.
+
+Runs of one machine know of each other by files in a shared folder, each locked by its run: the kernel drops the lock of
+a process that dies, so that nobody counts the dead.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import random
+import select
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import IO
+
+from scaletest.kinds.fakedev import FakeWork, Use, from_words
+from scaletest.model import Outcome, Reason
+from scaletest.model.errors import InvalidValue
+from workers.devices import Chosen
+from workers.workloads.base import Interrupt, Interrupted, Result
+
+FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
+# How often a run looks who else is there, and how often it looks whether they live and says how busy it is.
+LOOK_S = 0.02
+TELL_S = 0.5
+
+
+def folder(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the runs of this machine meet: SCALETEST_FAKEDEV, else a folder of this user."""
+    return Path(environment.get(FOLDER_VARIABLE) or Path(tempfile.gettempdir()) / f"scaletest-fakedev-{os.getuid()}")
+
+
+class FakeDevice:
+    """Runs the worker's description with the request's changes."""
+
+    def __init__(
+        self, words: tuple[str, ...], interrupt: Interrupt, *, node: str, pod: str, ignore_arguments: bool = False
+    ) -> None:
+        from_words(words)
+        self._words = words
+        self._interrupt = interrupt
+        self._node = node
+        self._pod = pod
+        self._ignore_arguments = ignore_arguments
+        self._chance = random.Random()
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Take the device's time once. Raises Interrupted."""
+        try:
+            what = from_words((*self._words, *(() if self._ignore_arguments else arguments)))
+        except InvalidValue as error:
+            return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
+        name = device.device.id if device else "none"
+        use = Use(name, 0.0, what.memory_mib, what.device_memory_mib, self._node, self._pod)
+        with _present(folder(), use) as (place, file):
+            taken = sum(one.memory_mib for one in uses(place)) if what.memory_mib else 0
+            if taken > what.device_memory_mib:
+                text = f"the device is out of memory: {taken} of {what.device_memory_mib} MiB wanted"
+                return Result(Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1})
+            return self._work(what, limit_s, use, place, file)
+
+    def close(self) -> None:
+        """Nothing to leave behind."""
+
+    def _work(self, what: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
+        left = max(0.0, what.seconds * self._chance.gauss(1.0, what.jitter))
+        began = before = told = time.monotonic()
+        shared = 0.0
+        while left > 0:
+            runs = max(1, sum(1 for _ in place.iterdir()))
+            speed = what.law.speed(runs)
+            self._wait(min(LOOK_S, left / speed))
+            now = time.monotonic()
+            left -= (now - before) * speed
+            shared += (now - before) * runs
+            if limit_s and now - began >= limit_s:
+                return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
+            if now - told >= TELL_S or told == began:
+                told = now
+                uses(place)
+                _tell(file, use, what.activity(now - began, self._chance.uniform(-1, 1)))
+            before = now
+        if self._chance.random() < what.failure_rate:
+            return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
+        mean = round(shared / (before - began), 3) if before > began else 1.0
+        return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean})
+
+    def _wait(self, seconds: float) -> None:
+        ready, _, _ = select.select([self._interrupt], [], [], seconds)
+        if ready:
+            raise Interrupted
+
+
+@contextmanager
+def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
+    """A locked file of this run in its device's folder."""
+    place = root / use.device.replace("/", "_")
+    place.mkdir(parents=True, exist_ok=True)
+    # made under a name that nobody counts, and shown when it is locked and says who it is
+    hidden = root / f".{uuid.uuid4().hex}"
+    path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    with hidden.open("w", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _tell(file, use, 0.0)
+            hidden.rename(path)
+            yield place, file
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _tell(file: IO[str], use: Use, activity: float) -> None:
+    file.seek(0)
+    file.write(json.dumps({**asdict(use), "activity": activity}) + "\n")
+    file.flush()
+    file.truncate()
+
+
+def uses(place: Path) -> list[Use]:
+    """The runs in a device's folder; files of dead ones are removed."""
+    found = []
+    for path in place.iterdir() if place.is_dir() else ():
+        try:
+            with path.open(encoding="utf-8") as file:
+                if _is_free(file):
+                    path.unlink(missing_ok=True)
+                    continue
+                row = json.loads(file.readline())
+                found.append(Use(**{field.name: row[field.name] for field in fields(Use)}))
+        except (OSError, ValueError, KeyError, TypeError):  # it ended, or is just being written
+            continue
+    return found
+
+
+def all_uses(root: Path) -> list[Use]:
+    """The runs on all devices."""
+    return [use for place in sorted(root.iterdir()) if place.is_dir() for use in uses(place)] if root.is_dir() else []
+
+
+def _is_free(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""Transcode: one description, run by oneVPL's tool or FFmpeg on this worker's device, with its figures read."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from scaletest.kinds import transcode_arguments, transcode_output
+from scaletest.kinds.media import HEAD_BYTES, codec_of_head, refusal
+from scaletest.kinds.transcode import Acceleration, Engine, Transcode, from_words
+from scaletest.model import Outcome, Reason
+from scaletest.model.errors import InvalidValue
+from workers.devices import Chosen, DeviceChooser
+from workers.workloads.base import Result
+from workers.workloads.command import read
+from workers.workloads.program import Program
+
+_READERS = {Engine.FFMPEG: transcode_output.ffmpeg, Engine.ONEVPL: transcode_output.onevpl}
+
+
+class TranscodeWorkload:
+    """Runs the worker's description with the request's changes."""
+
+    def __init__(
+        self,
+        words: tuple[str, ...],
+        program: Program,
+        devices: DeviceChooser,
+        directory: str = "",
+        *,
+        ignore_arguments: bool = False,
+    ) -> None:
+        """Raises InvalidValue for words that cannot be read. directory: where relative paths begin, "" for ours."""
+        from_words(("--input", "any", *words))
+        self._words = words
+        self._program = program
+        self._devices = devices
+        self._directory = Path(directory)
+        self._ignore_arguments = ignore_arguments
+
+    def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
+        """Transcode once. Raises Interrupted."""
+        try:
+            what = self._checked(from_words(self._words, () if self._ignore_arguments else arguments))
+            path = device.device.path if device and what.acceleration is not Acceleration.SOFTWARE else ""
+            with _par_file(what, path) as par_file:
+                argv = transcode_arguments.arguments(what, path, par_file)
+                environment = self._devices.environment(device) if device else {}
+                ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
+        except InvalidValue as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+        result = read(ended, _READERS[what.engine])
+        if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
+            return replace(result, outcome=Outcome.FAILED, reason=Reason.EXIT, error=f"{what.command} encoded no frame")
+        return result
+
+    def close(self) -> None:
+        """End the guard."""
+        self._program.close()
+
+    def _checked(self, what: Transcode) -> Transcode:
+        """The description with the codec that the file itself tells. InvalidValue for a file that cannot be used."""
+        file = self._directory / what.input
+        try:
+            with file.open("rb") as stream:
+                head = stream.read(HEAD_BYTES)
+        except OSError as error:
+            raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
+        if not head:
+            raise InvalidValue(f"the input {file} is empty")
+        text = refusal(what.input, head, what.codec) if what.engine is Engine.ONEVPL else ""
+        if text:
+            raise InvalidValue(text)
+        return what if what.codec else replace(what, codec=codec_of_head(head))
+
+
+@contextmanager
+def _par_file(what: Transcode, device: str) -> Iterator[str]:
+    """A par file for one run, when the engine wants one."""
+    text = transcode_arguments.par(what, device)
+    if not text:
+        yield ""
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="scaletest-", suffix=".par", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        yield file.name
