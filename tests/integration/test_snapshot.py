@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.lane import Done, FastLane
@@ -131,6 +133,58 @@ def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(redis:
     redis.delete("rq:job:nothing")
     redis.set("rq:job:nothing", "text")
     assert snapshot(redis).queues[0].waiting == 1
+
+
+FOREIGN: dict[str, Callable[[Any], object]] = {
+    "a queue that is text": lambda r: r.set("rq:queue:bad", "x"),
+    "leases that are text": lambda r: r.set(keys.leases("bad"), "x"),
+    "counters that are text": lambda r: r.set(keys.counters("bad"), "x"),
+    "a counter that is no number": lambda r: r.hset(keys.counters("bad"), "submitted", "x"),
+    "a histogram of words": lambda r: r.hset(keys.wait("bad"), "one", "two"),
+    "a histogram of lists": lambda r: r.hset(keys.run("bad"), "[1]", "{}"),
+    "a histogram of fractions": lambda r: r.hset(keys.run("bad"), "1", "0.5"),
+    "an entry that is no JSON": lambda r: r.hset(keys.QUEUES, "bad", "x"),
+    "an entry that is a list": lambda r: r.hset(keys.QUEUES, "bad", "[]"),
+    "an entry without a number": lambda r: r.hset(keys.QUEUES, "bad", '{"maximum": Infinity}'),
+    "an entry too deep": lambda r: r.hset(keys.QUEUES, "bad", "[" * 100_000),
+    "suspects that are text": lambda r: r.set("scaletest:suspects:bad", "x"),
+    "a worker that is text": lambda r: (r.zadd(keys.workers("bad"), {"w": 9e18}), r.set("rq:worker:w", "x")),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_others_wrote_hides_only_the_queue_that_it_lies_in(what: str, redis: Any, queues: Queues) -> None:
+    # given a queue whose keys somebody else wrote to, beside one with a request
+    queues.add("bad")
+    redis.rpush("rq:queue:q", "a")
+    FOREIGN[what](redis)
+    # expect the other to be read, and this one named
+    seen = snapshot(redis)
+    assert [(queue.name, queue.waiting) for queue in seen.queues] == [("q", 1)]
+    assert [name for name, why in seen.unreadable if why] == ["bad"]
+
+
+def test_names_that_are_no_text(redis: Any, queues: Queues) -> None:
+    redis.hset(keys.QUEUES, b"\xff", "{}")
+    redis.zadd(keys.workers("q"), {b"\xfe": 9e18})
+    seen = snapshot(redis)
+    assert [worker.name for queue in seen.queues for worker in queue.workers] == ["\ufffd"]
+    assert [name for name, _ in seen.unreadable] == ["\ufffd"]
+
+
+def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(redis: Any, queues: Queues, url: str) -> None:
+    # given the lease of a dead worker on queue q, and a queue before it whose leases are something else
+    queues.add("a")
+    redis.set(keys.leases("a"), "x")
+    watcher = Watcher(connect(url), 0.2, 3)
+
+    def reaped() -> bool:
+        with pytest.raises(ResponseError, match="WRONGTYPE"):
+            watcher.tick()
+        return redis.zcard(keys.leases("q")) == 0
+
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    eventually(reaped)
 
 
 def commands_of_a_snapshot(redis: Any) -> int:
