@@ -105,6 +105,8 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SystemExit or KeyboardInterrupt is raised in the main thread. ready: called with our URL."""
+    # it warns of every request that waits for a thread, and while Redis hangs many do
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     if log_interval_s:
         then = [*then, Lines(log_interval_s)]
     background = Background(reader, interval_s, then)
