@@ -65,7 +65,7 @@ def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
 
 def _ended(row: bytes) -> Slot:
     number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(row[: _ENDED.size]))
-    node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").partition("\n")
+    node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
     return Slot(
         int(number), 0, int(ended), total_us / 1e6, wait_us / 1e6, run_us / 1e6, longest_us / 1e6, node=node, pod=pod
     )

@@ -79,6 +79,20 @@ def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(client: Client, redis
     lane.close()
 
 
+def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
+    # given the shortest names there are
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    second = lane.cycle(done(first, 0.5, 2.0, pod="p"))
+    # expect a hash table at once, and the names as they were
+    assert redis.object("encoding", keys.slots("q")) == b"hashtable"
+    assert [(slot.node, slot.pod) for slot in snapshot(redis).queues[0].slots if slot.ended] == [("node-1", "p")]
+    lane.cycle(done(second, 0.5, 3.0, pod=""), take=False)
+    assert [slot.pod for slot in snapshot(redis).queues[0].slots if slot.ended][-1] == ""
+    lane.close()
+
+
 def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: Any) -> None:
     # given every slot as if written a turn of the ring ago
     old = {str(n): struct.pack("<dddddd", n, 9, 9e9, 9e9, 9e9, 9e9) + b"n\np" for n in range(64)}
