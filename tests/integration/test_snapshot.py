@@ -11,6 +11,7 @@ import pytest
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.connection import explained
 from scaletest.broker.lane import Done, FastLane
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import Lifeline
@@ -18,6 +19,7 @@ from scaletest.broker.reaper import Watcher
 from scaletest.broker.retry import Retrying
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
+from scaletest.model.errors import Unreachable
 from scaletest.model.histogram import bucket
 from tests.conftest import eventually, wait_for
 
@@ -184,6 +186,12 @@ def test_names_that_are_no_text(redis: Any, queues: Queues) -> None:
     seen = snapshot(redis)
     assert [worker.name for queue in seen.queues for worker in queue.workers] == ["\ufffd"]
     assert [name for name, _ in seen.unreadable] == ["\ufffd"]
+
+
+def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, url: str) -> None:
+    redis.set(keys.CLIENTS, "x")
+    with pytest.raises(Unreachable, match="answers with an error: WRONGTYPE"), explained(url):
+        snapshot(redis)
 
 
 def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(redis: Any, queues: Queues, url: str) -> None:
