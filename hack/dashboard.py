@@ -3,28 +3,39 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Q = 'queue=~"$queue"'
+BUSY = ',state="busy"'
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
 @dataclass(frozen=True)
 class Panel:
-    """kind: of Grafana. queries: (expression, legend). unit: of Grafana, as s or short."""
+    """kind: of Grafana. queries: (expression, legend). unit: of Grafana, as s or short. note: what it means."""
 
     title: str
     queries: tuple[tuple[str, str], ...]
     unit: str = "short"
     kind: str = "timeseries"
     width: int = 8
-    note: str = ""
+    note: str = field(kw_only=True)
 
 
-def rate(metric: str, by: str = "queue", more: str = "") -> str:
+def now(metric: str, more: str = "") -> str:
+    """A gauge. Several exporters of one Redis read the same number: they are one."""
+    return f"max without (instance, pod) ({metric}{{{Q}{more}}})"
+
+
+def added(metric: str, by: str = "", more: str = "") -> str:
+    """A gauge, added up."""
+    return f"sum{f' by ({by})' if by else ''} ({now(metric, more)})"
+
+
+def rate(metric: str, by: str = "queue") -> str:
     """A counter a second."""
-    return f"sum by ({by}) (rate({metric}{{{Q}{more}}}[$__rate_interval]))"
+    return f"sum by ({by}) (max without (instance, pod) (rate({metric}{{{Q}}}[$__rate_interval])))"
 
 
 def quantile(share: float, metric: str) -> str:
@@ -36,69 +47,87 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Queues",
         (
-            Panel("Redis answers", (("min(scaletest_up)", "up"),), kind="stat", width=4),
-            Panel("Waiting", ((f"sum(scaletest_queue_waiting{{{Q}}})", "waiting"),), kind="stat", width=4),
-            Panel("Running", ((f"sum(scaletest_queue_running{{{Q}}})", "running"),), kind="stat", width=4),
-            Panel("Workers", ((f"sum(scaletest_workers{{{Q}}})", "workers"),), kind="stat", width=4),
-            Panel("Wanted", ((f"sum(scaletest_queue_desired_workers{{{Q}}})", "workers"),), kind="stat", width=4),
-            Panel("Clients", (("max(scaletest_clients)", "clients"),), kind="stat", width=4),
+            Panel("Redis answers", (("min(scaletest_up)", "up"),), kind="stat", width=4,
+                  note="1 when Redis answered the last scrape. While it is 0 nothing else is known."),
+            Panel("Waiting", ((added("scaletest_queue_waiting"), "waiting"),), kind="stat", width=4,
+                  note="Requests that wait for a worker, in the chosen queues."),
+            Panel("Running", ((added("scaletest_queue_running"), "running"),), kind="stat", width=4,
+                  note="Requests that a worker runs, in the chosen queues."),
+            Panel("Workers", ((added("scaletest_workers"), "workers"),), kind="stat", width=4,
+                  note="Living workers of the chosen queues."),
+            Panel("Wanted", ((added("scaletest_queue_desired_workers"), "workers"),), kind="stat", width=4,
+                  note="Workers that the chosen queues need."),
+            Panel("Clients", (("max(scaletest_clients)", "clients"),), kind="stat", width=4,
+                  note="Clients that live, of all queues."),
             Panel(
                 "Waiting and running",
-                ((f"scaletest_queue_waiting{{{Q}}}", "{{queue}} waiting"),
-                 (f"scaletest_queue_running{{{Q}}}", "{{queue}} running")),
+                ((added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
+                 (added("scaletest_queue_running", "queue"), "{{queue}} running")),
+                note="When as many run as there are workers and what waits grows, workers are missing.",
             ),
-            Panel("Oldest waiting request", ((f"scaletest_queue_oldest_waiting_seconds{{{Q}}}", "{{queue}}"),), "s"),
+            Panel("Oldest waiting request",
+                  ((f"max by (queue) (scaletest_queue_oldest_waiting_seconds{{{Q}}})", "{{queue}}"),), "s",
+                  note="Age of the request at the front; 0 when none waits. It grows at once when nobody serves."),
             Panel(
                 "Submitted and ended a second",
                 ((rate("scaletest_requests_submitted_total"), "{{queue}} submitted"),
                  (rate("scaletest_requests_total"), "{{queue}} ended")),
                 "reqps",
+                note="In the long run both are the same, or the queue grows.",
             ),
         ),
     ),
     (
         "Workers",
         (
-            Panel("Workers by state", ((f"sum by (state) (scaletest_workers{{{Q}}})", "{{state}}"),), width=12),
+            Panel("Workers by state", ((added("scaletest_workers", "state"), "{{state}}"),), width=12,
+                  note="A suspect worker fails everything at once: look at its device."),
             Panel(
                 "Share of workers that are busy",
-                ((f'sum by (queue) (scaletest_workers{{{Q},state="busy"}}) / sum by (queue) (scaletest_workers{{{Q}}})',
+                ((f"{added('scaletest_workers', 'queue', BUSY)} / ({added('scaletest_workers', 'queue')} > 0)",
                   "{{queue}}"),),
                 "percentunit",
                 width=12,
+                note="Waits grow without bound as it comes near to 100 %. Empty while there is no worker.",
             ),
         ),
     ),
     (
         "Times",
         (
-            Panel("Wait", ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12),
-            Panel("Run", ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12),
+            Panel("Wait", ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12,
+                  note="Time from submission to start: how many requests a second waited how long."),
+            Panel("Run", ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12,
+                  note="Run time: how many requests a second ran how long."),
             Panel(
                 "Wait, median and 95 %",
                 ((quantile(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
                  (quantile(0.95, "scaletest_queue_wait_seconds"), "{{queue}} p95")),
                 "s",
+                note="From the histogram, so within its buckets.",
             ),
             Panel(
                 "Run, median and 95 %",
                 ((quantile(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
                  (quantile(0.95, "scaletest_request_run_seconds"), "{{queue}} p95")),
                 "s",
+                note="From the histogram, so within its buckets.",
             ),
             Panel(
                 "Longest of the exporter's window",
-                ((f"scaletest_queue_wait_max_seconds{{{Q}}}", "{{queue}} wait"),
-                 (f"scaletest_queue_run_max_seconds{{{Q}}}", "{{queue}} run"),
-                 (f"scaletest_queue_total_max_seconds{{{Q}}}", "{{queue}} total")),
+                ((f"max by (queue) (scaletest_queue_wait_max_seconds{{{Q}}})", "{{queue}} wait"),
+                 (f"max by (queue) (scaletest_queue_run_max_seconds{{{Q}}})", "{{queue}} run"),
+                 (f"max by (queue) (scaletest_queue_total_max_seconds{{{Q}}})", "{{queue}} total")),
                 "s",
+                note="Of requests that ended in the last --window seconds, within 1 %.",
             ),
         ),
     ),
     (
         "Outcomes",
         (
-            Panel("Ended a second", ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),), "reqps", width=12),
+            Panel("Ended a second", ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),), "reqps", width=12,
+                  note="Requests that ended, by outcome."),
             Panel(
                 "What went wrong a second",
                 ((rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
@@ -109,6 +138,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                  (rate("scaletest_results_stale_total"), "{{queue}} stale results")),
                 "reqps",
                 width=12,
+                note="All of them are 0 while all is well.",
             ),
         ),
     ),
@@ -117,18 +147,28 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         (
             Panel(
                 "Wanted workers and those there",
-                ((f"scaletest_queue_desired_workers{{{Q}}}", "{{queue}} wanted"),
-                 (f"sum by (queue) (scaletest_workers{{{Q}}})", "{{queue}} there"),
-                 (f"scaletest_queue_demand{{{Q}}}", "{{queue}} waiting + running")),
+                ((added("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
+                 (added("scaletest_workers", "queue"), "{{queue}} there"),
+                 (added("scaletest_queue_demand", "queue"), "{{queue}} waiting + running")),
                 width=12,
                 note="Lines that jump up and down: see docs/explanation/autoscaling.md.",
             ),
             Panel(
-                "What the number is made of",
-                ((f"scaletest_queue_submitted_per_second{{{Q}}}", "{{queue}} submitted a second"),
-                 (f"scaletest_queue_run_mean_seconds{{{Q}}}", "{{queue}} mean run, s")),
+                "Submitted a second",
+                ((added("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
+                "reqps",
+                width=4,
+                note="Over the exporter's window: one of the two numbers that the wanted workers are made of.",
             ),
-            Panel("Exporter: reading Redis", (("scaletest_exporter_read_seconds", "{{instance}}"),), "s", width=4),
+            Panel(
+                "Mean run time",
+                ((f"max by (queue) (scaletest_queue_run_mean_seconds{{{Q}}})", "{{queue}}"),),
+                "s",
+                width=4,
+                note="Over the exporter's window, or the last that is known: the other number.",
+            ),
+            Panel("Exporter: reading Redis", (("scaletest_exporter_read_seconds", "{{instance}}"),), "s", width=4,
+                  note="Time that one read of everything takes; it does not grow with what waits."),
         ),
     ),
 )  # fmt: skip

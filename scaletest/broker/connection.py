@@ -162,6 +162,10 @@ def explained(url: str) -> Iterator[None]:
             f"Redis at {masked(url)} refuses us: {error}", hint="check user and password in the Redis URL"
         ) from error
     except (redis.exceptions.RedisError, OSError) as error:
+        if isinstance(error, redis.exceptions.ResponseError) and not transient(error):
+            raise Unreachable(
+                f"Redis at {masked(url)} answers with an error: {error}", hint="look at what its keys hold"
+            ) from error
         raise Unreachable(
             f"Redis at {masked(url)} cannot be reached: {error}",
             hint="start it, or correct --redis-url (SCALETEST_REDIS_URL)",

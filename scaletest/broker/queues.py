@@ -207,4 +207,4 @@ def _pairs(flat: list[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def _text(value: bytes | str) -> str:
-    return value if isinstance(value, str) else value.decode()
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")

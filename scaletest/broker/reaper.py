@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import logging
 
+from redis.exceptions import ResponseError
+
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
+from scaletest.broker.connection import Redis, transient
 from scaletest.broker.queues import Queues
 from scaletest.broker.scripts import script
 
@@ -45,10 +47,20 @@ class Watcher:
         self._max_attempts = max_attempts
 
     def tick(self) -> tuple[int, int]:
-        """How many requests were put back, and how many failed as lost."""
+        """How many requests were put back, and how many failed as lost. An error of one queue is raised at the end."""
         script("watch")(self._redis, [keys.PULSE], [self._interval_us])
         requeued = failed = 0
+        trouble: ResponseError | None = None
         for name in Queues(self._redis).names():
-            back, lost = reap(self._redis, name, self._max_attempts, self._interval_us)
+            try:
+                back, lost = reap(self._redis, name, self._max_attempts, self._interval_us)
+            except ResponseError as error:
+                if transient(error):
+                    raise
+                # something else lies in the keys of this queue: the others are reaped all the same
+                trouble = trouble or error
+                continue
             requeued, failed = requeued + back, failed + lost
+        if trouble is not None:
+            raise trouble
         return requeued, failed

@@ -10,7 +10,11 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.scripts import script
 from scaletest.model import slots
+from scaletest.model.checks import cut
 from scaletest.model.slots import Slot
+
+# What reading something that nobody of us wrote can raise.
+_UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +53,35 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything at `at_s`, Redis server time in seconds. clients: clients that live."""
+    """Everything at `at_s`, Redis server time in seconds. clients: clients that live.
+
+    unreadable: names of the queues that are left out, since something else lies in their keys, and why.
+    """
 
     at_s: float
     clients: int
     queues: tuple[QueueSnapshot, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()
 
 
 def snapshot(redis: Redis) -> Snapshot:
     """Read it. Raises what redis-py raises when Redis is away."""
     now, clients, *rows = script("metrics")(redis, [keys.QUEUES, keys.CLIENTS], [])
-    return Snapshot(int(now) / 1e6, int(clients), tuple(sorted(map(_queue, rows), key=lambda queue: queue.name)))
+    queues: list[QueueSnapshot] = []
+    unreadable: list[tuple[str, str]] = []
+    for row in rows:
+        try:
+            queues.append(_queue(row))
+        except _UNREADABLE as error:
+            # anybody may write to Redis: that must not hide the other queues
+            unreadable.append((cut(row[0].decode("utf-8", "replace"), 100), cut(str(error), 200)))
+    queues.sort(key=lambda queue: queue.name)
+    return Snapshot(int(now) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)))
 
 
 def _queue(row: list[Any]) -> QueueSnapshot:
+    if len(row) == 2:
+        raise ValueError(row[1].decode("utf-8", "replace"))
     name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects = row
     entry = json.loads(declared)
     return QueueSnapshot(
@@ -86,7 +105,7 @@ def _worker(row: list[bytes], suspects: set[bytes]) -> WorkerState:
     busy = state == b"busy"
     started = answer.rpartition(b":")[2]
     return WorkerState(
-        name=name.decode(),
+        name=name.decode("utf-8", "replace"),
         busy=busy,
         suspect=name in suspects,
         pod=pod.decode("utf-8", "replace"),
@@ -97,6 +116,8 @@ def _worker(row: list[bytes], suspects: set[bytes]) -> WorkerState:
 
 def _numbers(text: bytes) -> dict[int, int]:
     flat: list[int] = json.loads(b"[%b]" % text)
+    if not set(map(type, flat)) <= {int}:
+        raise ValueError("a histogram holds something else than whole numbers")
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 

@@ -193,7 +193,7 @@ def _recorded(folder: Path) -> list[float]:
 
     try:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise InvalidValue(f"the run cannot be read: {error}", hint="give the folder of a run") from error
     records = [Record.from_json(line) for line in lines]
     return [record.reply.run_s for record in records if record.ok]

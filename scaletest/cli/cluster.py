@@ -41,7 +41,7 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
     checks.seconds(interval, "interval", maximum=3600.0, zero=False)
     checks.seconds(rate, "rate", maximum=1e6, zero=False)
     redis = connect(redis_url)
-    keeper = DeletionCosts(Pods(namespace, context), float("inf") if once else max(1.0, rate))
+    keeper = DeletionCosts(Pods(namespace, context), float("inf") if once else rate)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -61,5 +61,7 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
             trouble = error.message
         if once:
             click.echo(f"{written} pods written")
+            if keeper.left:
+                raise Unreachable(f"{keeper.left} pods could not be written", hint="try again later")
             return
         stop.wait(interval)

@@ -11,6 +11,8 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
 
 TIMEOUT_S = 5.0
+# Answers to what the client did that pass all the same: timeout, conflict, too early, too many.
+_LATER = (408, 409, 425, 429)
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -18,8 +20,12 @@ class Missing(Exception):
     """The object does not exist."""
 
 
+class Refused(Exception):
+    """The API server will not do this to this object, however often it is asked."""
+
+
 class Busy(Exception):
-    """The API server wants to be asked later (429, 5xx, or a timeout)."""
+    """The API server wants to be asked later (409, 429, 5xx, or a timeout)."""
 
 
 class Pods:
@@ -46,7 +52,7 @@ class Pods:
         self._api = kubernetes.client.CoreV1Api()
 
     def annotate(self, name: str, annotations: dict[str, str]) -> None:
-        """Merge annotations into a pod's. Raises Missing, Busy, and Unreachable when we may not."""
+        """Merge annotations into a pod's. Raises Missing, Refused, Busy, and Unreachable when we may not."""
         body = {"metadata": {"annotations": annotations}}
         with explained(f"patch pod {name} in namespace {self.namespace}"):
             self._api.patch_namespaced_pod(name, self.namespace, body, _request_timeout=TIMEOUT_S)
@@ -69,7 +75,8 @@ def explained(what: str) -> Iterator[None]:
                 f"Kubernetes does not let us {what}: {error.reason}",
                 hint="give the service account the right to patch pods in this namespace",
             ) from error
-        raise Busy(f"cannot {what}: {status} {error.reason}") from error
+        refused = 400 <= status < 500 and status not in _LATER
+        raise (Refused if refused else Busy)(f"cannot {what}: {status} {error.reason}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise Busy(f"cannot {what}: {cut(str(error), 200)}") from error
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from scaletest.cluster.api import Busy, Missing
+from scaletest.cluster.api import Busy, Missing, Refused
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -58,7 +58,10 @@ def costs(workers: Iterable[Worker]) -> dict[str, int]:
 
 
 class DeletionCosts:
-    """Keeps the costs right. Call `update` with what is, every few seconds."""
+    """Keeps the costs right. Call `update` with what is, every few seconds.
+
+    left: pods that the last update could not write yet.
+    """
 
     def __init__(
         self, pods: Annotates, per_s: float = DEFAULT_PER_S, clock: Callable[[], float] = time.monotonic
@@ -66,9 +69,13 @@ class DeletionCosts:
         self._pods = pods
         self._per_s = per_s
         self._clock = clock
-        self._allowed = per_s
+        # a second's worth may be saved up, one at least
+        self._most = max(1.0, per_s)
+        self._allowed = self._most
         self._at = clock()
         self._busy: dict[str, bool] = {}
+        self._late: set[str] = set()
+        self.left = 0
 
     def update(self, wanted: Mapping[str, int]) -> int:
         """Write what changed, busy pods first, as many as the rate allows; the rest comes next time. How many.
@@ -76,12 +83,14 @@ class DeletionCosts:
         Raises Unreachable when Kubernetes does not let us.
         """
         now = self._clock()
-        # a second's worth may be saved up
-        self._allowed = min(self._per_s, self._allowed + (now - self._at) * self._per_s)
+        self._allowed = min(self._most, self._allowed + (now - self._at) * self._per_s)
         self._at = now
         self._busy = {pod: busy for pod, busy in self._busy.items() if pod in wanted}
         changed = [pod for pod, value in wanted.items() if self._busy.get(pod) != (value > IDLE)]
-        changed.sort(key=lambda pod: wanted[pod], reverse=True)
+        # those that failed come last, so that one which always does keeps no other waiting
+        self._late &= set(changed)
+        changed.sort(key=lambda pod: (pod in self._late, -wanted[pod]))
+        self.left = len(changed)
         written = 0
         for pod in changed:
             if self._allowed < 1:
@@ -92,8 +101,12 @@ class DeletionCosts:
                 written += 1
             except Missing:
                 logger.debug("there is no pod %s", pod)
+            except Refused as error:
+                logger.warning("%s", error)
             except Busy as error:
                 logger.warning("%s; trying again", error)
+                self._late.add(pod)
                 break
             self._busy[pod] = wanted[pod] > IDLE
+            self.left -= 1
         return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 from flask import Flask, Response, jsonify, render_template, request
@@ -18,6 +19,10 @@ from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 
 Read = Callable[[], View]
+
+# Most requests that may read Redis at a time, and how long another one waits for its turn.
+READS = 12
+TURN_S = 0.2
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -52,6 +57,7 @@ class _Queues(Collector):
 
 def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False, log_interval_s: int = 0) -> Flask:
     """read: the view now, raises Unreachable. alive: whether the background work goes on."""
+    read = _limited(read)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
     registry = CollectorRegistry()
@@ -59,7 +65,10 @@ def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False
 
     @app.get("/metrics")
     def scrape() -> Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        try:
+            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+        except (ValueError, TypeError):  # a version that is none
+            encode, content_type = choose_encoder("")
         return Response(encode(registry), content_type=content_type)
 
     @app.get("/healthz")
@@ -86,12 +95,30 @@ def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False
     return app
 
 
+def _limited(read: Read) -> Read:
+    """At most READS at a time: while Redis hangs each takes seconds, and probes need a thread as well."""
+    turns = threading.BoundedSemaphore(READS)
+
+    def limited() -> View:
+        if not turns.acquire(timeout=TURN_S):
+            raise Unreachable("Redis is slow, and too many wait for it already", hint="ask again later")
+        try:
+            return read()
+        finally:
+            turns.release()
+
+    return limited
+
+
 def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues")
     def queues() -> ResponseReturnValue:
         view = read()
         rows = [row.to_dict() for row in view.queues]
-        return jsonify(schema_version=wire.SCHEMA_VERSION, at_s=view.at_s, clients=view.clients, queues=rows)
+        lost = [name for name, _ in view.unreadable]
+        return jsonify(
+            schema_version=wire.SCHEMA_VERSION, at_s=view.at_s, clients=view.clients, queues=rows, unreadable=lost
+        )
 
     @app.get("/api/v1/queues/<name>")
     def queue(name: str) -> ResponseReturnValue:
@@ -99,6 +126,9 @@ def _add_api(app: Flask, read: Read) -> None:
         for row in view.queues:
             if row.queue.name == name:
                 return jsonify({**row.to_dict(), "at_s": view.at_s})
+        for lost, why in view.unreadable:
+            if lost == name:
+                raise Unreachable(f"queue {name} cannot be read: {why}", hint="look at what its keys hold")
         known = ", ".join(row.queue.name for row in view.queues) or "none"
         error, hint = f"this queue is not declared (declared: {known})", "declare it with: scaletest queue add"
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404

@@ -171,6 +171,11 @@ METRICS = (
 OWN = (
     ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other number is given."),
     ("scaletest_clients", GAUGE, "Clients that live."),
+    (
+        "scaletest_queues_unreadable",
+        GAUGE,
+        "Declared queues that are left out, since something that is not ours lies in their keys; the log names them.",
+    ),
     ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
 )
 
@@ -182,7 +187,8 @@ def families(view: View | None) -> Iterator[Family]:
     if view is None:
         return
     yield GaugeMetricFamily(*names[1], value=view.clients)
-    yield GaugeMetricFamily(*names[2], value=view.read_s)
+    yield GaugeMetricFamily(*names[2], value=len(view.unreadable))
+    yield GaugeMetricFamily(*names[3], value=view.read_s)
     for metric in METRICS:
         yield _histogram(metric, view) if metric.counts else _samples(metric, view)
 

@@ -47,7 +47,7 @@ class Reader:
             queues = tuple(self._view(queue, seen.at_s) for queue in seen.queues)
             known = {queue.name for queue in seen.queues}
             self._histories = {name: rows for name, rows in self._histories.items() if name in known}
-        return View(seen.at_s, read_s, seen.clients, queues)
+        return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable)
 
     def reap(self) -> None:
         """Give back what dead workers held, on every queue. Raises Unreachable."""

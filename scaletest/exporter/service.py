@@ -11,7 +11,7 @@ from typing import Any
 
 import waitress
 
-from scaletest.exporter.app import make_app
+from scaletest.exporter.app import READS, make_app
 from scaletest.exporter.lines import Lines
 from scaletest.exporter.reader import Reader
 from scaletest.exporter.view import View
@@ -19,7 +19,8 @@ from scaletest.model.errors import InvalidValue, UsageError
 
 logger = logging.getLogger("scaletest.exporter")
 
-THREADS = 4
+# So many more than may wait for Redis at a time that /healthz is answered when Redis hangs and everybody asks.
+THREADS = READS + 4
 
 
 class Background:
@@ -60,6 +61,7 @@ class Background:
 
     def _look(self, troubles: list[str]) -> None:
         view = self._reader.read()
+        troubles += [f"queue {name} cannot be read and is left out: {why}" for name, why in view.unreadable]
         for act in self._then:
             self._attempt(partial(act, view), troubles)
 
@@ -82,7 +84,12 @@ class Background:
 def parse_listen(text: str) -> tuple[str, int]:
     """ADDRESS:PORT, also :PORT for every address and [IPv6]:PORT."""
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535 or (":" in host and not host.startswith("[")):
+    if (
+        not colon
+        or not (port.isascii() and port.isdigit())
+        or int(port) > 65535
+        or (":" in host and not host.startswith("["))
+    ):
         raise InvalidValue(f"{text!r} is no address to listen on", hint="give ADDRESS:PORT, as in 0.0.0.0:9998")
     return host.strip("[]") or "0.0.0.0", int(port)
 
@@ -98,6 +105,8 @@ def serve(
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SystemExit or KeyboardInterrupt is raised in the main thread. ready: called with our URL."""
+    # it warns of every request that waits for a thread, and while Redis hangs many do
+    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
     if log_interval_s:
         then = [*then, Lines(log_interval_s)]
     background = Background(reader, interval_s, then)
@@ -105,7 +114,7 @@ def serve(
     host, port = parse_listen(listen)
     try:
         server: Any = waitress.create_server(app, host=host, port=port, threads=THREADS, ident="scaletest")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # waitress says ValueError for a name that there is not
         raise UsageError(f"cannot listen on {listen}: {error}", hint="choose another --listen ADDRESS:PORT") from error
     name = f"[{host}]" if ":" in host else host
     ready(f"http://{name}:{getattr(server, 'effective_port', port)}")

@@ -73,9 +73,13 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All queues at `at_s`, Redis server time. read_s: what reading them took, in seconds."""
+    """All queues at `at_s`, Redis server time. read_s: what reading them took, in seconds.
+
+    unreadable: names of the queues that are left out, and why.
+    """
 
     at_s: float
     read_s: float
     clients: int
     queues: tuple[QueueView, ...]
+    unreadable: tuple[tuple[str, str], ...] = ()

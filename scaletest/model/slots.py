@@ -17,6 +17,8 @@ LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
 
 _ENDED = struct.Struct("<dddddd")
 _ARRIVED = struct.Struct("<dd")
+# Beyond that a double is no count any more.
+_MOST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def unpack(fields: Mapping[bytes, bytes]) -> tuple[Slot, ...]:
     for name, row in fields.items():
         try:
             if name.startswith(b"a"):
-                number, submitted = _ARRIVED.unpack(row)
+                number, submitted = _sane(_ARRIVED.unpack(row))
                 slot = found.get(int(number), Slot(int(number)))
                 found[slot.number] = replace(slot, submitted=int(submitted))
             else:
@@ -54,9 +56,16 @@ def unpack(fields: Mapping[bytes, bytes]) -> tuple[Slot, ...]:
     return tuple(found[number] for number in sorted(found))
 
 
+def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
+    """As they are; ValueError for what no script of ours writes. Not a number is not in the range either."""
+    if not all(0.0 <= value <= _MOST for value in values):
+        raise ValueError("a slot holds a number that cannot be")
+    return values
+
+
 def _ended(row: bytes) -> Slot:
-    number, ended, total_us, wait_us, run_us, longest_us = _ENDED.unpack(row[: _ENDED.size])
-    node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").partition("\n")
+    number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(row[: _ENDED.size]))
+    node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
     return Slot(
         int(number), 0, int(ended), total_us / 1e6, wait_us / 1e6, run_us / 1e6, longest_us / 1e6, node=node, pod=pod
     )

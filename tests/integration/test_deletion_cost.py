@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client
+from scaletest.cluster.api import Busy
 from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, Worker, cost, costs
 from scaletest.model import Request
 from tests.conftest import call, eventually, program, wait_for
@@ -140,8 +141,12 @@ def test_refusals_and_a_missing_cluster(
     assert "right to patch pods" in forbidden.stderr
     api.refuse = 429
     later = call(*line, env=environment)
-    assert (later.returncode, later.stdout) == (0, "0 pods written\n")
-    assert "trying again" in later.stderr
+    assert (later.returncode, later.stdout) == (7, "0 pods written\n")
+    assert "1 pods could not be written" in later.stderr
+    api.refuse = 422
+    never = call(*line, env=environment)
+    assert (never.returncode, never.stdout) == (0, "0 pods written\n")
+    assert "422" in never.stderr
     nothing = call(*line, env={**environment, "KUBECONFIG": str(tmp_path / "none")})
     assert nothing.returncode == 7
     assert "no Kubernetes cluster is configured" in nothing.stderr
@@ -175,6 +180,33 @@ def test_the_rate_is_kept_and_busy_pods_come_first() -> None:
     # a pod that went and came back is written again
     assert keeper.update({}) == 0
     assert keeper.update({"p0": 0}) == 1
+
+
+def test_a_rate_below_one_a_second_is_kept() -> None:
+    now = [0.0]
+    pods = Recorder()
+    keeper = DeletionCosts(pods, per_s=0.1, clock=lambda: now[0])
+    wanted = {"a": 0, "b": 0}
+    assert keeper.update(wanted) == 1
+    now[0] = 9.0
+    assert keeper.update(wanted) == 0
+    now[0] = 11.0
+    assert keeper.update(wanted) == 1
+
+
+def test_a_pod_that_always_fails_keeps_no_other_waiting() -> None:
+    class Picky(Recorder):
+        def annotate(self, name: str, annotations: dict[str, str]) -> None:
+            if name == "broken":
+                raise Busy("500")
+            super().annotate(name, annotations)
+
+    pods = Picky()
+    keeper = DeletionCosts(pods)
+    wanted = {"broken": 300, "a": 200, "b": 0}
+    assert (keeper.update(wanted), keeper.left) == (0, 3)
+    assert (keeper.update(wanted), keeper.left) == (2, 1)
+    assert pods.written == [("a", "200"), ("b", "0")]
 
 
 def test_costs() -> None:

@@ -105,7 +105,7 @@ def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Clie
     # and the alert rules loaded, each of them evaluated without an error
     rules = eventually(lambda: get(prometheus + "rules").get("data"))["groups"][0]["rules"]
     assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
-    assert len(rules) == 10
+    assert len(rules) == 11
 
 
 def test_the_rules_pass_promtool(tmp_path: Path) -> None:
@@ -123,6 +123,18 @@ def test_the_exposition_passes_promtool(prometheus: str, client: Client) -> None
     text = urllib.request.urlopen(targets[0]["scrapeUrl"], timeout=10).read()
     result = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_every_panel_says_what_it_shows_and_in_which_unit() -> None:
+    for panel in json.loads(DASHBOARD.read_text("utf-8"))["panels"]:
+        if panel["type"] != "row":
+            assert panel["description"] and panel["fieldConfig"]["defaults"]["unit"]
+
+
+def test_several_exporters_are_counted_once() -> None:
+    # expect no sum over what two exporters of one Redis give twice
+    for expression in expressions():
+        assert not re.search(r"sum[^()]*(\([^()]*\) *)?\((rate\()?scaletest", expression), expression
 
 
 def test_rules_and_dashboard_name_only_metrics_that_there_are() -> None:

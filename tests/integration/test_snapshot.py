@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.connection import explained
 from scaletest.broker.lane import Done, FastLane
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import Lifeline
@@ -16,6 +19,7 @@ from scaletest.broker.reaper import Watcher
 from scaletest.broker.retry import Retrying
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
+from scaletest.model.errors import Unreachable
 from scaletest.model.histogram import bucket
 from tests.conftest import eventually, wait_for
 
@@ -77,6 +81,20 @@ def test_a_slot_keeps_the_maxima_and_where_the_longest_ran(client: Client, redis
     lane.close()
 
 
+def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
+    # given the shortest names there are
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lane = lane_of(redis)
+    first = lane.cycle(None)
+    second = lane.cycle(done(first, 0.5, 2.0, pod="p"))
+    # expect a hash table at once, and the names as they were
+    assert redis.object("encoding", keys.slots("q")) == b"hashtable"
+    assert [(slot.node, slot.pod) for slot in snapshot(redis).queues[0].slots if slot.ended] == [("node-1", "p")]
+    lane.cycle(done(second, 0.5, 3.0, pod=""), take=False)
+    assert [slot.pod for slot in snapshot(redis).queues[0].slots if slot.ended][-1] == ""
+    lane.close()
+
+
 def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: Any) -> None:
     # given every slot as if written a turn of the ring ago
     old = {str(n): struct.pack("<dddddd", n, 9, 9e9, 9e9, 9e9, 9e9) + b"n\np" for n in range(64)}
@@ -131,6 +149,64 @@ def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(redis:
     redis.delete("rq:job:nothing")
     redis.set("rq:job:nothing", "text")
     assert snapshot(redis).queues[0].waiting == 1
+
+
+FOREIGN: dict[str, Callable[[Any], object]] = {
+    "a queue that is text": lambda r: r.set("rq:queue:bad", "x"),
+    "leases that are text": lambda r: r.set(keys.leases("bad"), "x"),
+    "counters that are text": lambda r: r.set(keys.counters("bad"), "x"),
+    "a counter that is no number": lambda r: r.hset(keys.counters("bad"), "submitted", "x"),
+    "a histogram of words": lambda r: r.hset(keys.wait("bad"), "one", "two"),
+    "a histogram of lists": lambda r: r.hset(keys.run("bad"), "[1]", "{}"),
+    "a histogram of fractions": lambda r: r.hset(keys.run("bad"), "1", "0.5"),
+    "an entry that is no JSON": lambda r: r.hset(keys.QUEUES, "bad", "x"),
+    "an entry that is a list": lambda r: r.hset(keys.QUEUES, "bad", "[]"),
+    "an entry without a number": lambda r: r.hset(keys.QUEUES, "bad", '{"maximum": Infinity}'),
+    "an entry too deep": lambda r: r.hset(keys.QUEUES, "bad", "[" * 100_000),
+    "suspects that are text": lambda r: r.set("scaletest:suspects:bad", "x"),
+    "a worker that is text": lambda r: (r.zadd(keys.workers("bad"), {"w": 9e18}), r.set("rq:worker:w", "x")),
+}
+
+
+@pytest.mark.parametrize("what", FOREIGN)
+def test_what_others_wrote_hides_only_the_queue_that_it_lies_in(what: str, redis: Any, queues: Queues) -> None:
+    # given a queue whose keys somebody else wrote to, beside one with a request
+    queues.add("bad")
+    redis.rpush("rq:queue:q", "a")
+    FOREIGN[what](redis)
+    # expect the other to be read, and this one named
+    seen = snapshot(redis)
+    assert [(queue.name, queue.waiting) for queue in seen.queues] == [("q", 1)]
+    assert [name for name, why in seen.unreadable if why] == ["bad"]
+
+
+def test_names_that_are_no_text(redis: Any, queues: Queues) -> None:
+    redis.hset(keys.QUEUES, b"\xff", "{}")
+    redis.zadd(keys.workers("q"), {b"\xfe": 9e18})
+    seen = snapshot(redis)
+    assert [worker.name for queue in seen.queues for worker in queue.workers] == ["\ufffd"]
+    assert [name for name, _ in seen.unreadable] == ["\ufffd"]
+
+
+def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, url: str) -> None:
+    redis.set(keys.CLIENTS, "x")
+    with pytest.raises(Unreachable, match="answers with an error: WRONGTYPE"), explained(url):
+        snapshot(redis)
+
+
+def test_a_queue_that_cannot_be_reaped_keeps_no_other_from_it(redis: Any, queues: Queues, url: str) -> None:
+    # given the lease of a dead worker on queue q, and a queue before it whose leases are something else
+    queues.add("a")
+    redis.set(keys.leases("a"), "x")
+    watcher = Watcher(connect(url), 0.2, 3)
+
+    def reaped() -> bool:
+        with pytest.raises(ResponseError, match="WRONGTYPE"):
+            watcher.tick()
+        return redis.zcard(keys.leases("q")) == 0
+
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    eventually(reaped)
 
 
 def commands_of_a_snapshot(redis: Any) -> int:

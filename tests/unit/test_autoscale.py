@@ -44,6 +44,21 @@ def test_value_multiplies_the_replicas(total: float, replicas: int, wanted: int)
     assert propose(VALUE_2, replicas, replicas, replicas, round(total * 1000)) == wanted
 
 
+def test_inside_the_tolerance_average_value_goes_by_the_status() -> None:
+    # given a change to 4 that is not carried out: 2 pods are there, and 10 is what 2 pods should have
+    assert propose(AVERAGE_5, 4, 2, 2, 10_000) == 2
+    assert propose(VALUE_2, 4, 2, 2, 2_000) == 4
+
+
+def test_the_first_recommendation_is_the_replicas_at_first_sight_also_when_that_is_none() -> None:
+    slow = Behavior(up=Rules(60, (Policy("Percent", 100, 15),)))
+    hpa = Hpa(Spec(1, 10, Target.AVERAGE_VALUE, 1000, slow))
+    assert hpa.sync(0, 0, 0, 0, [5000]) == 0
+    # when something else makes the first replica, expect the 0 to hold it back until it is older than the window
+    assert [hpa.sync(at, 1, 1, 1, [5000]) for at in (15, 30, 45)] == [1, 1, 1]
+    assert hpa.sync(60, 1, 1, 1, [5000]) == 2
+
+
 def syncs(behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any) -> list[int]:
     hpa = Hpa(Spec(**{"minimum": 1, "maximum": 100, **spec}, target=Target.AVERAGE_VALUE, target_milli=1000,
                    behavior=behavior))  # fmt: skip
@@ -317,6 +332,11 @@ def test_recorded_runs_and_traces(tmp_path: Path) -> None:
     assert (row["requests"], row["makespan_s"]) == (3, 21.0)
     for bad in (("--trace", str(tmp_path / "no")), ("--run-dir", str(tmp_path / "no")), ("--rate", "-1")):
         assert isinstance(run("simulate", *bad).exception, InvalidValue)
+    for name in ("steady", "burst", "wave"):
+        huge = ("--pattern", name, "--rate", "1e6", "--duration", "1e6")
+        assert isinstance(run("simulate", *huge).exception, InvalidValue)
+    (tmp_path / "records.jsonl").write_bytes(b"\xff\xfe")
+    assert isinstance(run("simulate", "--run-dir", str(tmp_path)).exception, InvalidValue)
     trace.write_text("1\nnan\n")
     assert isinstance(run("simulate", "--trace", str(trace)).exception, InvalidValue)
 

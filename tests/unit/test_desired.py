@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 
 import pytest
 from hypothesis import given
@@ -81,3 +82,13 @@ def test_an_empty_window_knows_the_last_run_time() -> None:
 @given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=80)))
 def test_a_ring_of_anything_is_read_without_an_error(fields: dict[bytes, bytes]) -> None:
     assert all(math.isfinite(slot.number) for slot in unpack(fields))
+
+
+@given(st.lists(st.floats(), min_size=6, max_size=6), st.floats())
+def test_no_number_in_a_slot_keeps_the_wanted_workers_from_being_known(ended: list[float], came: float) -> None:
+    # given a slot of now with numbers that anybody may have written
+    fields = {b"7": struct.pack("<dddddd", 7, *ended[1:]), b"a7": struct.pack("<dd", 7, came)}
+    window = over(unpack(fields), 75.0, 60.0)
+    # expect a number
+    assert wanted(Demand(1, 1, window.submitted_per_s, window.mean_run_s), Targets()) >= 1
+    assert math.isfinite(window.max_run_s)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from itertools import pairwise
 from typing import Any
 
@@ -17,11 +18,11 @@ from scaletest.analysis.desired import Targets
 from scaletest.analysis.window import Window
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.exporter import intel, metrics
-from scaletest.exporter.app import make_app
+from scaletest.exporter.app import READS, make_app
 from scaletest.exporter.buckets import BOUNDS, cumulative
 from scaletest.exporter.lines import Lines
 from scaletest.exporter.reader import Reader
-from scaletest.exporter.service import parse_listen
+from scaletest.exporter.service import THREADS, parse_listen
 from scaletest.exporter.view import QueueView, View
 from scaletest.model import histogram
 from scaletest.model.errors import InvalidValue, Unreachable
@@ -103,6 +104,47 @@ def test_the_api_and_what_is_not_there() -> None:
     assert "declared: q, other" in answer.json["error"]
     assert client.get("/nothing").status_code == 404
     assert client.post("/metrics").status_code == 405
+
+
+def test_a_version_that_is_none_in_an_accept_header() -> None:
+    for kind in ("application/openmetrics-text", "text/plain"):
+        answer = client_of(view()).get("/metrics", headers={"Accept": f"{kind};version=abc"})
+        assert answer.status_code == 200
+
+
+def test_a_queue_that_cannot_be_read_is_named_and_the_others_are_given() -> None:
+    seen = view(queue("good"))
+    client = client_of(View(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),)))
+    assert samples(client.get("/metrics").text)[("scaletest_queues_unreadable",)] == 1
+    assert client.get("/api/v1/queues").json["unreadable"] == ["<bad>"]
+    assert client.get("/api/v1/queues/good").status_code == 200
+    assert client.get("/api/v1/queues/<bad>").status_code == 503
+    assert "&lt;bad&gt; cannot be read" in client.get("/").text
+
+
+def test_probes_are_answered_while_redis_hangs_and_everybody_asks() -> None:
+    # given as many scrapes as may wait for Redis, all of them stuck
+    entered, free = threading.Semaphore(0), threading.Event()
+
+    def read() -> View:
+        entered.release()
+        assert free.wait(30)
+        return view()
+
+    app = make_app(read, lambda: True)
+    scrapers = [threading.Thread(target=app.test_client().get, args=("/metrics",)) for _ in range(READS)]
+    for scraper in scrapers:
+        scraper.start()
+        assert entered.acquire(timeout=30)
+    # expect the next to be refused, so that threads are left for who asks whether we live
+    assert app.test_client().get("/readyz").status_code == 503
+    assert app.test_client().get("/healthz").status_code == 200
+    assert samples(app.test_client().get("/metrics").text) == {("scaletest_up",): 0}
+    assert THREADS > READS
+    free.set()
+    for scraper in scrapers:
+        scraper.join()
+    assert app.test_client().get("/readyz").status_code == 200
 
 
 @given(st.text(max_size=40), st.text(max_size=60))
@@ -226,7 +268,7 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
     assert parse_listen(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "9998", "h:", "h:x", "h:65536", "::1:2", "h:-1"])
+@pytest.mark.parametrize("text", ["", "9998", "h:", "h:x", "h:65536", "::1:2", "h:-1", ":²"])
 def test_what_is_no_address(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_listen(text)

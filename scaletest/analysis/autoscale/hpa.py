@@ -84,10 +84,10 @@ class Hpa:
     def sync(self, now_s: float, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int:
         """New spec.replicas. status: status.replicas. metrics: each in thousandths, None where reading it failed."""
         spec = self.spec
-        if replicas == 0 and spec.minimum != 0:
-            return 0
         if not self.recommendations:
             self.recommendations.append((now_s, replicas))
+        if replicas == 0 and spec.minimum != 0:
+            return 0
         if replicas > spec.maximum or replicas < spec.minimum:
             wanted = min(max(replicas, spec.minimum), spec.maximum)
         else:
@@ -162,12 +162,16 @@ class Hpa:
 
 
 def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int) -> int:
-    """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number."""
+    """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number.
+
+    With AverageValue that is the number of the status, not of the spec: after a change that is not carried out yet the
+    controller goes by the pods that are there.
+    """
     down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
     up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE
     if spec.target is Target.AVERAGE_VALUE:
         if status and 1.0 - down <= total_milli / (spec.target_milli * status) <= 1.0 + up:
-            return replicas
+            return status
         return math.ceil(total_milli / spec.target_milli)
     ratio = total_milli / spec.target_milli
     if replicas == 0:

@@ -63,11 +63,7 @@ def recorded(chance: Chance, values: Sequence[float]) -> Runs:
 
 def poisson(chance: Chance, runs: Runs, rate: Callable[[float], float], peak: float, duration_s: float) -> Workload:
     """Arrivals by chance with a rate a second that may change with time; peak: its highest value (thinning)."""
-    if peak * duration_s > MOST_REQUESTS:
-        raise InvalidValue(
-            f"the workload would have about {peak * duration_s:.0f} requests",
-            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
-        )
+    _check_size(peak * duration_s)
     arrivals = []
     at = 0.0
     while peak > 0:
@@ -79,6 +75,14 @@ def poisson(chance: Chance, runs: Runs, rate: Callable[[float], float], peak: fl
     return Workload(tuple(arrivals), tuple(runs() for _ in arrivals))
 
 
+def _check_size(requests: float) -> None:
+    if requests > MOST_REQUESTS:
+        raise InvalidValue(
+            f"the workload would have about {requests:.0f} requests",
+            hint=f"at most {MOST_REQUESTS}: give a lower rate or a shorter duration",
+        )
+
+
 PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
 
 
@@ -88,6 +92,7 @@ def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: flo
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over the duration.
     steps: by chance, a quarter, twice and three quarters of the rate, a third of the time each. burst: four heaps.
     """
+    _check_size(per_s * duration_s)
     count = max(1, round(per_s * duration_s))
     if name == "steady":
         arrivals = tuple(index / per_s for index in range(count))

@@ -2,7 +2,8 @@
 -- KEYS 1 scaletest:queues  2 scaletest:clients
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
 --          microseconds or nil, counters, wait, run, slots, workers, suspects}} with workers as {name, state, pod,
---          node, answer}; wait and run are fields and values with commas between
+--          node, answer}; wait and run are fields and values with commas between. A queue whose keys hold something else
+--          is {name, why}: it keeps no other from being read.
 --@include now
 local call = redis.call
 local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(now), '+inf')}
@@ -26,12 +27,16 @@ local function workers_of(name)
   return rows
 end
 
-for i = 1, #declared, 2 do
-  local name = declared[i]
+local function queue_of(name, entry)
   local own, queue = 'scaletest:queue:' .. name, 'rq:queue:' .. name
-  answer[#answer + 1] = {name, declared[i + 1], call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
+  return {name, entry, call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
     call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
     numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
     workers_of(name), call('SMEMBERS', 'scaletest:suspects:' .. name)}
+end
+
+for i = 1, #declared, 2 do
+  local well, row = pcall(queue_of, declared[i], declared[i + 1])
+  answer[#answer + 1] = well and row or {declared[i], type(row) == 'table' and row.err or tostring(row)}
 end
 return answer

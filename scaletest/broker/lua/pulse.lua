@@ -6,7 +6,8 @@ local function after_outage(interval)
   -- by the longest interval of any worker: with a shorter one of our own we must not judge the others
   interval = math.max(interval, tonumber(redis.call('GET', 'scaletest:interval') or '0'))
   local function move_on(key)
-    local rows = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
+    local rows = redis.pcall('ZRANGE', key, 0, -1, 'WITHSCORES')
+    if rows.err then return end -- not ours: it must not stop the heartbeats of everybody else
     for i = 1, #rows, 2 do
       redis.call('ZADD', key, micros(math.max(tonumber(rows[i + 1]), now) + 3 * interval), rows[i])
     end
