@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from scaletest.analysis.steps import Sample, Step
+from scaletest.analysis.stopping import Stop
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
 from scaletest.model import Plan, Verdict, VerdictKind
@@ -19,6 +20,8 @@ WARN_OVERHEAD = 0.02
 MOST_OVERHEAD = 0.10
 # Below, the client left workers idle; above, completions are on record that nobody had in flight.
 LITTLE = (0.90, 1.05)
+# Of the ideal ratio. The first may be a cache or a measuring error, beyond the second the workers were not alike.
+WARN_TOO_GOOD, MOST_TOO_GOOD = 1.02, 1.1
 # Groups that did so differently are worth a line, when chance (three standard deviations of a count) does not do it.
 WARN_UNFAIR = 1.25
 
@@ -31,11 +34,13 @@ def judge(
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
         _failures(plan, steps)
+        or _damaged(steps)
         or _tester(steps)
         or _failed_ratio(steps)
         or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
         or _undecided(plan, steps)
+        or _unlike(steps)
         or verdict_of(thresholds, VerdictKind.INVALID)
         or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds))
     )
@@ -43,7 +48,7 @@ def judge(
 
 def warnings(steps: Sequence[Step]) -> list[str]:
     """What a reader should know although it decides nothing, one line each with the cure."""
-    lines = []
+    lines = [f"{line}; compare run times by worker and device" for line in _too_good(steps, WARN_TOO_GOOD)]
     for step in steps:
         at = _workers(step.workers)
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
@@ -61,6 +66,16 @@ def warnings(steps: Sequence[Step]) -> list[str]:
 
 def _workers(count: int) -> str:
     return "1 worker" if count == 1 else f"{count} workers"
+
+
+def _too_good(steps: Sequence[Step], much: float) -> list[str]:
+    """Ratios above what so many workers can add: the step before was held up, and that hides what workers share."""
+    return [
+        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than equal workers can "
+        f"bring, so something slowed down {_workers(before.workers)}"
+        for before, step in itertools.pairwise(steps)
+        if step.ratio and step.ratio.low > much * step.workers / before.workers
+    ]
 
 
 def _unsteady(at: str, sample: Sample) -> list[str]:
@@ -89,6 +104,24 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
         "read the error in the report, or try the workload alone: scaletest worker --once",
     )
+
+
+def _damaged(steps: Sequence[Step]) -> Verdict | None:
+    """Whether the data are not those of whole measurings: a worker died, the run was ended, or a file was cut."""
+    for step in steps:
+        for one in step.samples:
+            if one.measurement.stop == Stop.ENDED:
+                reason = f"the measuring with {_workers(step.workers)} was cut short"
+                return Verdict(VerdictKind.INVALID, reason, "go on with it where it ended: --resume")
+            if one.lost:
+                what = f"{abs(one.lost)} of {one.measurement.requests} records with {_workers(step.workers)}"
+                reason = (
+                    f"{what} are missing"
+                    if one.lost > 0
+                    else f"{-one.lost} records with {_workers(step.workers)} are too many"
+                )
+                return Verdict(VerdictKind.INVALID, reason, "measure what is damaged again: --resume")
+    return None
 
 
 def _tester(steps: Sequence[Step]) -> Verdict | None:
@@ -168,6 +201,13 @@ def _undecided(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     return None
 
 
+def _unlike(steps: Sequence[Step]) -> Verdict | None:
+    """A base that was too slow makes every ratio good, whatever the workers share."""
+    found = _too_good(steps, MOST_TOO_GOOD)
+    remedy = "compare run times by worker and device, and measure with --repeats 3"
+    return Verdict(VerdictKind.INVALID, found[0], remedy) if found else None
+
+
 def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
     if plan.repeats > 1:
         return "measure with more --repeats"
@@ -186,9 +226,14 @@ def _measured(steps: Sequence[Step]) -> set[tuple[int, int]]:
 
 
 def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult]) -> str:
-    ratios = [step.ratio for step in steps if step.ratio]
+    ratios = [(before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio]
     held = f", and {len(thresholds)} of {len(thresholds)} thresholds hold" if thresholds else ""
     if not ratios:
-        return "one step, no doubling to judge, no request failed" + held
-    worst = min(ratios, key=lambda ratio: ratio.low / ratio.wanted)
-    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: the least is {worst.value:.2f}" + held
+        failures = sum(step.failures for step in steps)
+        few = f"{failures} failed requests, which are tolerated" if failures else "no request failed"
+        return f"one step, no doubling to judge, {few}" + held
+    before, step, worst = min(ratios, key=lambda row: row[2].low / row[2].wanted)
+    least = f"the least is {worst.value:.2f}"
+    if step.workers != 2 * before.workers:  # the last step may be no doubling, and then less is wanted of it
+        least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
+    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}" + held

@@ -34,7 +34,8 @@ class Sample:
 
     settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
     which is 1 when all of them are on record and the client kept up (Little's law for closed load); None for less than
-    20 completions. counted: records behind the throughput.
+    20 completions. counted: records behind the throughput. lost: records that were written and are not there, below 0
+    when there are too many.
     """
 
     measurement: Measurement
@@ -45,6 +46,7 @@ class Sample:
     little: float | None
     began_s: float
     counted: Sequence[Record]
+    lost: int = 0
 
     @property
     def sound(self) -> bool:
@@ -148,7 +150,8 @@ def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Samp
     little = _in_flight(rows, first, last) / measurement.workers if rate.enough and len(counted) >= 20 else None
     warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
     found = drift(warm.ends) if rate.enough else Drift()
-    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted)
+    lost = 0 if measurement.requests is None else measurement.requests - len(rows)
+    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted, lost)
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:

@@ -96,9 +96,21 @@ class RunFolder:
         return self.path / LOG
 
     @contextmanager
+    def _trouble(self, what: str) -> Iterator[None]:
+        """Files that cannot be used, as a UsageError: a full disk, a folder that is gone or may not be written."""
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(
+                f"run {self.name} cannot be {what}: {error.strerror or error}", hint=f"look into {self.path}"
+            ) from error
+
+    @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
-        with (self.path / LOCK).open("a") as file:
+        with self._trouble("locked"):
+            file = (self.path / LOCK).open("a")
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -145,8 +157,9 @@ class RunFolder:
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
         """Append a complete step and its records, and make sure they are on disk in this order."""
-        self._append(RECORDS, (record.to_json() for record in records))
-        self._append(STEPS, [measurement.to_json()])
+        with self._trouble("written"):
+            self._append(RECORDS, (record.to_json() for record in records))
+            self._append(STEPS, [measurement.to_json()])
 
     def result(self, data: Mapping[str, Any]) -> None:
         """Write the result so far."""
@@ -156,28 +169,34 @@ class RunFolder:
         """Plan, environment and result, without the records; UsageError when this is no run."""
         if not (self.path / PLAN).is_file():
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
-        return Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), self._read(RESULT)
+        with self._trouble("read"):
+            return Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), self._read(RESULT)
 
     def load(self) -> Stored:
         """Read everything; UsageError when this is no run."""
         plan, environment, result = self.summary()
-        measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
+        with self._trouble("read"):
+            measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
         complete = {one.key for one in measurements}
+        if len(complete) < len(measurements):
+            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
         records: dict[tuple[int, int], list[Record]] = defaultdict(list)
         background: list[Record] = []
-        for line in self._lines(RECORDS):
-            record = Record.from_json(line)
-            if (record.step, record.repeat) in complete:
-                own = record.queue == plan.queue
-                (records[record.step, record.repeat] if own else background).append(record)
+        with self._trouble("read"):
+            for line in self._lines(RECORDS):
+                record = Record.from_json(line)
+                if (record.step, record.repeat) in complete:
+                    own = record.queue == plan.queue
+                    (records[record.step, record.repeat] if own else background).append(record)
         return Stored(plan, environment, measurements, dict(records), background, result)
 
     def forget_unfinished(self, stored: Stored) -> None:
         """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""
         whole = {one.key for one in stored.measurements}
         rows = itertools.chain(*stored.records.values(), stored.background)
-        self._replace(RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole))
-        self._replace(STEPS, (one.to_json() for one in stored.measurements))
+        with self._trouble("written"):
+            self._replace(RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole))
+            self._replace(STEPS, (one.to_json() for one in stored.measurements))
 
     def _lines(self, name: str) -> Iterator[str]:
         """Whole lines; a last one without its end was being written when the run was killed."""
@@ -214,4 +233,5 @@ class RunFolder:
 
     def _write(self, name: str, data: Mapping[str, Any]) -> None:
         """Whole or not at all: a reader never sees half a file."""
-        self._replace(name, iter([json.dumps(data, indent=2, allow_nan=False)]))
+        with self._trouble("written"):
+            self._replace(name, iter([json.dumps(data, indent=2, allow_nan=False)]))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -11,7 +13,7 @@ from typing import Any
 import click
 
 from scaletest import __version__
-from scaletest.model.errors import ScaletestError, Unreachable
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
@@ -29,6 +31,9 @@ COMMANDS = {
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }
+
+# No bug of ours: there is no room for what we write.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 EXIT_CODES = """\b
 Exit codes:
@@ -88,6 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the program; its exit code. A ScaletestError is one line what, one line what to do."""
+    _accept_any_text()
     try:
         result: Any = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -111,15 +117,30 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
-        explained = _as_unreachable(error)
-        if explained:
-            _say(f"error: {explained}")
-            _say("  start it again, or correct --redis-url (SCALETEST_REDIS_URL)")
-            return Unreachable.exit_code
-        traceback.print_exc()
-        _say(f"error: {type(error).__name__}: {error}")
-        _say("  this is a bug of scaletest: please report it with the lines above")
-        return 1
+        return _unexpected(error)
+
+
+def _accept_any_text() -> None:
+    """A locale that lacks the sign ± or a letter of a foreign name is no reason to end."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _unexpected(error: Exception) -> int:
+    """Explain what no command expects; the exit code."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        _say(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}")
+        return UsageError.exit_code
+    explained = _as_unreachable(error)
+    if explained:
+        _say(f"error: {explained}")
+        _say("  start it again, or correct --redis-url (SCALETEST_REDIS_URL)")
+        return Unreachable.exit_code
+    traceback.print_exc()
+    _say(f"error: {type(error).__name__}: {error}")
+    _say("  this is a bug of scaletest: please report it with the lines above")
+    return 1
 
 
 def _as_unreachable(error: Exception) -> str:

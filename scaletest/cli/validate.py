@@ -124,7 +124,7 @@ def _resume(given: dict[str, Any]) -> int:
     folder = find(given["resume"], os.environ)
     with folder.locked():
         stored = folder.load()
-        stored = replace(stored, measurements=complete(stored.measurements))
+        stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         folder.forget_unfinished(stored)
         return _validate(stored.plan, folder, given, stored)
 

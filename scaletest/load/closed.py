@@ -10,6 +10,10 @@ from scaletest.broker import Client
 from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
 from scaletest.model import Record
 
+# So many failures without a success slow the load down. Single ones must not: with few in flight the workers would
+# stand idle, with many they would not, and that looks like a throughput that grows better than it does.
+HOPELESS = 10
+
 
 class ClosedLoop(Loop):
     """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread.
@@ -47,6 +51,7 @@ class ClosedLoop(Loop):
         # when each slot whose request was answered may send its next one; in order, since all wait equally long
         self._pausing: deque[float] = deque()
         self._parallel = 0
+        self._failed_in_a_row = 0
         self.start()
 
     @property
@@ -91,7 +96,8 @@ class ClosedLoop(Loop):
     def _replied(self, count: int, all_failed: bool) -> None:
         if self._delay_s:
             self._pausing.extend([self._clock() + self._delay_s] * count)
-        if all_failed:
+        self._failed_in_a_row = self._failed_in_a_row + count if all_failed else 0
+        if self._failed_in_a_row >= HOPELESS:
             self._back_off()
         else:
             self._calm()

@@ -14,6 +14,7 @@ class Measurement:
 
     scale_s: seconds from the order to scale until all workers served the queue.
     measured_s: seconds under load. stop: why it ended, a value of analysis.stopping.Stop.
+    requests: how many of its records were written, so that a lost one is noticed; None where that was not counted.
     """
 
     workers: int
@@ -21,12 +22,15 @@ class Measurement:
     scale_s: float = 0.0
     measured_s: float = 0.0
     stop: str = ""
+    requests: int | None = None
 
     def __post_init__(self) -> None:
         checks.count(self.workers, "workers", minimum=1)
         checks.count(self.repeat, "repeat")
         checks.seconds(self.scale_s, "scale_s")
         checks.seconds(self.measured_s, "measured_s")
+        if self.requests is not None:
+            checks.count(self.requests, "requests")
 
     @property
     def key(self) -> tuple[int, int]:
@@ -48,6 +52,7 @@ class Measurement:
             "scale_s": number,
             "measured_s": number,
             "stop": str,
+            "requests": (int, type(None)),
         }
         try:
             return cls(**wire.take(data, "the measurement", known))

@@ -109,6 +109,12 @@ class Plan:
         checks.seconds(self.max_step_s, "longest step")
         if self.warmup_s is not None:
             checks.seconds(self.warmup_s, "warm-up")
+            longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
+            if self.warmup_s >= longest_s:
+                raise InvalidValue(
+                    f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
+                    hint="give a shorter --warmup, or a longer --max-step or --step-time",
+                )
         checks.fraction(self.precision, "precision")
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")

@@ -13,7 +13,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows
 from scaletest.archive import RunFolder
-from scaletest.model.errors import UsageError
+from scaletest.model.errors import InvalidValue, UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,7 @@ def read(folder: RunFolder, root: Path) -> Run:
             interrupted=_text(stored.result.get("interrupted")),
             elapsed_s=_seconds(stored.result.get("elapsed_s")),
         )
-    except OSError as error:
-        raise UsageError(
-            f"run {folder.name} cannot be read: {error.strerror or error}", hint=f"look into {folder.path}"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"run {folder.name} holds bytes that are no text", hint=f"look into {folder.path}") from error
-    except UsageError as error:
+    except InvalidValue as error:
         raise UsageError(
             f"run {folder.name} cannot be read: {error.message}", hint=f"look into {folder.path}"
         ) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.model.checks import cut
-from scaletest.model.errors import ScaletestError
+from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.system.guard import Guard
 
 GRACE_S = 5.0
@@ -70,7 +70,11 @@ class LocalBackend:
             process.kill()
 
     def _start(self, index: int) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
+        try:
+            log = self._log.open("ab")
+        except OSError as error:
+            raise UsageError(f"the workers' log {self._log} cannot be written: {error.strerror}") from error
+        with log:
             return subprocess.Popen(
                 self._arguments(index),
                 stdin=subprocess.DEVNULL,

@@ -10,10 +10,11 @@ import random
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.steps import Step, sample
+from scaletest.analysis.steps import Rows, Step, sample
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.analysis.throughput import Throughput
 from scaletest.archive import RunFolder, Stored
@@ -144,6 +145,7 @@ class Runner:
         if not rows and measurement.stop == Stop.ENDED:
             del self._records[measurement.key]
         else:
+            measurement = replace(measurement, requests=len(rows))
             self._measurements.append(measurement)
             others, self._saved = self._background[self._saved :], len(self._background)
             self._folder.add(measurement, [*rows, *others])
@@ -207,9 +209,11 @@ class Runner:
             self.stop(f"requests still ran {patience_s:.0f} s after the load was taken away")
 
 
-def complete(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """Those that need not be measured again."""
-    return [one for one in measurements if one.stop != Stop.ENDED]
+def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
+    """Those that need not be measured again: not cut short, and with all of their records."""
+    return [
+        one for one in measurements if one.stop != Stop.ENDED and one.requests in (None, len(records.get(one.key, ())))
+    ]
 
 
 def _line(step: Step) -> str:

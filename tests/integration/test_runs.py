@@ -153,3 +153,25 @@ def test_the_shell_completes_runs(home: Home) -> None:
     asked = {"_SCALETEST_COMPLETE": "bash_complete", "COMP_WORDS": "scaletest compare 2026", "COMP_CWORD": "2"}
     done = call(env={**home.environment, **asked})
     assert done.stdout.split() == ["plain,2026-01-02-slow", "plain,2026-01-01-base"]
+
+
+def test_output_without_room_is_no_bug(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", FAST)
+    for form in ("text", "json"):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                program("report", str(folder.path), "-t", form),
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert (done.returncode, done.stderr) == (2, "error: the output cannot be written: No space left on device\n")
+
+
+def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", FAST)
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = call("report", str(folder.path), env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "\nPASS" in done.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.steps import Step, joined, summarise
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Measurement, Outcome, Plan, Record, Reply, VerdictKind
+from scaletest.validation import complete
 
 
 def record(worker: str, ended: float, step: int = 1, ok: bool = True, total_s: float = 0.5) -> Record:
@@ -94,10 +96,55 @@ def test_an_interruption_is_invalid_whatever_was_measured() -> None:
     )
 
 
+def test_a_measuring_that_was_cut_short_decides_nothing() -> None:
+    # given enough requests of every step, the last of which ended early since a worker died, expect INVALID
+    plan = Plan(limit=2)
+    measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
+    measurements[-1] = replace(measurements[-1], stop="ended early")
+    verdict = judge(plan, summarise(plan, measurements, records))
+    assert verdict.kind is VerdictKind.INVALID
+    assert verdict.reason == "the measuring with 2 workers was cut short"
+
+
+@pytest.mark.parametrize(("requests", "word"), [(25, "5 of 25 records"), (19, "1 records")])
+def test_records_that_are_missing_or_too_many_make_a_run_invalid(requests: int, word: str) -> None:
+    plan = Plan(limit=2)
+    measurements, records = measured({n: step_of(n, 1, 10) for n in plan.steps})
+    measurements[-1] = replace(measurements[-1], requests=requests)
+    verdict = judge(plan, summarise(plan, measurements, records))
+    assert verdict.kind is VerdictKind.INVALID
+    assert word in verdict.reason
+    assert complete(measurements, records) == measurements[:1]
+
+
+def test_a_pass_says_what_was_wanted_of_a_last_step_that_is_no_doubling() -> None:
+    plan = Plan(limit=3, scale=1.8)
+    reason = verdict_of(plan, {n: step_of(n, 1 if n < 3 else 1.01, 10) for n in plan.steps})[1]
+    assert reason.endswith("the least is 1.49 where 1.41 is wanted, from 2 to 3")
+
+
+def test_a_base_that_was_too_slow_passes_nothing() -> None:
+    # given one worker on a device three times slower than the others, expect INVALID; at 5 % a warning
+    plan = Plan(limit=2, scale=1.8)
+    slow = {1: step_of(1, 3, 10), 2: [*step_of(1, 3, 10), *others(step_of(1, 1, 30))]}
+    kind, reason = verdict_of(plan, {n: [replace(row, step=n) for row in rows] for n, rows in slow.items()})
+    assert kind is VerdictKind.INVALID
+    assert "more than equal workers can bring" in reason
+    little = {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)}
+    assert verdict_of(plan, little)[0] is VerdictKind.PASS
+    assert "ratio 2.10" in warnings(steps_of(plan, little))[0]
+
+
+def others(rows: list[Record]) -> list[Record]:
+    return [replace(row, reply=replace(row.reply, worker="w1")) for row in rows]
+
+
 def test_failures_fail_unless_tolerated() -> None:
     rows = [*step_of(1, 1, 10), record("w0", 105.0, ok=False)]
     assert verdict_of(Plan(limit=1), {1: rows})[0] is VerdictKind.FAIL
-    assert verdict_of(Plan(limit=1, tolerate_failures=1), {1: rows})[0] is VerdictKind.PASS
+    kind, reason = verdict_of(Plan(limit=1, tolerate_failures=1), {1: rows})
+    assert kind is VerdictKind.PASS
+    assert "1 failed requests, which are tolerated" in reason
 
 
 def test_overhead_is_what_remains() -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,7 @@ from scaletest.archive.folder import FILES
 from scaletest.archive.runs import runs
 from scaletest.archive.transfer import export, import_run
 from scaletest.model import Plan
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from tests.unit.made import measured
 
 Members = list[tuple[tarfile.TarInfo, bytes]]
@@ -263,3 +264,32 @@ def test_deleting_leaves_what_is_not_the_runs(tmp_path: Path) -> None:
     (folder.path / "notes").write_text("mine")
     assert not folder.remove()
     assert [path.name for path in folder.path.iterdir()] == ["notes"]
+
+
+def test_a_step_that_is_listed_twice_is_not_measured_twice(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=5)
+    steps = folder.path / "steps.jsonl"
+    steps.write_text(steps.read_text() * 2)
+    with pytest.raises(InvalidValue, match="holds a step twice"):
+        folder.load()
+
+
+@pytest.mark.parametrize("name", FILES[1:])
+def test_files_that_cannot_be_used_are_errors_of_the_user(tmp_path: Path, name: str) -> None:
+    # given a folder in place of a file, when the run is read, expect a reason and no traceback
+    folder = make(tmp_path / "run", count=5)
+    (folder.path / name).unlink()
+    (folder.path / name).mkdir()
+    with pytest.raises(UsageError, match="run run cannot be read: Is a directory"):
+        folder.load()
+
+
+def test_a_run_whose_folder_is_gone_cannot_be_written(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=5)
+    measurements, records = measured({1: 0.1}, count=5)
+    shutil.rmtree(folder.path)
+    for write in (lambda: folder.result({}), lambda: folder.add(measurements[0], records[1, 0])):
+        with pytest.raises(UsageError, match="run run cannot be written: No such file"):
+            write()
+    with pytest.raises(UsageError, match="run run cannot be locked"), folder.locked():
+        pass

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
+from scaletest.load.closed import HOPELESS
 from scaletest.load.steering import NotSteerable
 from scaletest.model import Outcome, Record
 from tests.conftest import eventually
@@ -49,6 +50,28 @@ def test_a_delay_keeps_each_slot_empty_for_so_long() -> None:
     eventually(lambda: len(records) == 4)
     loop.close()
     assert len(client.submitted) == 4
+
+
+def test_single_failures_do_not_slow_the_load_down() -> None:
+    # given a clock that stands still and requests of which every second fails, expect no pause after any of them
+    count = itertools.count()
+    client: Any = FakeClient(
+        lambda request: replied(request.id, outcome=(Outcome.FAILED if next(count) % 2 else Outcome.SUCCEEDED))
+    )
+    loop = ClosedLoop(client, "q", lambda _: None, total=40, clock=Clock())
+    loop.set_parallel(1)
+    assert loop.wait_idle(20)
+    loop.close()
+    assert len(client.submitted) == 40
+
+
+def test_nothing_but_failures_slows_the_load_down() -> None:
+    client: Any = FakeClient(lambda request: replied(request.id, outcome=Outcome.FAILED))
+    loop = ClosedLoop(client, "q", lambda _: None, clock=Clock())
+    loop.set_parallel(1)
+    eventually(lambda: loop._backoff_s)
+    loop.close()
+    assert len(client.submitted) == HOPELESS
 
 
 def test_a_batch_is_submitted_once_and_then_the_loop_is_idle() -> None:

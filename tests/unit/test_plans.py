@@ -48,10 +48,10 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "limit": st.integers(1, 1000),
     "scale": st.floats(1, 2),
     "seconds": st.floats(0, 1000) | st.integers(0, 1000),
-    "step_time": st.floats(0, 1000),
+    "step_time": st.just(0) | st.floats(100, 1000),
     "precision": st.floats(0.001, 0.5),
-    "max_step": st.floats(0, 1000),
-    "warmup": st.none() | st.floats(0, 1000),
+    "max_step": st.just(0) | st.floats(100, 1000),
+    "warmup": st.none() | st.floats(0, 50),
     "command": st.lists(words, max_size=4),
     "device_glob": words,
     "time_limit": st.floats(0, 1000),
@@ -314,3 +314,9 @@ def test_examples_in_the_documentation_work(tmp_path: Path) -> None:
     (page,) = [page for page in pages if page.name == "plans.md"]
     shown = re.findall(r"^\| `([^`]+)`", page.read_text("utf-8"), re.MULTILINE)
     assert {parse(text).metric.partition(".")[0] for text in shown} == {name.partition(".")[0] for name in METRICS}
+
+
+@pytest.mark.parametrize("sets", [("step_time=1", "warmup=5"), ("max_step=3", "warmup=3"), ("warmup=60",)])
+def test_a_warm_up_that_leaves_nothing_of_a_step_is_refused(sets: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidValue, match="leaves nothing of a step"):
+        made("--set", "seconds=0.1", *(word for text in sets for word in ("--set", text)))
