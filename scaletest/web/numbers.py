@@ -51,13 +51,20 @@ def clock(value: float) -> str:
 
 
 def moment(epoch_s: float) -> str:
-    """A point in time, in UTC; who shows it says so."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A point in time, in UTC; who shows it says so. Unknown where a clock is so wrong that there is no such year."""
+    return _utc(epoch_s, "%Y-%m-%d %H:%M:%S") or UNKNOWN
 
 
 def moment_iso(epoch_s: float) -> str:
-    """The same for machines."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """The same for machines; empty where unknown."""
+    return _utc(epoch_s, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _utc(epoch_s: float, form: str) -> str:
+    try:
+        return datetime.fromtimestamp(epoch_s, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _three(value: float) -> str:
