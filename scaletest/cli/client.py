@@ -77,6 +77,12 @@ PACES = ("rate", "poisson", "steps", "schedule")
     help="Needed to change anything over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
 )
 @click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name under which anything may be changed without a token, as in client.validation.",
+)
+@click.option(
     "--keep-records",
     type=int,
     default=10_000,
@@ -140,7 +146,7 @@ def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
         return pace.steps(pace.parse_steps(given["steps"]))
     if kind == "schedule":
         try:
-            with Path(given["schedule"]).open(encoding="utf-8") as lines:
+            with Path(given["schedule"]).open(encoding="utf-8-sig") as lines:
                 return iter(pace.parse_schedule(lines))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
@@ -195,11 +201,13 @@ def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: 
 
 
 def _describe(kind: str, given: dict[str, Any]) -> str:
+    from scaletest.model.checks import cut
+
     texts: dict[str, Callable[[], str]] = {
         "rate": lambda: f"{given['rate']:g} requests/s",
         "poisson": lambda: f"{given['poisson']:g} requests/s at random",
         "steps": lambda: f"steps {given['steps']}",
-        "schedule": lambda: f"schedule {Path(given['schedule']).name}",
+        "schedule": lambda: f"schedule {cut(Path(given['schedule']).name, 100)}",
         "batch": lambda: f"batch of {given['batch']}",
     }
     return texts[kind]() if kind in texts else "closed"
@@ -213,7 +221,7 @@ def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dic
     from scaletest.web.app import make_app
     from scaletest.web.server import Server
 
-    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"])
+    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"], hosts=given["allow_host"])
     server = Server(app, given["listen"], counts)
     stack.callback(server.close)
     click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)

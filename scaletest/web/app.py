@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from flask import Flask
@@ -15,11 +16,18 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-def make_app(steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "") -> Flask:
+def make_app(
+    steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "", hosts: Iterable[str] = ()
+) -> Flask:
     """The application for one load.
 
     token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
+    hosts: further names under which it may be changed without a token.
     """
+    names = frozenset(name.lower().rstrip(".") for name in hosts)
+    for name in names:
+        if not gate.HOST.fullmatch(name):
+            raise InvalidValue(f"the host name is {name!r}", hint="write it without a port, as in client.validation")
     prefix = prefix.rstrip("/")
     if prefix and not gate.PREFIX.fullmatch(prefix):
         raise InvalidValue(
@@ -29,7 +37,8 @@ def make_app(steering: Steering, counts: gate.HttpCounts, *, token: str = "", pr
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config.update(STEERING=steering, COUNTS=counts, SEND_FILE_MAX_AGE_DEFAULT=3600)
-    gate.install(app, counts, token, prefix)
+    app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
+    gate.install(app, counts, token, prefix, names)
     for module in (values, api, page):
         for path, methods, view in module.ROUTES:
             app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
