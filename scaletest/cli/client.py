@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
 LOOK_EVERY_S = 0.25
-# Two heartbeats and a half without an answer: requests cannot be submitted now.
-SILENT_S = 6.0
 SWITCH_S = 0.001
+# For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
+REDIS_TIMEOUT_S = 5.0
 PACES = ("rate", "poisson", "steps", "schedule")
 
 
 @click.command(
     "client",
     epilog="SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the statistics; "
-    "twice ends now. Exit code 5 when a load that ends by itself had failed requests.",
+    "twice ends now. Exit code 5 when a load that ends by itself had failed or unanswered requests.",
 )
 @click.option("--queue", default="sleep", show_default=True, help="The queue to load; it must be declared.")
 @options.redis_url()
@@ -168,13 +168,11 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
     counts = HttpCounts()
     with ExitStack() as stack:
         stopping = stack.enter_context(_stopping())
-        client = stack.enter_context(Client(connect(given["redis_url"])))
+        client = stack.enter_context(Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)))
         loop = _loop(client, statistics, given, settings)
-        stack.callback(loop.close)
+        stack.callback(loop.close, patient=False)
         load = _describe(settings["kind"], given)
-        steering = Steering(
-            loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: client.silent_s < SILENT_S
-        )
+        steering = Steering(loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away)
         _listen(stack, steering, counts, given)
         try:
             drained = _run(steering, settings, given, stopping)
@@ -182,8 +180,11 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
             _show(statistics, counts, given["output"])
         if not drained:
             click.echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
+        if steering.overdue:
+            click.echo(f"{steering.overdue} requests were due and never submitted: the load was too high", err=True)
         finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
-        return 5 if finite and not stopping.is_set() and statistics.snapshot().failed else 0
+        whole = drained and not statistics.snapshot().failed
+        return 0 if whole or not finite or stopping.is_set() else 5
 
 
 def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> Loop:
