@@ -10,7 +10,7 @@ from flask import Flask
 
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
-from scaletest.web import api, gate, page, values
+from scaletest.web import api, gate, numbers, page, values
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -42,6 +42,7 @@ def make_app(
     for module in (values, api, page):
         for path, methods, view in module.ROUTES:
             app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
+    app.jinja_env.filters["printable"] = numbers.printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for

@@ -271,6 +271,17 @@ def test_downloads_do_not_take_all_threads(site: Site) -> None:
     open_ones[1].close()
 
 
+def test_text_cannot_turn_the_direction_of_reading(site: Site) -> None:
+    turned = "\u202egpj.exe\x1b\u200f"
+    fields = {"outcome": Outcome.FAILED, "error": f"one\n{turned}", "node": turned, "pod": turned, "device": turned}
+    site.statistics.add(Record("q", 0, replied("c-1", **fields), 1.0))
+    for path in ("/", "/live", "/nodes", "/pods", "/nodes?type=html"):
+        text = site.http.get(path).text
+        assert not {"\u202e", "\u200f", "\x1b"} & set(text)
+        assert "\\u202egpj.exe" in text
+    assert "one \\u202e" in site.http.get("/live").text
+
+
 def test_replies_with_impossible_clocks_and_broken_text_are_shown(site: Site) -> None:
     fields = {"outcome": Outcome.FAILED, "ended_s": 1e12, "error": "\ud800x", "node": "\udcff", "device": "/dev/\udcff"}
     reply = Reply.from_json(json.dumps(replied("c-1", **fields).to_dict()))
@@ -401,6 +412,7 @@ def test_nothing_that_is_asked_makes_a_500(
             json.loads(answer.text)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_no_text_of_a_reply_breaks_a_page(text: str) -> None:
     site = SHARED
