@@ -19,6 +19,8 @@ from scaletest.cli import logs, options
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from scaletest.load import Loop, Statistics, Steering
     from scaletest.web.gate import HttpCounts
 
@@ -169,11 +171,13 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
     with ExitStack() as stack:
         stopping = stack.enter_context(_stopping())
         client = stack.enter_context(Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)))
+        bound = _bind(given)
         loop = _loop(client, statistics, given, settings)
         stack.callback(loop.close, patient=False)
         load = _describe(settings["kind"], given)
         steering = Steering(loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away)
-        _listen(stack, steering, counts, given)
+        if bound is not None:
+            _listen(stack, bound, steering, counts, given)
         try:
             drained = _run(steering, settings, given, stopping)
         finally:
@@ -214,16 +218,24 @@ def _describe(kind: str, given: dict[str, Any]) -> str:
     return texts[kind]() if kind in texts else "closed"
 
 
-def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
+def _bind(given: dict[str, Any]) -> socket | None:
+    """What can be wrong with the page is found before a request is submitted: open load begins when it is made."""
     if given["listen"] == "none":
-        return
+        return None
+    from scaletest.web import app, server
+
+    app.checked(given["prefix"], given["allow_host"])
+    return server.bind(given["listen"])
+
+
+def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
     # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
     sys.setswitchinterval(SWITCH_S)
     from scaletest.web.app import make_app
     from scaletest.web.server import Server
 
     app = make_app(steering, counts, token=given["token"], prefix=given["prefix"], hosts=given["allow_host"])
-    server = Server(app, given["listen"], counts)
+    server = Server(app, bound, counts)
     stack.callback(server.close)
     click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
 

@@ -16,14 +16,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-def make_app(
-    steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "", hosts: Iterable[str] = ()
-) -> Flask:
-    """The application for one load.
-
-    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    hosts: further names under which it may be changed without a token.
-    """
+def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """Prefix and host names in the form in which they are compared; raises InvalidValue."""
     names = frozenset(name.lower().rstrip(".") for name in hosts)
     for name in names:
         if not gate.HOST.fullmatch(name):
@@ -33,6 +27,18 @@ def make_app(
         raise InvalidValue(
             f"the prefix is {prefix!r}", hint="write it as in /tester: letters, digits, '.', '_', '~', '-'"
         )
+    return prefix, names
+
+
+def make_app(
+    steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "", hosts: Iterable[str] = ()
+) -> Flask:
+    """The application for one load.
+
+    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
+    hosts: further names under which it may be changed without a token.
+    """
+    prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False

@@ -66,9 +66,9 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 class Server:
     """Serves an application until it is closed. `url` tells where, also when port 0 was asked for."""
 
-    def __init__(self, app: Any, listen: str, counts: HttpCounts) -> None:
+    def __init__(self, app: Any, listen: str | socket.socket, counts: HttpCounts) -> None:
         # a failed binding inside waitress would leave its pipe open
-        bound = _bind(listen)
+        bound = bind(listen) if isinstance(listen, str) else listen
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
         self._server: Any = waitress.server.create_server(
             app,
@@ -104,7 +104,7 @@ class Server:
         self._server.task_dispatcher.shutdown()
 
 
-def _bind(listen: str) -> socket.socket:
+def bind(listen: str) -> socket.socket:
     """A socket that listens; [::] means IPv4 as well."""
     host, port = parse_address(listen)
     try:

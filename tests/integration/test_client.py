@@ -259,6 +259,14 @@ def test_what_cannot_work_is_said_at_once(url: str, queues: Queues, options: tup
     assert text in done.stderr
 
 
+def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(url: str, queues: Queues) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = call("client", "--queue", "q", "--redis-url", url, "--rate", "5000",
+                    "--listen", f"127.0.0.1:{taken.getsockname()[1]}")  # fmt: skip
+    assert done.returncode == 2
+    assert queues.state("q").counters.get("submitted", 0) == 0
+
+
 def test_it_answers_while_redis_does_not(serve: Start) -> None:
     # given a Redis that hangs
     with EmbeddedServer(tcp=True) as server:
