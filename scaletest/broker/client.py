@@ -31,6 +31,8 @@ logger = logging.getLogger("scaletest.broker")
 
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
+# Two heartbeats and a half without an answer: requests cannot be submitted now.
+SILENT_S = 6.0
 RESULT_TTL_S = 500
 # One script call blocks Redis for every other client, so large submissions are cut into pieces.
 SUBMIT_BATCH = 500
@@ -53,7 +55,8 @@ class Client:
     def __init__(self, redis: Redis, *, patience_s: float | None = None, name: str | None = None) -> None:
         self.name = name or uuid.uuid4().hex[:16]
         self._redis = redis
-        self._retrying = Retrying(f"client {self.name}", patience_s=patience_s)
+        self._leaving = threading.Event()
+        self._retrying = Retrying(f"client {self.name}", patience_s=patience_s, sleep=self._leaving.wait)
         self._numbers = itertools.count(1)
         self._nonce = call_nonce()
         self._calls = itertools.count(1)
@@ -112,6 +115,11 @@ class Client:
         """Seconds since Redis last answered a heartbeat."""
         return time.monotonic() - self._beaten_at
 
+    @property
+    def away(self) -> bool:
+        """Whether Redis has not answered for so long that requests cannot be submitted now."""
+        return self.silent_s > SILENT_S
+
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
 
@@ -133,7 +141,7 @@ class Client:
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
         """Take requests that still wait out of their queue; how many. Those that run are finished."""
-        if not ids:
+        if not ids or (self._leaving.is_set() and self.away):
             return 0
         names = [keys.rq_queue(queue), keys.counters(queue)]
         return int(self._retrying.run(lambda: script("cancel")(self._redis, names, list(ids))))
@@ -153,11 +161,17 @@ class Client:
         """Make a waiting `replies` return now."""
         self._retrying.run(lambda: self._redis.xadd(keys.replies(self.name), {"w": ""}, nomkstream=True))
 
+    def leave(self) -> None:
+        """Wait for an absent Redis no more: what waits for it, in any thread, ends with the error that it met."""
+        self._leaving.set()
+
     def close(self) -> None:
         """Say goodbye. Requests of ours that still wait are dropped once they have waited for our time to live."""
         self._closing.set()
         self._heart.join()
         self._reader.close()
+        if self._leaving.is_set() and self.away:
+            return
         try:
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)

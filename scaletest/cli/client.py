@@ -19,22 +19,24 @@ from scaletest.cli import logs, options
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from scaletest.load import Loop, Statistics, Steering
     from scaletest.web.gate import HttpCounts
 
 CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
 LOOK_EVERY_S = 0.25
-# Two heartbeats and a half without an answer: requests cannot be submitted now.
-SILENT_S = 6.0
 SWITCH_S = 0.001
+# For one answer of Redis. A client that is told to end must do so before Kubernetes kills it.
+REDIS_TIMEOUT_S = 5.0
 PACES = ("rate", "poisson", "steps", "schedule")
 
 
 @click.command(
     "client",
     epilog="SIGTERM or Ctrl-C once submits nothing more, waits for what is in flight and prints the statistics; "
-    "twice ends now. Exit code 5 when a load that ends by itself had failed requests.",
+    "twice ends now. Exit code 5 when a load that ends by itself had failed or unanswered requests.",
 )
 @click.option("--queue", default="sleep", show_default=True, help="The queue to load; it must be declared.")
 @options.redis_url()
@@ -75,6 +77,12 @@ PACES = ("rate", "poisson", "steps", "schedule")
     default="",
     metavar="TEXT",
     help="Needed to change anything over HTTP. Better set the variable SCALETEST_CLIENT_TOKEN.",
+)
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name under which anything may be changed without a token, as in client.validation.",
 )
 @click.option(
     "--keep-records",
@@ -140,7 +148,7 @@ def _pace(kind: str, given: dict[str, Any]) -> Iterator[float] | None:
         return pace.steps(pace.parse_steps(given["steps"]))
     if kind == "schedule":
         try:
-            with Path(given["schedule"]).open(encoding="utf-8") as lines:
+            with Path(given["schedule"]).open(encoding="utf-8-sig") as lines:
                 return iter(pace.parse_schedule(lines))
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
@@ -162,22 +170,25 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
     counts = HttpCounts()
     with ExitStack() as stack:
         stopping = stack.enter_context(_stopping())
-        client = stack.enter_context(Client(connect(given["redis_url"])))
+        client = stack.enter_context(Client(connect(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)))
+        bound = _bind(given)
         loop = _loop(client, statistics, given, settings)
-        stack.callback(loop.close)
+        stack.callback(loop.close, patient=False)
         load = _describe(settings["kind"], given)
-        steering = Steering(
-            loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: client.silent_s < SILENT_S
-        )
-        _listen(stack, steering, counts, given)
+        steering = Steering(loop, statistics, load=load, maximum=settings["maximum"], ready=lambda: not client.away)
+        if bound is not None:
+            _listen(stack, bound, steering, counts, given)
         try:
             drained = _run(steering, settings, given, stopping)
         finally:
             _show(statistics, counts, given["output"])
         if not drained:
             click.echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
+        if steering.overdue:
+            click.echo(f"{steering.overdue} requests were due and never submitted: the load was too high", err=True)
         finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
-        return 5 if finite and not stopping.is_set() and statistics.snapshot().failed else 0
+        whole = drained and not statistics.snapshot().failed
+        return 0 if whole or not finite or stopping.is_set() else 5
 
 
 def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> Loop:
@@ -195,26 +206,36 @@ def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: 
 
 
 def _describe(kind: str, given: dict[str, Any]) -> str:
+    from scaletest.model.checks import cut
+
     texts: dict[str, Callable[[], str]] = {
         "rate": lambda: f"{given['rate']:g} requests/s",
         "poisson": lambda: f"{given['poisson']:g} requests/s at random",
         "steps": lambda: f"steps {given['steps']}",
-        "schedule": lambda: f"schedule {Path(given['schedule']).name}",
+        "schedule": lambda: f"schedule {cut(Path(given['schedule']).name, 100)}",
         "batch": lambda: f"batch of {given['batch']}",
     }
     return texts[kind]() if kind in texts else "closed"
 
 
-def _listen(stack: ExitStack, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
+def _bind(given: dict[str, Any]) -> socket | None:
+    """What can be wrong with the page is found before a request is submitted: open load begins when it is made."""
     if given["listen"] == "none":
-        return
+        return None
+    from scaletest.web import app, server
+
+    app.checked(given["prefix"], given["allow_host"])
+    return server.bind(given["listen"])
+
+
+def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
     # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
     sys.setswitchinterval(SWITCH_S)
     from scaletest.web.app import make_app
     from scaletest.web.server import Server
 
-    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"])
-    server = Server(app, given["listen"], counts)
+    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"], hosts=given["allow_host"])
+    server = Server(app, bound, counts)
     stack.callback(server.close)
     click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
 

@@ -116,13 +116,18 @@ class Loop:
         if self._failure is not None:
             raise self._failure
 
-    def close(self) -> None:
-        """End the loop; what still waits is taken out of the queue."""
+    def close(self, *, patient: bool = True) -> None:
+        """End the loop; what still waits is taken out of the queue. Not patient: unless Redis is away."""
         self._closing = True
+        if not patient:
+            self._client.leave()
         self._changed.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._client.cancel(self._queue, list(self._pending))
+        try:
+            self._client.cancel(self._queue, list(self._pending))
+        except Exception as error:
+            logger.warning("what still waits stays in the queue until our time to live is over: %s", error)
 
     def _due(self, now: float) -> Sequence[float]:
         """Take what is to be submitted in this turn: when it began or should have begun; at most TURN_REQUESTS."""
@@ -156,7 +161,8 @@ class Loop:
                 self._idle.set()
                 return
             except Exception:
-                logger.exception("the load stumbled, and goes on")
+                if not self._closing:
+                    logger.exception("the load stumbled, and goes on")
                 self._stumbled = True
                 self._back_off()
                 time.sleep(self._backoff_s)
@@ -175,7 +181,7 @@ class Loop:
             self._changed.clear()
             try:
                 self._client.wake()
-            except ScaletestError:
+            except Exception:
                 return  # the loop meets it as well, and tells
 
     def _fill(self) -> None:

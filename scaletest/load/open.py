@@ -7,6 +7,7 @@ should have started meanwhile, and not only for those few that happened to be in
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +17,8 @@ from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
 from scaletest.model import Record
 
 logger = logging.getLogger("scaletest.client")
+
+MOST_OVERDUE = 10_000_000
 
 
 class OpenLoop(Loop):
@@ -52,6 +55,8 @@ class OpenLoop(Loop):
         self._maximum = maximum
         self._warned = False
         self._stopped = False
+        self._stopped_at = math.inf
+        self._overdue = 0
         self._next: float | None = None
         self._refused: deque[float] = deque()
         self._idle.clear()
@@ -61,8 +66,19 @@ class OpenLoop(Loop):
 
     def stop(self) -> None:
         """Submit nothing more."""
+        self._stopped_at = min(self._stopped_at, self._clock())
         self._stopped = True
         self._changed.set()
+
+    @property
+    def overdue(self) -> int:
+        """How many were due when the load was stopped, and were not submitted; counted up to MOST_OVERDUE."""
+        if not self._stopped:
+            return 0
+        while self._next is not None and self._next < self._stopped_at and self._overdue < MOST_OVERDUE:
+            self._overdue += 1
+            self._advance()
+        return self._overdue
 
     def _due(self, now: float) -> Sequence[float]:
         if self._stopped:

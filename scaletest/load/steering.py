@@ -76,6 +76,11 @@ class Steering:
         elif isinstance(self._loop, OpenLoop):
             self._loop.stop()
 
+    @property
+    def overdue(self) -> int:
+        """Requests of an open load that were due when it was stopped, and were not submitted: no statistic has them."""
+        return self._loop.overdue if isinstance(self._loop, OpenLoop) else 0
+
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight and nothing is due; whether that came in time."""
         return self._loop.wait_idle(timeout_s)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from scaletest.model.errors import InvalidValue
 
 SCHEMA_VERSION = 1
+# Half of a pair, as a name that is not UTF-8 becomes on its way through JSON. It can be read, and written nowhere.
+SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+SURROGATE_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
 
 def dump(value: Mapping[str, Any]) -> str:
@@ -17,9 +21,11 @@ def dump(value: Mapping[str, Any]) -> str:
 
 
 def load(text: str | bytes, what: str) -> dict[str, Any]:
-    """A JSON object, or InvalidValue that names `what` could not be read."""
+    """A JSON object, or InvalidValue that names `what` could not be read. Lone surrogates become question marks."""
     try:
         value = json.loads(text)
+        if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"{what} is not valid JSON: {error}") from error
     if not isinstance(value, dict):

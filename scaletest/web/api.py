@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from threading import BoundedSemaphore
 from typing import Any
 
-from flask import Response, make_response, request
-from werkzeug.exceptions import BadRequest
+from flask import Response, current_app, make_response, request
+from werkzeug.exceptions import BadRequest, ServiceUnavailable
 
 from scaletest.load.series import MEASURES, Point
 from scaletest.model import Record
@@ -16,6 +17,8 @@ from scaletest.web import metrics
 from scaletest.web.values import NUMBER, READ, as_json, counts, steering, with_http
 
 CHUNK = 200
+# Each keeps a thread of the server busy for as long as its reader takes; the others are for everybody else.
+DOWNLOADS = 2
 SCHEMA_VERSION = 1
 
 
@@ -41,8 +44,13 @@ def api_series() -> Response:
 
 def api_records() -> Response:
     """Kept records after number `since`, one a line; the first one's number is in the header Scaletest-First-Seq."""
-    first, records = steering().statistics.records(_since())
+    since = _since()
+    downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
+    if not downloads.acquire(blocking=False):
+        raise ServiceUnavailable(f"{DOWNLOADS} downloads of records are under way; try again later", retry_after=5)
+    first, records = steering().statistics.records(since)
     response = Response(_lines(first, records), mimetype="application/x-ndjson")
+    response.call_on_close(downloads.release)
     response.headers["Scaletest-First-Seq"] = str(first)
     response.headers["Content-Disposition"] = 'attachment; filename="records.jsonl"'
     return response

@@ -3,36 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import BoundedSemaphore
 from typing import TYPE_CHECKING
 
 from flask import Flask
 
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
-from scaletest.web import api, gate, page, values
+from scaletest.web import api, gate, numbers, page, values
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
-def make_app(steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "") -> Flask:
-    """The application for one load.
-
-    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    """
+def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
+    """Prefix and host names in the form in which they are compared; raises InvalidValue."""
+    names = frozenset(name.lower().rstrip(".") for name in hosts)
+    for name in names:
+        if not gate.HOST.fullmatch(name):
+            raise InvalidValue(f"the host name is {name!r}", hint="write it without a port, as in client.validation")
     prefix = prefix.rstrip("/")
     if prefix and not gate.PREFIX.fullmatch(prefix):
         raise InvalidValue(
             f"the prefix is {prefix!r}", hint="write it as in /tester: letters, digits, '.', '_', '~', '-'"
         )
+    return prefix, names
+
+
+def make_app(
+    steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "", hosts: Iterable[str] = ()
+) -> Flask:
+    """The application for one load.
+
+    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
+    hosts: further names under which it may be changed without a token.
+    """
+    prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
     app.config.update(STEERING=steering, COUNTS=counts, SEND_FILE_MAX_AGE_DEFAULT=3600)
-    gate.install(app, counts, token, prefix)
+    app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
+    gate.install(app, counts, token, prefix, names)
     for module in (values, api, page):
         for path, methods, view in module.ROUTES:
             app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
+    app.jinja_env.filters["printable"] = numbers.printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
         app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for

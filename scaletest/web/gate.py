@@ -2,17 +2,21 @@
 
 * no bodies: every value is in the query, as scripts have always sent it
 * request lines of at most 2 KiB
-* what changes something does so for no other site's page (Sec-Fetch-Site, Origin) and for no prefetching browser, and
-  only with the token where one is set
+* what changes something does so for no other site's page and for no prefetching browser. Browsers send Sec-Fetch-Site
+  only over TLS and to this machine, and Origin not with a GET; a browser that sends neither must come from our page
+* and only with the token where one is set. Without one, only under a name that no stranger can point at us (DNS
+  rebinding makes a stranger's page one of "ours"): an address, localhost, a name of the cluster, or one that was given
 """
 
 from __future__ import annotations
 
 import hmac
+import ipaddress
 import json
 import logging
 import re
 import threading
+from collections.abc import Collection
 from urllib.parse import urlsplit
 
 from flask import Flask, Response, g, make_response, render_template, request
@@ -31,9 +35,12 @@ logger = logging.getLogger("scaletest.client")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
+HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 # What changes something, and the parameter without which it only reads ("": it always changes something).
 CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
 MISSING = "\0"
+# Endings that nobody can register.
+INNER = (".localhost", ".local", ".internal", ".svc")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -65,7 +72,7 @@ class HttpCounts:
                 self.rejected += 1
 
 
-def install(app: Flask, counts: HttpCounts, token: str, prefix: str) -> None:
+def install(app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Collection[str]) -> None:
     """Put the gate in front of the application."""
 
     @app.before_request
@@ -76,7 +83,7 @@ def install(app: Flask, counts: HttpCounts, token: str, prefix: str) -> None:
         if request.content_length or "Transfer-Encoding" in request.headers:
             raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
         if CHANGING.get(request.endpoint or "", MISSING) in ("", *request.args):
-            _check_change(token)
+            _check_change(token, hosts)
 
     @app.after_request
     def finish(response: Response) -> Response:
@@ -125,15 +132,10 @@ def _failed(error: Exception) -> Response:
     return refuse(HTTPException("this is a bug of scaletest: please report it with the lines in its log"))
 
 
-def _check_change(token: str) -> None:
+def _check_change(token: str, hosts: Collection[str]) -> None:
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
-    site = request.headers.get("Sec-Fetch-Site", "none")
-    if site not in ("same-origin", "none"):
-        raise Forbidden("a page of another site asked for this; nothing was changed")
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
-        raise Forbidden("a page of another origin asked for this; nothing was changed")
+    _check_site()
     if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get("Purpose", ""):
         raise Forbidden("a browser asked for this ahead of time; nothing was changed")
     if token and not _has(token):
@@ -141,6 +143,48 @@ def _check_change(token: str) -> None:
             "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as password",
             www_authenticate=_challenge(),
         )
+    if not token and not is_inner(request.headers.get("Host", ""), hosts):
+        raise Forbidden(
+            "without a token nothing is changed under this host name; start the client with --allow-host NAME"
+        )
+
+
+def _check_site() -> None:
+    """Refuse what a page of another site asked for."""
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        if site not in ("same-origin", "none"):
+            raise Forbidden("a page of another site asked for this; nothing was changed")
+        return
+    host = request.headers.get("Host")
+    origin = request.headers.get("Origin")
+    if origin is not None:
+        if _authority(origin) != host:
+            raise Forbidden("a page of another origin asked for this; nothing was changed")
+        return
+    browser = request.headers.get("User-Agent", "").startswith("Mozilla/")
+    if browser and _authority(request.headers.get("Referer", "")) != host:
+        raise Forbidden("a browser asked for this, perhaps for another site's page; nothing was changed. Use our page")
+
+
+def _authority(url: str) -> str:
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return ""
+
+
+def is_inner(host: str, names: Collection[str] = ()) -> bool:
+    """Whether `host`, as in a Host header, is a name that no stranger can make point at us, or one of `names`."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    try:
+        ipaddress.ip_address(name)
+        return True
+    except ValueError:
+        return "." not in name or name.endswith(INNER) or name in names
 
 
 def _challenge() -> WWWAuthenticate:

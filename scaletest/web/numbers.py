@@ -1,9 +1,12 @@
-"""Numbers and times as people read them, on pages. Pure; unknown is a dash."""
+"""Numbers, times and foreign texts as people read them, on pages. Pure; unknown is a dash."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from scaletest.model.checks import cut
+
+LONGEST_TEXT = 500
 UNKNOWN = "–"  # noqa: RUF001
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
@@ -18,6 +21,13 @@ def seconds(value: float | None) -> str:
         if value >= factor * 0.9995:
             return f"{_three(value / factor)} {unit}"
     return "0 s" if value < 5e-10 else f"{value * 1e6:.2g} µs"
+
+
+def printable(text: str) -> str:
+    """A foreign text in one line: what turns the direction of reading, or cannot be seen, is written as an escape."""
+    if text.isprintable() and len(text) <= LONGEST_TEXT:
+        return text
+    return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def rate(value: float | None) -> str:
@@ -51,13 +61,20 @@ def clock(value: float) -> str:
 
 
 def moment(epoch_s: float) -> str:
-    """A point in time, in UTC; who shows it says so."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A point in time, in UTC; who shows it says so. Unknown where a clock is so wrong that there is no such year."""
+    return _utc(epoch_s, "%Y-%m-%d %H:%M:%S") or UNKNOWN
 
 
 def moment_iso(epoch_s: float) -> str:
-    """The same for machines."""
-    return datetime.fromtimestamp(epoch_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """The same for machines; empty where unknown."""
+    return _utc(epoch_s, "%Y-%m-%dT%H:%M:%SZ")
+
+
+def _utc(epoch_s: float, form: str) -> str:
+    try:
+        return datetime.fromtimestamp(epoch_s, UTC).strftime(form)
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def _three(value: float) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from typing import Any
 
 import waitress.server
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
-from waitress.parser import HTTPRequestParser
+from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.task import ErrorTask
 from waitress.utilities import Error
 
@@ -25,7 +26,12 @@ THREADS = 4
 LONGEST_HEADERS = 8192
 LONGEST_BODY = 1024
 CONNECTIONS = 200
-IDLE_S = 30
+# A whole request must have come, and some of the answer must have been taken, within this time.
+IDLE_S = 10
+LOOK_EVERY_S = 2
+# An answer waits for its reader up to here; whoever makes more of it waits too. Never in a file: there may be no disk.
+MOST_WAITING = 1 << 20
+NEVER = 1 << 40
 
 
 class LineTooLong(Error):  # type: ignore[misc]
@@ -36,9 +42,17 @@ class LineTooLong(Error):  # type: ignore[misc]
 
 
 class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """Tells a request line that is too long from headers that are."""
+    """Tells a request line that is too long from headers that are, and takes no body of unknown length."""
 
     error: Error | None
+    chunked: bool
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read the headers."""
+        super().parse_header(header_plus)
+        if self.chunked:
+            # also what smuggles a second request past a proxy that counts otherwise; the connection is closed
+            raise ParsingError("a body is not accepted")
 
     def received(self, data: bytes) -> int:
         """Take what came."""
@@ -52,9 +66,9 @@ class Parser(HTTPRequestParser):  # type: ignore[misc]
 class Server:
     """Serves an application until it is closed. `url` tells where, also when port 0 was asked for."""
 
-    def __init__(self, app: Any, listen: str, counts: HttpCounts) -> None:
+    def __init__(self, app: Any, listen: str | socket.socket, counts: HttpCounts) -> None:
         # a failed binding inside waitress would leave its pipe open
-        bound = _bind(listen)
+        bound = bind(listen) if isinstance(listen, str) else listen
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
         self._server: Any = waitress.server.create_server(
             app,
@@ -64,7 +78,9 @@ class Server:
             ident=None,
             connection_limit=CONNECTIONS,
             channel_timeout=IDLE_S,
-            cleanup_interval=IDLE_S,
+            cleanup_interval=LOOK_EVERY_S,
+            outbuf_high_watermark=MOST_WAITING,
+            outbuf_overflow=NEVER,
             max_request_header_size=LONGEST_HEADERS,
             max_request_body_size=LONGEST_BODY,
             clear_untrusted_proxy_headers=False,
@@ -88,17 +104,16 @@ class Server:
         self._server.task_dispatcher.shutdown()
 
 
-def _bind(listen: str) -> socket.socket:
+def bind(listen: str) -> socket.socket:
     """A socket that listens; [::] means IPv4 as well."""
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         both = host == "::" and socket.has_dualstack_ipv6()
         return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
-    except OSError as error:
-        raise UsageError(
-            f"cannot listen on {listen}: {error.strerror or error}", hint="give another --listen ADDRESS:PORT"
-        ) from error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(f"cannot listen on {listen}: {reason}", hint="give another --listen ADDRESS:PORT") from error
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -120,9 +135,24 @@ def _channel(counts: HttpCounts) -> type[HTTPChannel]:
             super().execute()
 
     class Channel(HTTPChannel):  # type: ignore[misc]
-        """One connection."""
+        """One connection. It has no right to stay: peers that hold many would keep everybody else out."""
 
         error_task_class = Refusal
         parser_class = Parser
+        last_activity: float
+
+        def handle_read(self) -> None:
+            """Read; a request that comes drop by drop is no sign of life before it is whole."""
+            before = self.last_activity
+            super().handle_read()
+            if self.request is not None:
+                self.last_activity = before
+
+        def writable(self) -> bool:
+            """Whether there is something to send; a peer that takes none of it is dropped, and who waits goes on."""
+            if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
+                self.handle_close()
+                return False
+            return bool(super().writable())
 
     return Channel

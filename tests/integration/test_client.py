@@ -259,6 +259,14 @@ def test_what_cannot_work_is_said_at_once(url: str, queues: Queues, options: tup
     assert text in done.stderr
 
 
+def test_what_is_wrong_with_the_page_is_found_before_anything_is_submitted(url: str, queues: Queues) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = call("client", "--queue", "q", "--redis-url", url, "--rate", "5000",
+                    "--listen", f"127.0.0.1:{taken.getsockname()[1]}")  # fmt: skip
+    assert done.returncode == 2
+    assert queues.state("q").counters.get("submitted", 0) == 0
+
+
 def test_it_answers_while_redis_does_not(serve: Start) -> None:
     # given a Redis that hangs
     with EmbeddedServer(tcp=True) as server:
@@ -280,6 +288,38 @@ def test_it_answers_while_redis_does_not(serve: Start) -> None:
         eventually(lambda: service.stats()["in_flight"] == 3)
         service.process.kill()
         service.process.wait()
+
+
+@pytest.mark.parametrize("stopped", [signal.SIGSTOP, signal.SIGKILL])
+def test_it_ends_with_its_statistics_while_redis_does_not_answer(serve: Start, stopped: signal.Signals) -> None:
+    # given requests in flight when Redis hangs, or dies
+    with EmbeddedServer(tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        service = serve("--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url)
+        eventually(lambda: service.stats()["in_flight"] == 3)
+        assert server.pid is not None
+        os.kill(server.pid, stopped)
+        try:
+            eventually(lambda: service.status("/readyz") == 503)
+            service.process.send_signal(signal.SIGTERM)
+            out, _ = service.process.communicate(timeout=60)
+        finally:
+            if stopped is signal.SIGSTOP:
+                os.kill(server.pid, signal.SIGCONT)
+    assert service.process.returncode == 0
+    assert json.loads(out)["in_flight"] == 3
+
+
+@pytest.mark.usefixtures("queues")
+def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
+    # given nobody who serves the queue
+    load = ("--rate", "100", "--max-parallel", "5", "--duration", "1", "--grace", "0.1")
+    done = call("client", "--queue", "q", "--redis-url", url, "--listen", "none", *load)
+    assert "5 requests had no reply" in done.stderr
+    found = re.search(r"(\d+) requests were due and never submitted", done.stderr)
+    assert found is not None
+    assert 90 <= int(found.group(1)) <= 110
+    assert done.returncode == 5
 
 
 def test_the_token_comes_from_the_environment_and_is_shown_to_nobody(serve: Start) -> None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
-from scaletest.model import Outcome, Reason, Record
+from scaletest.model import Outcome, Reason, Record, Reply
+from scaletest.model.errors import InvalidValue
 from scaletest.web import api, page, values
 from scaletest.web.app import make_app
 from scaletest.web.gate import HttpCounts
@@ -43,7 +44,7 @@ class Clock:
 class Site:
     """An application over a load that does nothing by itself."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, **options: Any) -> None:
         self.clock = Clock()
         client: Any = FakeClient()
         self.statistics = Statistics("q", clock=self.clock, wall=lambda: 1_700_000_000.0)
@@ -196,6 +197,102 @@ def test_another_sites_page_changes_nothing(site: Site, headers: dict[str, str])
     assert site.http.post("/parallel?value=3&type=plain", headers=own).text == "3"
 
 
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+@pytest.mark.parametrize("referer", [None, "http://elsewhere.example/", "http://[", "localhost"])
+def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(site: Site, referer: str | None) -> None:
+    """Over plain HTTP to another machine there is no Sec-Fetch-Site, and with a GET for an image no Origin either."""
+    headers = {"User-Agent": FIREFOX} | ({"Referer": referer} if referer else {})
+    for path in ("/parallel?value=3", "/parallelism?value=3", "/reset"):
+        assert site.http.get(path, headers=headers).status_code == 403
+    assert (site.steering.parallel, site.statistics.snapshot().generation) == (0, 0)
+    own = {"User-Agent": FIREFOX, "Referer": "http://localhost/"}
+    assert site.http.get("/parallel?value=3&type=plain", headers=own).text == "3"
+    origin = {"User-Agent": FIREFOX, "Origin": "http://localhost"}
+    assert site.http.post("/parallel?value=4&type=plain", headers=origin).text == "4"
+    assert site.http.get("/parallel?value=5&type=plain", headers={"User-Agent": "curl/8.14.1"}).text == "5"
+
+
+@pytest.mark.parametrize(
+    ("host", "inner"),
+    [
+        ("localhost:9996", True),
+        ("127.0.0.1:9996", True),
+        ("[::1]:9996", True),
+        ("10.96.0.7", True),
+        ("scaletest-client:9996", True),
+        ("client.validation.svc:9996", True),
+        ("client.validation.svc.cluster.local.", True),
+        ("tester.example.com", True),
+        ("TESTER.example.com:443", True),
+        ("rebinding.example", False),
+        ("client.validation", False),
+        ("127.0.0.1.example:9996", False),
+        ("localhost.example", False),
+        ("x.svc.example", False),
+        ("a.example, localhost", False),
+        ("[::1", False),
+    ],
+)
+def test_a_name_that_a_stranger_may_own_changes_nothing_without_a_token(host: str, inner: bool) -> None:
+    site = Site(hosts=["tester.example.com"])
+    rebound = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
+    for path in ("/parallel?value=3", "/reset"):
+        answer = site.http.post(path, headers=rebound)
+        assert answer.status_code == (200 if inner else 403)
+        assert inner or "--allow-host" in answer.text
+    assert site.http.get("/parallel?type=plain", headers={"Host": host}).text == ("3" if inner else "0")
+    site.loop.close()
+
+
+def test_with_a_token_the_name_does_not_matter() -> None:
+    site = Site(token="s3cret")
+    headers = {"Host": "tester.example.com", "Authorization": "Bearer s3cret"}
+    assert site.http.get("/parallel?value=3&type=plain", headers=headers).text == "3"
+    site.loop.close()
+
+
+def test_a_host_name_that_is_none_is_refused() -> None:
+    for wrong in ("", "a b", "a:1", "*", "http://a"):
+        with pytest.raises(InvalidValue):
+            Site(hosts=[wrong])
+
+
+def test_downloads_do_not_take_all_threads(site: Site) -> None:
+    site.fill()
+    open_ones = [site.http.get("/api/v1/records") for _ in range(api.DOWNLOADS)]
+    refused = site.http.get("/api/v1/records")
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
+    assert json.loads(refused.text)["result"] == "ERROR"
+    open_ones[0].close()
+    with site.http.get("/api/v1/records") as answer:
+        assert answer.status_code == 200
+    open_ones[1].close()
+
+
+def test_text_cannot_turn_the_direction_of_reading(site: Site) -> None:
+    turned = "\u202egpj.exe\x1b\u200f"
+    fields = {"outcome": Outcome.FAILED, "error": f"one\n{turned}", "node": turned, "pod": turned, "device": turned}
+    site.statistics.add(Record("q", 0, replied("c-1", **fields), 1.0))
+    for path in ("/", "/live", "/nodes", "/pods", "/nodes?type=html"):
+        text = site.http.get(path).text
+        assert not {"\u202e", "\u200f", "\x1b"} & set(text)
+        assert "\\u202egpj.exe" in text
+    assert "one \\u202e" in site.http.get("/live").text
+
+
+def test_replies_with_impossible_clocks_and_broken_text_are_shown(site: Site) -> None:
+    fields = {"outcome": Outcome.FAILED, "ended_s": 1e12, "error": "\ud800x", "node": "\udcff", "device": "/dev/\udcff"}
+    reply = Reply.from_json(json.dumps(replied("c-1", **fields).to_dict()))
+    site.statistics.add(Record("q", 0, reply, 1.0))
+    for path in PATHS:
+        for form in ("", "?type=plain", "?type=json", "?type=html"):
+            with site.http.get(f"{path}{form}") as answer:
+                assert answer.status_code == 200
+                assert answer.data.decode()
+
+
 def test_the_token_guards_what_changes_and_nothing_else() -> None:
     site = Site(token="s3cret")
     basic = base64.b64encode(b"any:s3cret").decode()
@@ -298,7 +395,9 @@ TEXTS = st.text(max_size=30)
         max_size=4,
     ),
     headers=st.dictionaries(
-        st.sampled_from(["X-Forwarded-Prefix", "Sec-Fetch-Site", "Origin", "Authorization", "Host", "Accept", "Range"]),
+        st.sampled_from(
+            ["X-Forwarded-Prefix", "Sec-Fetch-Site", "Origin", "Referer", "Authorization", "Host", "Accept", "Range"]
+        ),
         st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30),
         max_size=4,
     ),
@@ -307,16 +406,18 @@ TEXTS = st.text(max_size=30)
 def test_nothing_that_is_asked_makes_a_500(
     path: str, method: str, query: dict[str, str], headers: dict[str, str], body: bytes | None
 ) -> None:
-    answer = SHARED.http.open(path, method=method, query_string=query, headers=headers, data=body)
-    assert answer.status_code < 500 or (path, answer.status_code) in (("/healthz", 503), ("/readyz", 503))
-    if answer.mimetype == "application/json" and method != "HEAD":
-        json.loads(answer.text)
+    with SHARED.http.open(path, method=method, query_string=query, headers=headers, data=body) as answer:
+        assert answer.status_code < 500 or (path, answer.status_code) in (("/healthz", 503), ("/readyz", 503))
+        if answer.mimetype == "application/json" and method != "HEAD":
+            json.loads(answer.text)
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_no_text_of_a_reply_breaks_a_page(text: str) -> None:
     site = SHARED
     fields = {"node": text, "pod": text, "device": text, "error": text}
     site.statistics.add(Record("q", 0, replied("c-1", Outcome.FAILED, **fields), 1.0))
     for path in ("/", "/nodes", "/metrics", "/api/v1/stats", "/api/v1/records"):
-        assert site.http.get(path).status_code == 200
+        with site.http.get(path) as answer:
+            assert answer.status_code == 200

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +71,61 @@ def test_no_bytes_make_a_500_or_stop_the_server(server: Server, data: bytes) -> 
     assert ask(server, b"GET /fails?type=plain HTTP/1.0\r\n\r\n", whole=True).endswith(b"\r\n\r\n0")
 
 
+def test_a_body_of_unknown_length_is_refused_and_ends_the_connection(server: Server) -> None:
+    for length in (b"", b"Content-Length: 4\r\n"):
+        head = (
+            b"POST /parallel?value=1 HTTP/1.1\r\nHost: localhost\r\n" + length + b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        answer = ask(server, head + b"0\r\n\r\nGET /fails?type=plain HTTP/1.1\r\nHost: localhost\r\n\r\n", whole=True)
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert answer.count(b"HTTP/1.1") == 1
+
+
+class Impatient:
+    """A server of its own that waits for nobody."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, app: Any) -> None:
+        monkeypatch.setattr("scaletest.web.server.IDLE_S", 1)
+        monkeypatch.setattr("scaletest.web.server.LOOK_EVERY_S", 0)
+        self.server = Server(app, "127.0.0.1:0", HttpCounts())
+
+
+def test_a_request_that_never_gets_whole_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Impatient(monkeypatch, lambda *_: []).server
+    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+        peer.settimeout(0.1)
+        answer: bytes | None = None
+        deadline = time.monotonic() + 30
+        while answer is None and time.monotonic() < deadline:
+            try:
+                peer.sendall(b"a")
+                answer = peer.recv(10)
+            except TimeoutError:
+                continue
+            except OSError:
+                answer = b""
+        assert answer == b""
+    server.close()
+
+
+def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def app(_: Any, start: Any) -> Iterator[bytes]:
+        start("200 OK", [])
+        try:
+            while True:
+                yield b"x" * 100_000
+        finally:
+            ended.set()
+
+    server = Impatient(monkeypatch, app).server
+    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+        peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert ended.wait(30)
+    server.close()
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -94,6 +151,11 @@ def test_a_taken_port_is_a_usage_error(server: Server) -> None:
         taken.listen()
         with pytest.raises(UsageError, match="cannot listen on"):
             Server(lambda *_: [], f"127.0.0.1:{taken.getsockname()[1]}", HttpCounts())
+
+
+def test_a_name_that_cannot_be_one_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="cannot listen on"):
+        Server(lambda *_: [], f"{'a' * 70}:80", HttpCounts())
 
 
 def test_ipv6_where_there_is_some() -> None:

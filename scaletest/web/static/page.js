@@ -3,6 +3,7 @@
 
 (() => {
   const EVERY_MS = 2000;
+  const PATIENCE_MS = 10000;
   const MOST_POINTS = 1200;
   const root = document.body.dataset.root;
   const maximum = Number(document.body.dataset.maximum);
@@ -11,9 +12,10 @@
   const field = document.getElementById("parallel");
   const series = { generation: null, seq: 0, points: [] };
   let touched = false;
+  let asked = 0;
 
   const ask = async (path, options = {}) => {
-    const response = await fetch(root + path, { cache: "no-store", ...options });
+    const response = await fetch(root + path, { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MS), ...options });
     if (!response.ok && response.status >= 500) throw new Error(`status ${response.status}`);
     return response;
   };
@@ -54,7 +56,9 @@
   };
 
   const readParallel = async () => {
-    if (field !== null) setParallel((await (await ask("/parallel?type=json")).json()).result);
+    if (field === null || asked > 0) return;
+    const { result } = await (await ask("/parallel?type=json")).json();
+    if (asked === 0) setParallel(result);
   };
 
   const update = async () => {
@@ -66,7 +70,14 @@
     }
   };
 
-  const change = async (path, done) => {
+  // one after the other: two on their way at once may arrive in either order
+  let changing = Promise.resolve();
+  const change = (path, done) => {
+    asked += 1;
+    changing = changing.then(() => send(path, done));
+  };
+
+  const send = async (path, done) => {
     try {
       const response = await ask(path, { method: "POST" });
       const answer = await response.json();
@@ -76,13 +87,15 @@
       say("Not changed: the client does not answer.", true);
     }
     touched = false;
-    await update();
+    asked -= 1;
+    if (asked === 0) await update();
   };
 
   for (const form of document.querySelectorAll("[data-set]")) {
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const value = event.submitter !== null && event.submitter.name === "value" ? event.submitter.value : field.value;
+      setParallel(Number(value)); // the next click counts from here, without waiting for the answer
       change(`/parallel?type=json&value=${encodeURIComponent(value)}`, (answer) => {
         field.value = answer.result;
         return `${answer.result} requests in parallel.`;
