@@ -150,6 +150,8 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
     theirs = {step.workers: step for step in candidate.steps}
     foreign = [one.field for one in found if one.workload]
     common = sorted(ours.keys() & theirs.keys()) if force or not foreign else []
+    planned = {*base.plan.steps} & {*candidate.plan.steps}
+    lacking = sorted(planned - (ours.keys() & theirs.keys()))
     rows = _changes([(ours[workers], theirs[workers]) for workers in common], tolerance)
     return Comparison(
         tolerance=tolerance,
@@ -157,7 +159,7 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
         only_base=tuple(sorted(ours.keys() - theirs.keys())),
         only_candidate=tuple(sorted(theirs.keys() - ours.keys())),
         differences=found,
-        verdict=_foreign(foreign) if foreign and not force else _verdict(rows, tolerance),
+        verdict=_foreign(foreign) if foreign and not force else _verdict(rows, tolerance, lacking),
     )
 
 
@@ -276,7 +278,8 @@ def _foreign(names: Sequence[str]) -> Verdict:
     )
 
 
-def _verdict(steps: Sequence[StepChange], tolerance: float) -> Verdict:
+def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[int]) -> Verdict:
+    """lacking: numbers of workers that both plans have and one run was not measured at."""
     limit = f"{100 * tolerance:.3g} %"
     slower = [step for step in steps if step.change is Change.REGRESSION]
     if slower:
@@ -291,6 +294,9 @@ def _verdict(steps: Sequence[StepChange], tolerance: float) -> Verdict:
         reason = f"{_words(undecided[0])}; {undecided[0].reason}" if undecided else "the runs have no step in common"
         remedy = "measure both with more --repeats or a smaller --precision, or allow a larger --tolerance"
         return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
+    if lacking:
+        reason = f"not measured in both runs: {', '.join(map(str, lacking))} workers"
+        return Verdict(VerdictKind.INVALID, reason, "measure both to the end: --resume")
     faster = sum(step.change is Change.IMPROVEMENT for step in steps)
     better = f"; {faster} faster" if faster else ""
     return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")

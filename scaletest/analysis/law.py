@@ -24,6 +24,8 @@ from scaletest.analysis.points import LAWS, PARAMETERS, lacking
 Point = tuple[float, float]
 # Laws whose criteria differ by less are supported alike.
 EQUALLY_GOOD = 2.0
+# A ceiling nearer than that to the straight line at the largest number of workers cannot be told from any small loss.
+NEAR_LINE = 0.95
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +96,13 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
     spreads: relative standard deviation of each point, where known. Then the criterion is chi^2 + 2 k, which needs no
     correction for a spread that must be estimated, and the simplest law within 2 of the best counts (Burnham and
     Anderson 2002): five precise points are enough to see a coherency.
+
+    A ceiling that stays within 5 % of the straight line is none: overhead of 1 % would look like that.
     """
     too_few = lacking([workers for workers, _ in points])
     fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
+    if "capped" in fitted and fitted["capped"].ceiling > NEAR_LINE * fitted["capped"].rate * max(n for n, _ in points):
+        del fitted["capped"]
     if len(fitted) < 2:
         return None
     if spreads is None:

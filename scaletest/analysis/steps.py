@@ -15,7 +15,7 @@ from scaletest.analysis.fairness import Fairness, fairness
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.ratio import Ratio, ratio
 from scaletest.analysis.series import ends_of, span
-from scaletest.analysis.stopping import trimmed
+from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.student import t95
 from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Measurement, Plan, Record
@@ -51,7 +51,12 @@ class Sample:
     @property
     def sound(self) -> bool:
         """Whether the throughput may be judged."""
-        return self.throughput.enough and self.settled and not self.drift.unsteady
+        return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady
+
+    @property
+    def whole(self) -> bool:
+        """Whether it was measured to its end, and all records of it are there."""
+        return self.measurement.stop != Stop.ENDED and not self.lost
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -125,8 +125,24 @@ def _resume(given: dict[str, Any]) -> int:
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+        if len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
+            _same_machine(stored)
         folder.forget_unfinished(stored)
         return _validate(stored.plan, folder, given, stored)
+
+
+def _same_machine(stored: Stored) -> None:
+    """UsageError when the steps measured so far are those of another machine: a ratio of the two says nothing."""
+    from scaletest.archive.environment import environment
+
+    here = environment([])
+    for name in ("machine", "processor", "cores"):
+        there = stored.environment.get(name, here[name])
+        if stored.measurements and there != here[name]:
+            raise UsageError(
+                f"the run was begun on another machine: its {name} was {there!r:.80}, here it is {here[name]!r:.80}",
+                hint="go on there, or make a run of its own here",
+            )
 
 
 def _doubts(plan: Plan) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -175,3 +176,19 @@ def test_what_was_wanted_makes_no_difference_and_what_ran_does() -> None:
     assert fields(seconds=2, command=("x",)) == ["command"]
     assert fields(background=(Background("other"),)) == ["background"]
     assert fields(repeats=3, warmup_s=1.0) == []
+
+
+def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
+    # given equal runs, the second without its last step, and then with one that was cut short, expect INVALID
+    plan = {"limit": 4}
+    found = compare(run(BASE), run({1: 0.1, 2: 0.1}, plan=plan, seed=2))
+    assert found.verdict.kind is VerdictKind.INVALID
+    assert found.verdict.reason == "not measured in both runs: 4 workers"
+    chosen = Plan(limit=4)
+    measurements, records = measured(BASE, seed=2)
+    measurements[-1] = replace(measurements[-1], stop="ended early")
+    assert (
+        compare(run(BASE), Side(chosen, summarise(chosen, measurements, records))).verdict.kind is VerdictKind.INVALID
+    )
+    # and a plan that never had that step compares at those that both have
+    assert compare(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS

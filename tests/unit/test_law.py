@@ -70,3 +70,15 @@ def test_the_peak_is_where_throughput_is_highest() -> None:
     best = max(range(1, 40), key=law.at)
     assert abs(best - law.peak) <= 1
     assert Law("amdahl", 1.0, 0.1).peak is None
+
+
+def test_a_loss_of_one_per_cent_at_the_last_step_is_no_ceiling() -> None:
+    # given two exact repeats of linear growth that falls 1 % short at the end, expect no ceiling
+    points = [(n, g * n * (0.99 if n == 5 else 1.0)) for g in (9.80, 9.82) for n in (1.0, 2.0, 4.0, 5.0)]
+    choice = choose(points)
+    assert choice is not None
+    assert choice.law.name != "capped"
+    # and one that falls 20 % short is one
+    capped = choose([(n, min(x, 9.8 * 4)) for n, x in points])
+    assert capped is not None
+    assert capped.law.name == "capped"
