@@ -175,3 +175,17 @@ def test_a_locale_of_few_letters_still_gets_its_report(tmp_path: Path) -> None:
     done = call("report", str(folder.path), env=environment)
     assert done.returncode == 0, done.stderr
     assert "\nPASS" in done.stdout
+
+
+def test_a_run_of_another_machine_does_not_go_on_here(tmp_path: Path) -> None:
+    # given a run from elsewhere that lacks its last step, expect a refusal, and every file as it was
+    folder = make(tmp_path / "run", FAST)
+    path = folder.path / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "processor": "Another 9000"}))
+    steps = folder.path / "steps.jsonl"
+    steps.write_text("".join(steps.read_text().splitlines(keepends=True)[:-1]))
+    before = (folder.path / "records.jsonl").read_bytes()
+    done = call("validate", "--local", "--resume", str(folder.path))
+    assert done.returncode == 2
+    assert "begun on another machine: its processor was 'Another 9000'" in done.stderr
+    assert (folder.path / "records.jsonl").read_bytes() == before
