@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from scaletest.analysis.throughput import Throughput
+from scaletest.render.numbers import plural
 
 PLAIN_EVERY_S = 10.0
 
@@ -24,7 +25,7 @@ class PlainProgress:
     def phase(self, workers: int, what: str) -> None:
         """A step entered a phase."""
         if what != "draining":
-            self._say(f"{workers} workers: {what}")
+            self._say(f"{plural(workers, 'worker')}: {what}")
 
     def tick(
         self,
@@ -61,7 +62,7 @@ class LiveProgress(PlainProgress):
 
     def phase(self, workers: int, what: str) -> None:
         """A step entered a phase."""
-        self._status.update(Text(f"{workers} workers: {what}"))
+        self._status.update(Text(f"{plural(workers, 'worker')}: {what}"))
 
     def tick(
         self,
@@ -91,4 +92,4 @@ def _status(
     seen = f", {rate.per_s:.4g}/s ± {rate.relative:.1%}" if rate else ""
     failed = f", {failures} failed" if failures else ""
     time_used = f"{elapsed_s:.0f} s of {longest_s:.0f} s at most"
-    return f"{workers} workers: measuring, {completions} done{seen}{failed}, {time_used}"
+    return f"{plural(workers, 'worker')}: measuring, {completions} done{seen}{failed}, {time_used}"

@@ -20,6 +20,7 @@ from scaletest.analysis.throughput import Throughput
 from scaletest.archive import RunFolder, Stored
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.errors import WaitTimeout
+from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
 from scaletest.validation.interfaces import Backend, Load, Other, Progress
 from scaletest.validation.tally import Tally
@@ -221,4 +222,4 @@ def _line(step: Step) -> str:
     failed = f", {step.failures} failed" if step.failures else ""
     last = step.samples[-1].measurement
     why = f" ({last.stop}, {last.measured_s:.0f} s)"
-    return f"{step.workers} workers: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"
+    return f"{plural(step.workers, 'worker')}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"
