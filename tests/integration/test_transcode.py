@@ -150,8 +150,9 @@ def test_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str, str], tm
     assert "No implementation was found" in result.error
 
 
-@pytest.mark.skipif(shutil.which("sample_multi_transcode") is None, reason="onevpl-tools is not installed")
 def test_the_real_onevpl_without_a_gpu_is_no_device(wake: Wake, media: dict[str, str]) -> None:
+    if shutil.which("sample_multi_transcode") is None:
+        missing("sample_multi_transcode (Debian: onevpl-tools)")
     if list(Path("/dev").glob("dri/renderD*")):
         pytest.skip("this machine has a device")
     assert run(wake, "transcode", "--engine", "onevpl", "--input", media["h264"]).reason is Reason.NO_DEVICE
