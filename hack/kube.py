@@ -8,6 +8,7 @@ started it.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -39,6 +40,10 @@ DEVICES = {
 
 class NotBuilt(Exception):
     """A tool is missing."""
+
+
+class Refused(Exception):
+    """kubectl failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +118,12 @@ class ControlPlane:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self._pids = folder / "pids.json"
+        self._children: list[subprocess.Popen[bytes]] = []
 
     def up(self, pools: Sequence[Pool] = ()) -> None:
         """Start everything and wait until a node of every pool is ready. Raises NotBuilt, TimeoutError."""
         programs = {name: tool("kubernetes", name) for name in _PROGRAMS}
-        etcd, kwok = tool("etcd", "etcd"), tool("kwok", "kwok")
+        etcd, kwok, stages = tool("etcd", "etcd"), tool("kwok", "kwok"), tool("kwok", "stages.yaml")
         self.folder.mkdir(parents=True, exist_ok=True)
         client, peer, api = _ports(3)
         self._keys()
@@ -135,7 +141,7 @@ class ControlPlane:
         controllers += ["--horizontal-pod-autoscaler-sync-period=2s", "--horizontal-pod-autoscaler-tolerance=0.1"]
         self._start("kube-controller-manager", [programs["kube-controller-manager"], config, *controllers])
         self._start("kube-scheduler", [programs["kube-scheduler"], config, "--leader-elect=false", "--secure-port=0"])
-        self._start("kwok", [kwok, config, "--manage-all-nodes=true", "--node-lease-duration-seconds=0"])
+        self._start("kwok", [kwok, config, "--manage-all-nodes=true", f"--config={stages}"])
         self.apply([row for pool in pools for row in pool.objects()])
         self._wait_nodes(sum(pool.nodes for pool in pools))
 
@@ -145,6 +151,8 @@ class ControlPlane:
         # controllers first: what they would want to write has nobody to take it any more
         for name in reversed(list(pids)):
             _end(pids[name])
+        for child in self._children:
+            child.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def running(self) -> dict[str, bool]:
@@ -153,9 +161,12 @@ class ControlPlane:
         return {name: _alive(pid) for name, pid in pids.items()}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl printed. Raises CalledProcessError."""
+        """What kubectl printed. Raises Refused with what it said."""
         line = [tool("kubernetes", "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
-        return subprocess.run(line, input=stdin, capture_output=True, text=True, check=True).stdout
+        done = subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr}")
+        return done.stdout
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
         """Create or update objects."""
@@ -168,6 +179,7 @@ class ControlPlane:
             process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
+        self._children.append(process)
         pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
         self._pids.write_text(json.dumps({**pids, name: process.pid}))
 
@@ -277,22 +289,19 @@ def _ports(count: int) -> list[int]:
 
 
 def _alive(pid: int) -> bool:
+    """One that ended and was not waited for counts as ended."""
     try:
-        os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        pass
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
         return False
-    return True
 
 
 def _end(pid: int) -> None:
     for number, patience_s in ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0)):
         if not _alive(pid):
             return
-        os.kill(pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
         deadline = time.monotonic() + patience_s
         while _alive(pid) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -46,7 +46,7 @@ class RemoteLoad:
         self._record = record
         self._clock, self._sleep = clock, sleep
         stats = self._stats()
-        self.queue, self.maximum = str(stats["queue"]), int(stats["maximum"])
+        self.queue, self.maximum = str(stats["queue"]), int(stats["max_parallel"])
         self.kind, self._before = str(stats["load"]), int(stats["parallel"])
         self._seq = int(stats["record_seq"])
         self._step, self._repeat = 0, 0
@@ -118,7 +118,9 @@ class RemoteLoad:
         body, _ = self._call("/api/v1/stats")
         try:
             found = json.loads(body)
-            return {name: found[name] for name in ("queue", "load", "parallel", "maximum", "in_flight", "record_seq")}
+            return {
+                name: found[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
+            }
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValue(
                 f"{self._http.name} does not answer as a scaletest client", hint="name the client's Service and port"
