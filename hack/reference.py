@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hack import chart
 from hack.autoscale import charts
 from hack.dashboard import dashboard
 from scaletest.cli.main import COMMANDS, cli
@@ -80,6 +81,9 @@ PAGES = {
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],
     CHARTS / "autoscaling-remedy.svg": lambda: charts()[1],
+    chart.CHART / "values.schema.json": chart.chart_schema,
+    chart.REDIS / "values.schema.json": chart.redis_schema,
+    chart.CHART / "README.md": chart.readme,
 }
 
 

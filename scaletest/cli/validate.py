@@ -16,19 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import options, plans
+from scaletest.cli import deployment, options, plans
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
+    from scaletest.cli.deployment import Target
     from scaletest.model import Plan
-    from scaletest.validation import Progress, Runner
+    from scaletest.validation import Runner
 
 
 @click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
+@deployment.options
 @click.option("--limit", type=int, default=8, show_default=True, metavar="N", help="Largest number of workers.")
 @click.option("--scale", type=float, default=1.8, show_default=True, metavar="X", help="Ratio wanted per doubling.")
 @click.option("--seconds", type=float, default=1.0, show_default=True, metavar="S", help="Run time of one request.")
@@ -95,12 +97,15 @@ def command(**given: Any) -> int:
     scaletest validate --local --limit 4 --scale 1.5 -- ffmpeg -i FILE -f null -
     scaletest validate --local --device-glob '/dev/dri/renderD*' -- COMMAND --device FILENAME
     scaletest validate --local -f plan.yaml --set limit=16 --threshold 'efficiency(8)>=0.8'
+    scaletest validate --deployment NAME -n NAMESPACE --client svc/NAME --seconds 2 --limit 16
 
     Without --redis-url a private Redis is started for the run. Ctrl-C once drains and prints what was measured.
     Exit code 0 PASS, 3 FAIL, 4 INVALID.
     """
-    if not given["local"] and not given["redis_url"] and not given["dry_run"]:
-        raise UsageError("validate needs to know where to run", hint="add --local, or --redis-url URL")
+    if not (given["local"] or given["redis_url"] or given["deployment"] or given["dry_run"]):
+        raise UsageError(
+            "validate needs to know where to run", hint="add --local, --deployment NAME, or --redis-url URL"
+        )
     if given["resume"]:
         return _resume(given)
     plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}")
@@ -109,10 +114,13 @@ def command(**given: Any) -> int:
         return 0
     from scaletest.archive import RunFolder
 
+    target = deployment.target(given, plan.limit) if given["deployment"] else None
+    if target:
+        plan = target.planned(plan)
     folder = RunFolder.create(_run_path(given["run_dir"]))
     with folder.locked():
         folder.begin(plan, sys.argv)
-        return _validate(plan, folder, given, None)
+        return _validate(plan, folder, given, None, target)
 
 
 def _resume(given: dict[str, Any]) -> int:
@@ -120,7 +128,7 @@ def _resume(given: dict[str, Any]) -> int:
     from scaletest.archive import find
     from scaletest.validation import complete
 
-    options.refuse_beside("--resume", allowed={"local", "redis_url", "progress", "output", "resume"})
+    options.refuse_beside("--resume", allowed={"local", "redis_url", "progress", "output", "resume", *deployment.NAMES})
     folder = find(given["resume"], os.environ)
     with folder.locked():
         stored = folder.load()
@@ -128,7 +136,10 @@ def _resume(given: dict[str, Any]) -> int:
         if len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
             _same_machine(stored)
         folder.forget_unfinished(stored)
-        return _validate(stored.plan, folder, given, stored)
+        target = deployment.target(given, stored.plan.limit) if given["deployment"] else None
+        if target:
+            target.planned(stored.plan)
+        return _validate(stored.plan, folder, given, stored, target)
 
 
 def _same_machine(stored: Stored) -> None:
@@ -176,7 +187,9 @@ def _show_plan(plan: Plan, form: str) -> None:
         click.echo(f"warning   {line}")
 
 
-def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None) -> int:
+def _validate(
+    plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None, target: Target | None
+) -> int:
     from rich.console import Console
 
     from scaletest.report import progress
@@ -186,8 +199,13 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored)
     try:
-        with _stopping(runner):
-            result = _run(plan, runner, teller, folder.log, given["redis_url"])
+        with _stopping(runner, unwind=bool(target)) as stack:
+            for line in [*_doubts(plan), *(target.warnings if target else ())]:
+                teller.step(f"warning: {line}")
+            if target:
+                result = runner.run(*target.set_up(plan, runner, stack))
+            else:
+                result = _run(plan, runner, folder.log, given["redis_url"], stack)
             folder.result(result.to_dict())
     finally:
         teller.close()
@@ -195,7 +213,7 @@ def _validate(plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stor
     return result.verdict.kind.exit_code
 
 
-def _run(plan: Plan, runner: Runner, teller: Progress, log: Path, redis_url: str | None) -> Evaluation:
+def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None, stack: ExitStack) -> Evaluation:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.analysis.background import queue_of
     from scaletest.broker import EmbeddedServer, connect
@@ -203,22 +221,19 @@ def _run(plan: Plan, runner: Runner, teller: Progress, log: Path, redis_url: str
     from scaletest.model import Background
     from scaletest.validation.background import BackgroundLoad
 
-    with ExitStack() as stack:
-        url = redis_url or stack.enter_context(EmbeddedServer()).url
-        redis = connect(url)
-        stack.callback(redis.close)
-        for line in _doubts(plan):
-            teller.step(f"warning: {line}")
-        site = Site(url, redis, log, runner, stack)
-        main = Background(
-            "main",
-            seconds=plan.seconds,
-            command=plan.command,
-            device_glob=plan.device_glob,
-            time_limit_s=plan.time_limit_s,
-        )
-        others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
-        return runner.run(*site.set_up(plan.queue, main), others)
+    url = redis_url or stack.enter_context(EmbeddedServer()).url
+    redis = connect(url)
+    stack.callback(redis.close)
+    site = Site(url, redis, log, runner, stack)
+    main = Background(
+        "main",
+        seconds=plan.seconds,
+        command=plan.command,
+        device_glob=plan.device_glob,
+        time_limit_s=plan.time_limit_s,
+    )
+    others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
+    return runner.run(*site.set_up(plan.queue, main), others)
 
 
 def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
@@ -243,20 +258,32 @@ def _run_path(given: str) -> Path:
 
 
 @contextmanager
-def _stopping(runner: Runner) -> Iterator[None]:
-    """First SIGINT or SIGTERM: drain and report. Second: end now; guards then end what is left."""
-    names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}
+def _stopping(runner: Runner, unwind: bool) -> Iterator[ExitStack]:
+    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is left.
+
+    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on Kubernetes, so a second
+    signal still does; a third one ends now, but not while things are put back.
+    """
+    names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
     seen: list[int] = []
+    stack, closing = ExitStack(), False
 
     def handle(number: int, frame: FrameType | None) -> None:
-        if seen:
-            os._exit(128 + number)
         seen.append(number)
-        runner.stop(names[signal.Signals(number)])
+        if len(seen) == 1:
+            runner.stop(names[signal.Signals(number)])
+        elif not unwind:
+            os._exit(128 + number)
+        elif not closing:
+            sys.exit(128 + number)
 
     before = {number: signal.signal(number, handle) for number in names}
     try:
-        yield
+        yield stack
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        closing = True
+        try:
+            stack.close()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

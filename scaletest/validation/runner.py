@@ -25,6 +25,7 @@ from scaletest.system.waiting import Wake
 from scaletest.validation.interfaces import Backend, Load, Other, Progress
 from scaletest.validation.tally import Tally
 
+# Backends that know why they are not ready give up earlier, and say so.
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
 # A step with more failures than are tolerated goes on this long, to show which workers fail.

@@ -1,0 +1,192 @@
+"""The chart's values.schema.json and README.md, made from values.yaml: types from the values, text from the comments.
+
+What a type cannot say (alternatives, what may be null, maps with free keys) is in RULES.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHART = Path(__file__).parents[1] / "charts" / "scaletest"
+REDIS = CHART / "charts" / "redis"
+DRAFT = "http://json-schema.org/draft-07/schema#"
+
+COUNT = {"type": "integer", "minimum": 0}
+SOME = {"type": "integer", "minimum": 1}
+SECONDS = {"type": "number", "minimum": 0}
+OBJECTS = {"type": "array", "items": {"type": "object"}}
+WORDS = {"type": "array", "items": {"type": "string"}}
+KINDS = ["none", "hpa", "hpa-external", "hpa-custom", "keda", "job", "cron"]
+
+# Path of a value, with queueDefaults for a queue's -> its schema, where the value does not tell.
+RULES: dict[str, Any] = {
+    "imagePullSecrets": OBJECTS,
+    "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
+    "extraObjects": OBJECTS,
+    "queueDefaults.maximum": COUNT,
+    "queueDefaults.timeLimit": SECONDS,
+    "queueDefaults.graceSeconds": {"type": ["integer", "null"], "minimum": 1},
+    "queueDefaults.replicas": COUNT,
+    "queueDefaults.image": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: {"type": "string"} for name in ("repository", "tag", "digest")},
+    },
+    "queueDefaults.device.count": SOME,
+    "queueDefaults.env": OBJECTS,
+    "queueDefaults.volumes": OBJECTS,
+    "queueDefaults.volumeMounts": OBJECTS,
+    "queueDefaults.supplementalGroups": {"type": "array", "items": COUNT},
+    "queueDefaults.runAsUser": {"type": ["integer", "null"], "minimum": 1},
+    "queueDefaults.tolerations": OBJECTS,
+    "queueDefaults.topologySpreadConstraints": {"type": ["array", "null"], "items": {"type": "object"}},
+    "queueDefaults.maxUnavailable": {"type": ["integer", "string", "null"]},
+    "queueDefaults.autoscaling.kind": {"enum": KINDS},
+    "queueDefaults.autoscaling.minReplicas": COUNT,
+    "queueDefaults.autoscaling.maxReplicas": SOME,
+    "queueDefaults.autoscaling.metric": {"enum": ["waiting", "running", "demand", "desired_workers", "max_wait"]},
+    "queueDefaults.autoscaling.targetType": {"enum": ["AverageValue", "Value"]},
+    "queueDefaults.autoscaling.target": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?$"},
+    "queueDefaults.autoscaling.source": {"enum": ["redis", "exporter"]},
+    "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
+    "queueDefaults.autoscaling.pollingInterval": SOME,
+    "queueDefaults.autoscaling.cooldownPeriod": COUNT,
+    "queueDefaults.autoscaling.exporter": {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": dict.fromkeys(("utilisation", "waitTarget", "window"), SECONDS),
+    },
+    "queueDefaults.client.parallel": COUNT,
+    "queueDefaults.client.maxParallel": SOME,
+    "queueDefaults.client.keepRecords": COUNT,
+    "queueDefaults.client.ingress.path": {"type": "string", "pattern": "^/"},
+    "queueDefaults.client.ingress.tls": OBJECTS,
+    "exporter.window": {"type": "number", "exclusiveMinimum": 0, "maximum": 620},
+    "exporter.waitTarget": SECONDS,
+    "exporter.utilisation": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "exporter.tolerations": OBJECTS,
+    "externalRedis.port": {"type": "integer", "minimum": 1, "maximum": 65535},
+    "externalRedis.database": COUNT,
+    "test.limit": SOME,
+    "test.scale": {"type": "number", "minimum": 1, "maximum": 2},
+    "test.stepTime": SECONDS,
+    "user": SOME,
+    "graceSeconds": COUNT,
+    "tolerations": OBJECTS,
+}
+# Maps whose keys are somebody else's.
+FREE = re.compile(
+    r"(resources|nodeSelector|affinity|labels|podLabels|annotations|podAnnotations|commonLabels|behavior|users)$"
+)
+
+
+def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """The schema of a block of values. A key that is not there is an error."""
+    found = {key: _of(value, f"{path}.{key}".lstrip(".")) for key, value in values.items()}
+    return {"type": "object", "additionalProperties": False, "properties": found}
+
+
+def _of(value: Any, path: str) -> dict[str, Any]:
+    if path in RULES:
+        return dict(RULES[path])
+    if isinstance(value, dict):
+        return {"type": "object"} if FREE.search(path) or not value else schema(value, path)
+    if isinstance(value, list):
+        return dict(WORDS)
+    return {"type": {bool: "boolean", int: "integer", float: "number", str: "string"}[type(value)]}
+
+
+def chart_schema() -> str:
+    """Of the chart: the subchart checks its own values, and every queue has the schema of the defaults."""
+    values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
+    whole = schema(values)
+    queue = whole["properties"]["queueDefaults"]
+    whole["definitions"] = {"queue": queue}
+    whole["properties"] |= {
+        "queueDefaults": {"$ref": "#/definitions/queue"},
+        "queues": {
+            "type": "object",
+            "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"},
+            "additionalProperties": {"$ref": "#/definitions/queue"},
+        },
+        "redis": {"type": "object"},
+        "global": {"type": "object"},
+    }
+    return _dump(whole)
+
+
+def redis_schema() -> str:
+    """Of the subchart."""
+    whole = schema(yaml.safe_load((REDIS / "values.yaml").read_text("utf-8")))
+    whole["properties"]["users"] = {"type": "object", "additionalProperties": {"type": "string"}}
+    whole["properties"]["global"] = {"type": "object"}
+    return _dump(whole)
+
+
+def _dump(whole: dict[str, Any]) -> str:
+    return json.dumps({"$schema": DRAFT, **whole}, indent=2) + "\n"
+
+
+def readme() -> str:
+    """The chart's README: how to begin, and every value with its comment."""
+    lines = [
+        "# scaletest on Kubernetes",
+        "",
+        "Generated by `hack/docs` from the comments in `values.yaml`; do not edit.",
+        "",
+        "```",
+        "helm install scaletest charts/scaletest -n scaletest --create-namespace",
+        "helm test scaletest -n scaletest --logs",
+        "```",
+        "",
+        "How to go on: [docs/how-to/kubernetes.md](../../docs/how-to/kubernetes.md). Examples are in",
+        "[examples/](examples), one for each way to use it. A key that the chart does not know is an error.",
+        "",
+        "## Values",
+        "",
+        *_table(CHART / "values.yaml", ""),
+        "## Values of the Redis subchart",
+        "",
+        *_table(REDIS / "values.yaml", "redis."),
+    ]
+    return "\n".join(lines)
+
+
+def _table(path: Path, prefix: str) -> list[str]:
+    lines = ["| value | default | meaning |", "|---|---|---|"]
+    for key, default, comment in described(path.read_text("utf-8")):
+        meaning = comment.replace("|", "\\|")
+        lines.append(f"| `{prefix}{key}` | {default} | {meaning} |")
+    return [*lines, ""]
+
+
+def described(text: str) -> list[tuple[str, str, str]]:
+    """Key, default and comment of every value that has a comment."""
+    values = yaml.safe_load(text)
+    rows: list[tuple[str, str, str]] = []
+    stack: list[tuple[int, str]] = []
+    comment: list[str] = []
+    for line in text.splitlines():
+        if found := re.match(r"\s*# ?(.*)", line):
+            comment.append(found[1])
+            continue
+        if found := re.match(r"( *)([\w-]+):", line):
+            depth = len(found[1])
+            stack = [*(row for row in stack if row[0] < depth), (depth, found[2])]
+            if comment:
+                key = ".".join(name for _, name in stack)
+                rows.append((key, _default(values, [name for _, name in stack]), " ".join(comment)))
+        comment = []
+    return rows
+
+
+def _default(values: Any, keys: list[str]) -> str:
+    for key in keys:
+        values = values[key]
+    shown = json.dumps(values)
+    return "" if isinstance(values, dict) and values else f"`{shown}`"

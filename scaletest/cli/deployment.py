@@ -1,0 +1,229 @@
+"""scaletest validate --deployment: everything that is checked before, and put together for, a run on Kubernetes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
+
+if TYPE_CHECKING:
+    from scaletest.cluster.connection import Cluster
+    from scaletest.cluster.deployment import Deployment
+    from scaletest.model import Plan
+    from scaletest.validation import Backend, Load, Runner
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# They say where a run takes place, which its plan does not hold: a resumed run needs them again.
+NAMES = ("deployment", "namespace", "context", "client", "ready_timeout", "pause_autoscalers")
+QUEUE_ANNOTATION = "scaletest/queue"
+CLIENT_PORT = "9996"
+
+
+def options(function: F) -> F:
+    """What says where on Kubernetes a run takes place."""
+    for option in (
+        click.option(
+            "--pause-autoscalers",
+            is_flag=True,
+            help="Pause KEDA on the Deployment meanwhile, instead of refusing to run.",
+        ),
+        click.option(
+            "--ready-timeout",
+            type=float,
+            default=120.0,
+            show_default=True,
+            metavar="S",
+            help="So long may the pods of a step take to be ready.",
+        ),
+        click.option(
+            "--client",
+            default="",
+            metavar="svc/NAME[:PORT]|URL",
+            help="Steer this scaletest client, a Service through the API server's proxy, or a URL. "
+            "[default: submit from here, with --redis-url]",
+        ),
+        click.option(
+            "--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]"
+        ),
+        click.option("-n", "--namespace", default="", metavar="NAME", help="Of Deployment and client. [default: ours]"),
+        click.option(
+            "--deployment", default="", metavar="NAME", help="Scale this Deployment of workers on Kubernetes."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A Deployment that may be validated, and who loads its queue."""
+
+    cluster: Cluster
+    deployment: Deployment
+    given: dict[str, Any]
+    pause: tuple[str, ...]
+    queue: str
+    warnings: tuple[str, ...]
+
+    def planned(self, plan: Plan) -> Plan:
+        """The plan on the Deployment's queue. UsageError for what only local workers can do."""
+        if plan.background or plan.device_glob or plan.command:
+            raise UsageError(
+                "a command, --device-glob and background queues are for local workers",
+                hint="the Deployment says what its workers run: set it there, in the values of the chart",
+            )
+        return replace(plan, queue=self.queue)
+
+    def set_up(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Backend, Load]:
+        """Backend and load; nothing has changed yet. Taken down with the stack: first the load, then the pods."""
+        from scaletest.validation.kubernetes import KubernetesBackend
+
+        backend = KubernetesBackend(self.deployment, ready_s=self.given["ready_timeout"], pause=self.pause)
+        stack.callback(backend.close)
+        if not self.given["client"]:
+            return backend, self._own_load(plan, runner, stack)
+        load = _remote(self.cluster, self.given["client"], runner.record)
+        load.check_limit(plan.limit)
+        stack.callback(load.close)
+        if not load.wait_idle(1.0):
+            load.set_parallel(0)
+            if not load.wait_idle(60.0):
+                raise WaitTimeout(
+                    "the client's requests did not end within 60 s", hint="look whether there are workers"
+                )
+        return backend, load
+
+    def _own_load(self, plan: Plan, runner: Runner, stack: ExitStack) -> Load:
+        from scaletest.broker import Client, connect
+        from scaletest.cli.site import REDIS_PATIENCE_S
+        from scaletest.load import ClosedLoop
+
+        client = stack.enter_context(Client(connect(self.given["redis_url"]), patience_s=REDIS_PATIENCE_S))
+        load = ClosedLoop(
+            client, self.queue, runner.record, arguments=(repr(plan.seconds),), time_limit_s=plan.time_limit_s
+        )
+        stack.callback(load.close)
+        return load
+
+
+def target(given: dict[str, Any], limit: int) -> Target:
+    """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot work."""
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.deployment import Deployment
+    from scaletest.model import checks
+
+    checks.seconds(given["ready_timeout"], "ready timeout", maximum=86400.0, zero=False)
+    if given["local"]:
+        raise UsageError("--local and --deployment exclude each other", hint="give one of them")
+    if not given["client"] and not given["redis_url"]:
+        raise UsageError(
+            "nobody would load the queue", hint="give --client svc/NAME, or --redis-url URL to submit from here"
+        )
+    cluster = connect(given["namespace"], given["context"])
+    _check_rights(cluster, given)
+    deployment = Deployment(cluster, given["deployment"])
+    pause = _autoscalers(deployment, given["pause_autoscalers"])
+    queue = _queue(cluster, deployment, given)
+    return Target(cluster, deployment, given, pause, queue, tuple(_room(cluster, deployment, limit)))
+
+
+def _check_rights(cluster: Cluster, given: dict[str, Any]) -> None:
+    from scaletest.cluster import rights
+
+    wanted = rights.NEEDED
+    if given["client"].startswith("svc/"):
+        wanted += (rights.PROXY,)
+    if given["pause_autoscalers"]:
+        wanted += (rights.KEDA, rights.PAUSE)
+    lacking = rights.missing(cluster, wanted)
+    if lacking:
+        raise Unreachable(
+            f"we may not {', '.join(map(str, lacking))} in namespace {cluster.namespace}",
+            hint="bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service account",
+        )
+
+
+def _autoscalers(deployment: Deployment, may_pause: bool) -> tuple[str, ...]:
+    """ScaledObjects to pause. Two who scale one Deployment would measure each other."""
+    from scaletest.cluster.connection import Busy
+    from scaletest.model.errors import ScaletestError
+
+    try:
+        found = deployment.scalers()
+    except Busy:
+        raise
+    except ScaletestError as error:
+        raise UsageError(
+            f"whether something scales the Deployment is unknown: {error.message}", hint=error.hint
+        ) from error
+    running = [one for one in found if one.kind == "ScaledObject" and not one.paused]
+    hpas = [one for one in found if one.kind != "ScaledObject" and not one.owner]
+    if hpas:
+        raise UsageError(
+            f"HorizontalPodAutoscaler {hpas[0].name} scales {deployment.name}",
+            hint="an HPA cannot be paused: delete it, or validate a Deployment without one",
+        )
+    if running and not may_pause:
+        raise UsageError(
+            f"ScaledObject {running[0].name} scales {deployment.name}",
+            hint="add --pause-autoscalers: it is paused for the run, and goes on afterwards",
+        )
+    return tuple(one.name for one in running)
+
+
+def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> str:
+    said = deployment.annotations.get(QUEUE_ANNOTATION, "")
+    if not given["client"]:
+        if not said:
+            raise UsageError(
+                f"which queue {deployment.name} serves is unknown",
+                hint=f"annotate it: kubectl annotate deployment {deployment.name} {QUEUE_ANNOTATION}=NAME",
+            )
+        return said
+    queue: str = _remote(cluster, given["client"], lambda record: None).queue
+    if said and said != queue:
+        raise UsageError(
+            f"{given['client']} loads queue {queue}, and {deployment.name} serves {said}",
+            hint="name the queue's client",
+        )
+    return queue
+
+
+def _room(cluster: Cluster, deployment: Deployment, limit: int) -> list[str]:
+    """Warnings about what cannot be known. UsageError when the nodes cannot take so many pods."""
+    from scaletest.cluster import capacity, rights
+
+    lacking = rights.missing(cluster, rights.CAPACITY)
+    if lacking:
+        return [f"capacity is unknown: we may not {', '.join(map(str, lacking))}"]
+    have = sum(not one.going and bool(one.node) for one in deployment.pods())
+    room = have + capacity.room(deployment.template["spec"], capacity.nodes(cluster))
+    if room < limit:
+        raise UsageError(
+            f"the nodes can take {room} pods of {deployment.name}, fewer than --limit {limit}",
+            hint=f"give --limit {room}, or add nodes or devices"
+            if room
+            else "look at requests, device resources, node selector and taints",
+        )
+    return []
+
+
+def _remote(cluster: Cluster, client: str, record: Callable[[Any], None]) -> Any:
+    from scaletest.cluster.proxy import Direct, ServiceProxy
+    from scaletest.validation.remote import RemoteLoad
+
+    token = os.environ.get("SCALETEST_CLIENT_TOKEN", "")
+    if client.startswith(("http://", "https://")):
+        return RemoteLoad(Direct(client, token), record)
+    kind, slash, name = client.partition("/")
+    if not slash or kind not in ("svc", "service", "services") or not name:
+        raise UsageError(f"--client is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
+    name, _, port = name.partition(":")
+    return RemoteLoad(ServiceProxy(cluster, name, port or CLIENT_PORT, token), record)

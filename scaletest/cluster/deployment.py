@@ -1,0 +1,130 @@
+"""One Deployment: its number of pods through the scale subresource, who else scales it, and why it is not ready.
+
+Only the scale subresource is ever written, so that nothing else of the Deployment can change; and KEDA's pause mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
+from scaletest.cluster.raw import Raw
+from scaletest.cluster.states import Pod, first_failing, pod
+
+PAUSED = "autoscaling.keda.sh/paused"
+LOG_LINES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """An autoscaler of the Deployment. owner: the ScaledObject that made an HPA."""
+
+    kind: str
+    name: str
+    owner: str = ""
+    paused: bool = False
+
+
+class Deployment:
+    """A Deployment of workers."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        from kubernetes.client import AppsV1Api
+
+        self.name, self.namespace = name, cluster.namespace
+        self._client = cluster.client
+        self._api = AppsV1Api(cluster.client)
+        self._raw = Raw(cluster)
+        self._what = f"deployment {name} in namespace {cluster.namespace}"
+        self._at = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments/{quote(name)}"
+        found = self._raw.get(self._at, f"read {self._what}", "get deployments")
+        self.template: dict[str, Any] = found["spec"]["template"]
+        self.annotations: dict[str, str] = found["metadata"].get("annotations", {})
+        labels = found["spec"]["selector"].get("matchLabels", {})
+        self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
+
+    def replicas(self) -> int:
+        """The number that is asked for."""
+        scale = self._raw.get(f"{self._at}/scale", f"read the scale of {self._what}", "get deployments/scale")
+        return int(scale["spec"].get("replicas", 0))
+
+    def scale(self, replicas: int) -> None:
+        """Ask for this number."""
+        with explained(f"scale {self._what}", "patch deployments/scale"):
+            self._api.patch_namespaced_deployment_scale(
+                self.name, self.namespace, {"spec": {"replicas": replicas}}, _request_timeout=TIMEOUT_S
+            )
+
+    def pods(self) -> list[Pod]:
+        """Its pods, those that go included. Pods of Jobs with the same labels are none of them."""
+        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
+        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self._selector)
+        return [pod(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
+
+    def scalers(self) -> list[Scaler]:
+        """HPAs and ScaledObjects that aim at it. Without the right to list ScaledObjects those of KEDA show as HPAs."""
+        found = []
+        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
+        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
+            owners = row["metadata"].get("ownerReferences", [])
+            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
+            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
+        path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
+        try:
+            for row in self._aimed(path, "list ScaledObjects", "list scaledobjects"):
+                mark = row["metadata"].get("annotations", {}).get(PAUSED, "false")
+                found.append(Scaler("ScaledObject", row["metadata"]["name"], paused=mark == "true"))
+        except Missing:
+            pass  # there is no KEDA
+        return found
+
+    def pause(self, scaled_object: str, paused: bool) -> None:
+        """Set or remove KEDA's pause mark."""
+        from kubernetes.client import CustomObjectsApi
+
+        body = {"metadata": {"annotations": {PAUSED: "true" if paused else None}}}
+        with explained(f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}", "patch scaledobjects"):
+            CustomObjectsApi(self._client).patch_namespaced_custom_object(
+                "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
+            )
+
+    def trouble(self) -> str:
+        """The pods' states, and of the first failing one events and the end of its log, if we may read them."""
+        from scaletest.model.errors import ScaletestError
+
+        pods = self.pods()
+        lines = [str(one) for one in pods] or ["there is no pod"]
+        failing = first_failing(pods)
+        if failing:
+            for look in (self._events, self._log):
+                try:
+                    lines += look(failing)
+                except ScaletestError as error:
+                    lines.append(f"({error.message})")
+        return "\n  ".join(lines)
+
+    def _events(self, failing: Pod) -> list[str]:
+        path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
+        rows = self._raw.get(
+            path, "list events", "list events", fieldSelector=f"involvedObject.name={failing.name}", limit="20"
+        )
+        return [f"event {row.get('reason')}: {row.get('message', '')}" for row in rows["items"]][-5:]
+
+    def _log(self, failing: Pod) -> list[str]:
+        path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(failing.name)}/log"
+        query = {"tailLines": str(LOG_LINES), "container": failing.container}
+        if failing.restarts:
+            query["previous"] = "true"
+        status, body, _ = self._raw.fetch(path, f"read the log of {failing.name}", {}, **query)
+        if status != 200:
+            return [f"(no log: {status})"]
+        return [f"log {line}" for line in body.decode("utf-8", "replace").splitlines()]
+
+    def _aimed(self, path: str, what: str, right: str) -> Iterator[dict[str, Any]]:
+        for row in self._raw.get(path, what, right)["items"]:
+            target = row["spec"].get("scaleTargetRef", {})
+            if target.get("kind", "Deployment") == "Deployment" and target.get("name") == self.name:
+                yield row

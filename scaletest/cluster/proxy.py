@@ -1,0 +1,48 @@
+"""Ways to a client's HTTP: through the API server's service proxy, or straight to a URL."""
+
+from __future__ import annotations
+
+from scaletest.cluster.connection import TIMEOUT_S, Cluster
+from scaletest.cluster.raw import Raw, service_path
+from scaletest.model.checks import cut
+from scaletest.model.errors import Unreachable
+
+# The proxy keeps Authorization for itself, so the client's token has a header of its own.
+TOKEN_HEADER = "Scaletest-Token"
+
+
+class ServiceProxy:
+    """Needs the right to get services/proxy. Nothing of the cluster's network is needed here."""
+
+    def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
+        self.name = f"svc/{service}:{port}"
+        self._path = service_path(cluster.namespace, service, port)
+        self._raw = Raw(cluster)
+        self._headers = {TOKEN_HEADER: token} if token else {}
+
+    def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+        """Status, body, headers. Raises Unreachable when the API server does not answer."""
+        return self._raw.fetch(self._path + path, f"reach {self.name}", self._headers, **query)
+
+
+class Direct:
+    """A URL of a client."""
+
+    def __init__(self, url: str, token: str = "") -> None:
+        import urllib3
+
+        self.name = self._url = url.rstrip("/")
+        self._headers = {TOKEN_HEADER: token} if token else {}
+        self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
+
+    def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+        """Status, body, headers. Raises Unreachable when nobody answers."""
+        import urllib3.exceptions
+
+        try:
+            answer = self._pool.request("GET", self._url + path, fields=query, headers=self._headers)
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise Unreachable(
+                f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
+            ) from error
+        return answer.status, answer.data, {name.lower(): value for name, value in answer.headers.items()}

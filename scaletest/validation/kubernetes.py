@@ -1,0 +1,135 @@
+"""Workers as the pods of a Deployment. What was found is put back at the end, whatever happened in between."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from scaletest.cluster.connection import Busy
+from scaletest.cluster.states import Pod
+from scaletest.model.errors import ScaletestError, WaitTimeout
+
+logger = logging.getLogger("scaletest.validation")
+
+LOOK_S = 0.5
+PATIENCE_S = 60.0
+RESTORE_TRIES = 10
+
+
+class Scalable(Protocol):
+    """What is used of a Deployment."""
+
+    name: str
+
+    def replicas(self) -> int:
+        """The number that is asked for."""
+
+    def scale(self, replicas: int) -> None:
+        """Ask for this number."""
+
+    def pods(self) -> list[Pod]:
+        """Its pods."""
+
+    def pause(self, scaled_object: str, paused: bool) -> None:
+        """Set or remove KEDA's pause mark."""
+
+    def trouble(self) -> str:
+        """Why it is not ready."""
+
+
+class KubernetesBackend:
+    """Scales a Deployment for a run, and back at the end.
+
+    ready_s: so long may pods take to be ready. pause: ScaledObjects to pause meanwhile.
+    """
+
+    def __init__(
+        self,
+        deployment: Scalable,
+        *,
+        ready_s: float = 120.0,
+        pause: tuple[str, ...] = (),
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._deployment = deployment
+        self._ready_s = ready_s
+        self._clock, self._sleep = clock, sleep
+        self._pause = pause
+        self._paused: list[str] = []
+        self._before = deployment.replicas()
+        self._wanted: int | None = None
+        self._asked_at = self._looked_at = self._answered_at = clock()
+        self._ready = 0
+
+    def scale(self, workers: int) -> None:
+        """Ask for this many pods."""
+        for name in self._pause[len(self._paused) :]:
+            # noted first: it is put back even when the answer never came
+            self._paused.append(name)
+            self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
+        self._wanted = workers
+        self._insist(lambda: self._deployment.scale(workers))
+        self._asked_at = self._answered_at = self._clock()
+        self._looked_at = self._asked_at - LOOK_S
+        self._ready = 0
+
+    def ready(self) -> int:
+        """Pods that are ready; 0 as long as there are others than we asked for. Raises WaitTimeout with the reason."""
+        now = self._clock()
+        if now - self._looked_at < LOOK_S:
+            return self._ready
+        self._looked_at = now
+        try:
+            pods = self._deployment.pods()
+        except Busy as error:
+            if now - self._answered_at > PATIENCE_S:
+                raise
+            logger.warning("%s; trying again", error)
+            return self._ready
+        self._answered_at = now
+        wanted = self._wanted or 0
+        ready = sum(pod.ready and not pod.going for pod in pods)
+        self._ready = ready if len(pods) <= wanted else 0
+        if self._ready >= wanted:
+            self._asked_at = now  # from now on a pod that goes has as long to come back
+        elif now - self._asked_at > self._ready_s:
+            raise WaitTimeout(
+                f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f} s after they were "
+                f"asked for\n  {self._deployment.trouble()}",
+                hint="give them longer with --ready-timeout, or a smaller --limit",
+            )
+        return self._ready
+
+    def close(self) -> None:
+        """Put the number of pods back to what it was, and let KEDA go on. Does nothing the second time."""
+        if self._wanted is None and not self._paused:
+            return
+        self._restore(lambda: self._deployment.scale(self._before), f"--replicas={self._before}")
+        self._wanted = None
+        while self._paused:
+            name = self._paused[-1]
+            self._restore(lambda: self._deployment.pause(name, False), f"ScaledObject {name}")  # noqa: B023
+            self._paused.pop()
+
+    def _insist(self, act: Callable[[], None]) -> None:
+        """An API server that is being replaced refuses for some seconds."""
+        for left in range(RESTORE_TRIES, -1, -1):
+            try:
+                act()
+                return
+            except Busy as error:
+                if not left:
+                    raise
+                logger.warning("%s; trying again", error)
+                self._sleep(1.0)
+
+    def _restore(self, act: Callable[[], None], what: str) -> None:
+        try:
+            self._insist(act)
+        except ScaletestError as error:
+            logger.error(
+                "could not restore deployment %s: put back %s yourself (%s)", self._deployment.name, what, error
+            )

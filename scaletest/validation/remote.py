@@ -1,0 +1,158 @@
+"""A client elsewhere as the load: `scaletest client`, steered over HTTP, its records fetched as they come.
+
+The client does not know steps: a record belongs to the step in which it was fetched, which is right because a step
+begins only when nothing of the one before is in flight and all its records are here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+
+from scaletest.model import Record
+from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
+
+logger = logging.getLogger("scaletest.validation")
+
+LOOK_S = 0.25
+PATIENCE_S = 15.0
+
+
+class Http(Protocol):
+    """A way to the client's HTTP."""
+
+    name: str
+
+    def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+        """Status, body, headers with names in lower case. Raises Unreachable when there is no answer."""
+
+
+class RemoteLoad:
+    """Keeps requests in flight in a remote client. `close` puts its parallelism back to what it was."""
+
+    def __init__(
+        self,
+        http: Http,
+        record: Callable[[Record], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._http = http
+        self._record = record
+        self._clock, self._sleep = clock, sleep
+        stats = self._stats()
+        self.queue, self.maximum = str(stats["queue"]), int(stats["max_parallel"])
+        self.kind, self._before = str(stats["load"]), int(stats["parallel"])
+        self._seq = int(stats["record_seq"])
+        self._step, self._repeat = 0, 0
+        self._looked_at = self._answered_at = clock()
+        self._steered = False
+
+    def check_limit(self, limit: int) -> None:
+        """UsageError when this client cannot keep so many requests in flight."""
+        if self.kind != "closed":
+            raise UsageError(
+                f"client {self._http.name} follows a schedule ({self.kind})",
+                hint="name one that keeps requests in flight",
+            )
+        if limit > self.maximum:
+            raise UsageError(
+                f"client {self._http.name} keeps at most {self.maximum} requests in flight, fewer than --limit {limit}",
+                hint="start it with a larger --max-parallel, or give a smaller --limit",
+            )
+
+    def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
+        """Keep this many in flight from now on."""
+        if step is not None:
+            self._fetch()  # nothing of before belongs to this step
+            self._step, self._repeat = step, repeat
+        self._steered = True
+        self._call("/parallel", value=str(parallel), type="json")
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        """Wait until nothing is in flight and all records are here."""
+        deadline = self._clock() + timeout_s
+        while self._stats()["in_flight"]:
+            if self._clock() > deadline:
+                return False
+            self._sleep(LOOK_S)
+        self._fetch()
+        return True
+
+    def check(self) -> None:
+        """Fetch what has come. Raises when the client no longer answers."""
+        if self._clock() - self._looked_at >= LOOK_S:
+            self._fetch()
+
+    def close(self) -> None:
+        """Let the client go on as it did. Does nothing the second time."""
+        if not self._steered:
+            return
+        self._steered = False
+        try:
+            self._call("/parallel", value=str(self._before), type="json")
+        except ScaletestError as error:
+            logger.error("client %s may still load its queue: %s", self._http.name, error)
+
+    def _fetch(self) -> None:
+        self._looked_at = self._clock()
+        body, headers = self._call("/api/v1/records", since=str(self._seq))
+        first = int(headers.get("scaletest-first-seq", self._seq + 1))
+        lines = body.splitlines()
+        if lines and first > self._seq + 1:
+            raise ScaletestError(
+                f"client {self._http.name} dropped {first - self._seq - 1} records before they were fetched",
+                hint="start it with a larger --keep-records",
+            )
+        for line in lines:
+            found = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
+            self._seq += 1
+            self._record(found)
+
+    def _stats(self) -> dict[str, Any]:
+        body, _ = self._call("/api/v1/stats")
+        try:
+            found = json.loads(body)
+            return {
+                name: found[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
+            }
+        except (ValueError, KeyError, TypeError) as error:
+            raise InvalidValue(
+                f"{self._http.name} does not answer as a scaletest client", hint="name the client's Service and port"
+            ) from error
+
+    def _call(self, path: str, **query: str) -> tuple[bytes, dict[str, str]]:
+        """The answer, asked for again for a while: a proxy may be replaced, a pod may be restarted."""
+        began = self._clock()
+        while True:
+            try:
+                status, body, headers = self._http.get(path, **query)
+                if status == 200:
+                    return body, headers
+                error = self._refused(status, body)
+                if status < 500:
+                    raise error
+            except Unreachable as away:
+                error = away
+            if self._clock() - began > PATIENCE_S:
+                raise error
+            self._sleep(LOOK_S)
+
+    def _refused(self, status: int, body: bytes) -> ScaletestError:
+        try:
+            said = json.loads(body)
+            reason = said.get("info") or said.get("message") or ""
+        except (ValueError, AttributeError):
+            reason = body.decode("utf-8", "replace")[:200]
+        hint = {
+            401: "set SCALETEST_CLIENT_TOKEN to the client's token",
+            403: "the right to get services/proxy is needed in this namespace",
+            404: "look at the name of the Service",
+        }.get(status, "look at the client's log")
+        kind = UsageError if status == 404 else Unreachable
+        return kind(f"client {self._http.name} answered {status}: {reason}", hint=hint)

@@ -1,0 +1,240 @@
+"""A real control plane for the tests, and an agent that gives pods of workers and clients real processes.
+
+kwok makes pods Running without running anything. The agent looks which pods of a release there are, and starts and
+stops `scaletest worker` and `scaletest client` for them, with the pods' own arguments.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kube import ControlPlane, NotBuilt, Pool, Refused, tool
+from tests.conftest import eventually, missing
+
+CHART = Path(__file__).parents[2] / "charts" / "scaletest"
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus."""
+    made = ControlPlane(tmp_path_factory.mktemp("plane"))
+    try:
+        crds = Path(tool("crds", "crds.yaml"))
+        made.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
+    except NotBuilt as error:
+        made.down()
+        missing(str(error))
+    except BaseException:
+        made.down()
+        raise
+    try:
+        made.kubectl("apply", "--server-side", "-f", str(crds))
+        # a kind that was just defined is refused for a while
+        eventually(lambda: _served(made, "scaledobjects,scaledjobs,triggerauthentications,servicemonitors"))
+        yield made
+    finally:
+        made.down()
+
+
+@pytest.fixture
+def namespace(plane: ControlPlane) -> Iterator[str]:
+    """A namespace that admits only what is restricted, and says so."""
+    name = f"t-{uuid.uuid4().hex[:8]}"
+    marks = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
+    plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}])
+    # pods are refused before the controller manager has made it
+    eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
+    yield name
+    plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+class Helm:
+    """One Helm against the plane."""
+
+    def __init__(self, plane: ControlPlane, program: str) -> None:
+        self._plane, self._program = plane, program
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it. It must succeed."""
+        line = [self._program, "--kubeconfig", str(self._plane.kubeconfig), *arguments]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done
+
+
+@pytest.fixture(params=["helm3", "helm4"])
+def helm(plane: ControlPlane, request: pytest.FixtureRequest) -> Helm:
+    """Every Helm."""
+    return Helm(plane, _program(request.param))
+
+
+@pytest.fixture
+def helm3(plane: ControlPlane) -> Helm:
+    """Helm 3."""
+    return Helm(plane, _program("helm3"))
+
+
+def _program(name: str) -> str:
+    try:
+        return tool(name, "helm")
+    except NotBuilt as error:
+        missing(str(error))
+        raise
+
+
+class Agent:
+    """Real processes for the pods of workers in a namespace, and for the client behind its Service."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, redis_url: str) -> None:
+        self._plane, self._namespace, self._url = plane, namespace, redis_url
+        self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._client: subprocess.Popen[bytes] | None = None
+        self._started: list[subprocess.Popen[bytes]] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def serve_client(self, service: str, queue: str, seconds: str) -> None:
+        """A client on this machine behind a Service without selector: what the API server's proxy is to reach."""
+        address, port = _own_address(), _free_port()
+        line = ["client", "--queue", queue, "--parallel", "0", "--listen", f"{address}:{port}", "--", seconds]
+        self._client = self._process(line, {})
+        plain = {"name": service, "namespace": self._namespace}
+        ports = [{"name": "http", "port": 9996, "targetPort": port, "protocol": "TCP"}]
+        rows: list[dict[str, Any]] = [
+            {"apiVersion": "v1", "kind": "Service", "metadata": plain, "spec": {"ports": ports}},
+            # the proxy goes only to addresses of pods; this one is nobody's to start
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": plain,
+                "spec": {"schedulerName": "nobody", "containers": [_container()], "securityContext": _pod_security()},
+            },
+            {
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {**plain, "labels": {"kubernetes.io/service-name": service}},
+                "addressType": "IPv4",
+                "ports": [{"name": "http", "port": port, "protocol": "TCP"}],
+                "endpoints": [
+                    {
+                        "addresses": [address],
+                        "conditions": {"ready": True},
+                        "targetRef": {"kind": "Pod", **plain},
+                    }
+                ],
+            },
+        ]
+        self._plane.apply(rows)
+        status = json.dumps({"status": {"podIP": address, "podIPs": [{"ip": address}]}})
+        self._plane.kubectl("-n", self._namespace, "patch", "pod", service, "--subresource=status", "-p", status)
+        eventually(lambda: _answers(address, port))
+
+    def close(self) -> None:
+        """End everything."""
+        self._stop.set()
+        self._thread.join()
+        for process in self._started:
+            process.terminate()
+        for process in self._started:
+            process.wait(60)
+
+    def _live(self) -> None:
+        while not self._stop.wait(0.2):
+            pods = json.loads(self._pods())["items"]
+            running = {
+                pod["metadata"]["name"]: pod
+                for pod in pods
+                if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+            }
+            for name in set(self._workers) - set(running):
+                self._workers.pop(name).terminate()
+            for name in set(running) - set(self._workers):
+                self._workers[name] = self._worker(running[name])
+
+    def _pods(self) -> str:
+        selector = "app.kubernetes.io/component=worker"
+        return self._plane.kubectl("-n", self._namespace, "get", "pods", "-l", selector, "-o", "json")
+
+    def _worker(self, pod: dict[str, Any]) -> subprocess.Popen[bytes]:
+        known = {"NODE_NAME": pod["spec"]["nodeName"], "POD_NAME": pod["metadata"]["name"]}
+        return self._process(pod["spec"]["containers"][0]["args"], known)
+
+    def _process(self, line: list[str], known: dict[str, str]) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scaletest", *line],
+            env={**os.environ, "SCALETEST_REDIS_URL": self._url, **known},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self._started.append(process)
+        return process
+
+
+@pytest.fixture
+def released(plane: ControlPlane, namespace: str, helm3: Helm) -> str:
+    """The chart with one worker that sleeps, as release `bench`, its client the agent's; the name of its namespace."""
+    helm3("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.client.enabled=false")
+    return namespace
+
+
+def kubeconfig_of(plane: ControlPlane, namespace: str, account: str, folder: Path) -> Path:
+    """A kubeconfig that has no more rights than a service account."""
+    whole = json.loads(plane.kubeconfig.read_text())
+    token = plane.kubectl("-n", namespace, "create", "token", account).strip()
+    assert re.fullmatch(r"[\w.-]+", token) and base64.urlsafe_b64decode(token.split(".")[1] + "==")
+    whole["users"] = [{"name": "admin", "user": {"token": token}}]
+    path = folder / f"{account}.kubeconfig"
+    path.write_text(json.dumps(whole))
+    return path
+
+
+def _container() -> dict[str, Any]:
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {"name": "client", "image": "none", "securityContext": safe}
+
+
+def _pod_security() -> dict[str, Any]:
+    return {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def _own_address() -> str:
+    """The proxy refuses loopback addresses. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+        one.connect(("192.0.2.1", 9))
+        return str(one.getsockname()[0])
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("", 0))
+        return int(one.getsockname()[1])
+
+
+def _answers(address: str, port: int) -> bool:
+    with socket.socket() as one:
+        one.settimeout(1)
+        return one.connect_ex((address, port)) == 0
+
+
+def _served(plane: ControlPlane, kinds: str) -> bool:
+    try:
+        plane.kubectl("get", kinds, "-A")
+    except Refused:
+        return False
+    return True

@@ -1,0 +1,216 @@
+"""The chart, rendered by Helm: examples look as they looked, are restricted; mistakes are errors that name a key."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from scaletest.cli.main import cli
+from tests.conftest import missing
+
+pytestmark = pytest.mark.integration
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "scaletest"
+GOLDEN = Path(__file__).parent / "golden" / "chart"
+EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+NEWEST = "1.37.0"
+
+
+@pytest.fixture(scope="session", params=["helm3", "helm4"])
+def helm(request: pytest.FixtureRequest) -> str:
+    """Every Helm that was built."""
+    made = subprocess.run(
+        [ROOT / "hack" / "tool", "--path", request.param], capture_output=True, text=True, check=False
+    )
+    path = f"{made.stdout.strip()}/helm" if made.returncode == 0 else None
+    if path is None and request.param == "helm3":
+        path = shutil.which("helm")
+    if path is None:
+        missing(f"{request.param} (hack/tool {request.param})")
+        raise AssertionError
+    return path
+
+
+def render(helm: str, *arguments: str, version: str = NEWEST) -> str:
+    line = [helm, "template", "trial", str(CHART), "-n", "bench", "--kube-version", version, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(helm: str, *arguments: str, version: str = NEWEST) -> str:
+    line = [helm, "template", "trial", str(CHART), "--kube-version", version, *arguments]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    return [one for one in yaml.safe_load_all(text) if one]
+
+
+def without_chance(text: str) -> str:
+    """Passwords are drawn anew each time."""
+    text = re.sub(r"^(  password-\w+: ).*$", r"\1DRAWN", text, flags=re.MULTILINE)
+    return re.sub(r"#[0-9a-f]{64}", "#HASH", text)
+
+
+def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+    found = []
+    for row in rows:
+        spec = row.get("spec", {})
+        for key in ("jobTemplate", "jobTargetRef"):
+            spec = spec.get(key, spec)
+        template = spec.get("spec", spec).get("template") or spec.get("template")
+        if template:
+            found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
+    return found
+
+
+@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
+    text = without_chance(render(helm, *(["-f", str(example)] if example else [])))
+    golden = GOLDEN / f"{example.stem if example else 'default'}.yaml"
+    if os.environ.get("REGENERATE"):
+        golden.write_text(text, "utf-8")
+
+    # the order of objects is not Helm's promise
+    def key(row: dict[str, Any]) -> str:
+        return json.dumps(row, sort_keys=True)
+
+    expected = objects(golden.read_text("utf-8"))
+    assert sorted(objects(text), key=key) == sorted(expected, key=key)
+
+
+@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_pods_are_restricted(helm: str, example: Path | None) -> None:
+    rows = objects(render(helm, *(["-f", str(example)] if example else [])))
+    specs = pod_specs(rows)
+    assert specs
+    for name, spec in specs:
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        for container in [*spec.get("initContainers", []), *spec["containers"]]:
+            rules = container["securityContext"]
+            assert rules["allowPrivilegeEscalation"] is False, name
+            assert rules["readOnlyRootFilesystem"] is True, name
+            assert rules["capabilities"] == {"drop": ["ALL"]}, name
+        assert not any("hostPath" in volume for volume in spec.get("volumes", [])), name
+
+
+def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
+    rows = objects(render(helm, "-f", str(CHART / "examples" / "keda-redis.yaml")))
+    with_token = {name for name, spec in pod_specs(rows) if spec["automountServiceAccountToken"]}
+    assert with_token == {"Deployment/trial-scaletest-exporter", "Job/trial-scaletest-test"}
+
+
+def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
+    seen = set()
+    for example in EXAMPLES:
+        for _, spec in pod_specs(objects(render(helm, "-f", str(example)))):
+            for container in [*spec.get("initContainers", []), *spec["containers"]]:
+                words = container.get("args", [])
+                command = cli
+                while words and not words[0].startswith("-") and hasattr(command, "get_command"):
+                    command = command.get_command(None, words[0])
+                    words = words[1:]
+                    assert command is not None, container["args"]
+                known = {name for one in command.params for name in one.opts}
+                given = {word.split("=")[0] for word in words[: words.index("--") if "--" in words else None]}
+                options = {word for word in given if word.startswith("--")}
+                assert options <= known, (container["args"], options - known)
+                seen.add(command.name)
+    assert {"worker", "client", "exporter", "add", "validate"} <= seen
+
+
+def test_queue_names_become_names_of_objects(helm: str) -> None:
+    rows = objects(render(helm, "--set", "queues.A_b.note=x", "--set", "queues.a-b.note=x"))
+    names = [row["metadata"]["name"] for row in rows if row["kind"] == "Deployment"]
+    assert len(names) == len(set(names))
+    assert "trial-scaletest-a-b" in names
+    assert any(re.fullmatch("trial-scaletest-a-b-[0-9a-f]{6}", name) for name in names)
+    assert all(len(name) <= 63 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("limit", "grace", "expected", "option"),
+    [("0", None, 60, "--grace=50"), ("300", None, 320, "--grace=310"), ("300", "30", 30, "--grace=20")],
+)
+def test_the_grace_period_follows_from_the_time_limit(
+    helm: str, limit: str, grace: str | None, expected: int, option: str
+) -> None:
+    given = ["--set", f"queues.sleep.timeLimit={limit}"]
+    if grace:
+        given += ["--set", f"queues.sleep.graceSeconds={grace}"]
+    specs = dict(pod_specs(objects(render(helm, *given))))
+    worker = specs["Deployment/trial-scaletest-sleep"]
+    assert worker["terminationGracePeriodSeconds"] == expected
+    assert option in worker["containers"][0]["args"]
+
+
+def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> None:
+    made = subprocess.run(
+        ["scaletest", "autoscale", "recommend", "-o", "json", "--duration", "600"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+    )
+    values = tmp_path / "values.yaml"
+    block = json.loads(made.stdout)["values"]
+    values.write_text(yaml.safe_dump({"queues": {"sleep": block}}), "utf-8")
+    rows = objects(render(helm, "-f", str(values)))
+    scaler = next(row for row in rows if row["kind"] == "HorizontalPodAutoscaler")
+    assert scaler["spec"]["behavior"] == block["autoscaling"]["behavior"]
+    deployment = next(row for row in rows if row["metadata"]["name"] == scaler["spec"]["scaleTargetRef"]["name"])
+    assert "replicas" not in deployment["spec"]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (["queues.sleep.replica=2"], "replica"),
+        (["queues.sleep.autoscaling.kind=magic"], "kind"),
+        (["exporter.intelname=true"], "intelname"),
+        (["redis.persistance.size=1Gi"], "persistance"),
+        (["redis.enabled=false"], "externalRedis.host"),
+        (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.metric=max_wait"], "source: exporter"),
+        (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"], "minReplicas"),
+        (["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"], "exclude each other"),
+        (["queues.sleep.autoscaling.kind=hpa", "exporter.enabled=false"], "exporter.enabled"),
+    ],
+)
+def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
+    assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
+
+
+def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
+    zero = ["--set", "queues.sleep.autoscaling.kind=hpa", "--set", "queues.sleep.autoscaling.minReplicas=0"]
+    rows = objects(render(helm, *zero, version="1.37.0"))
+    assert any(row["kind"] == "HorizontalPodAutoscaler" and row["spec"]["minReplicas"] == 0 for row in rows)
+    assert "set kind: keda" in refusal(helm, *zero, version="1.36.3")
+
+
+def test_a_password_never_stands_in_an_argument_or_a_note(helm: str) -> None:
+    text = render(helm)
+    secrets = {row["metadata"]["name"]: row["stringData"] for row in objects(text) if row["kind"] == "Secret"}
+    for key, password in secrets["trial-redis"].items():
+        if key.startswith("password-"):
+            assert text.count(password) == 1
+
+
+def test_without_cluster_read_nothing_is_bound_in_the_cluster(helm: str) -> None:
+    kinds = {row["kind"] for row in objects(render(helm))}
+    assert not kinds & {"ClusterRole", "ClusterRoleBinding"}
+    more = {row["kind"] for row in objects(render(helm, "--set", "rbac.clusterRead=true"))}
+    assert {"ClusterRole", "ClusterRoleBinding"} <= more

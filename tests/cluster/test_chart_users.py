@@ -1,0 +1,68 @@
+"""The users that the chart makes in Redis can do their work, leave nothing refused, and can do no more."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+import redis as redis_py
+import yaml
+
+from scaletest.broker import EmbeddedServer
+from tests.conftest import call, eventually, program
+
+VALUES = Path(__file__).parents[2] / "charts" / "scaletest" / "charts" / "redis" / "values.yaml"
+USERS: dict[str, str] = yaml.safe_load(VALUES.read_text("utf-8"))["users"]
+
+
+@pytest.fixture
+def urls(url: str, redis: redis_py.Redis) -> dict[str, str]:
+    """A URL for each user, on a server that has them."""
+    found = {}
+    for name, rules in USERS.items():
+        hashed = hashlib.sha256(name.encode()).hexdigest()
+        redis.execute_command("ACL", "SETUSER", name, "reset", "on", f"#{hashed}", *rules.split())
+        found[name] = url.replace("unix://", f"unix://{name}:{name}@")
+    redis.execute_command("ACL", "LOG", "RESET")
+    yield found
+    redis.execute_command("ACL", "DELUSER", *USERS)
+
+
+def test_a_release_works_with_its_own_users(urls: dict[str, str], redis: redis_py.Redis) -> None:
+    # given a queue that a worker's pod declares, a worker and an exporter
+    assert call("queue", "add", "sleep", "--redis-url", urls["worker"]).returncode == 0
+    assert call("queue", "add", "sleep", "--redis-url", urls["client"]).returncode == 0
+    worker = subprocess.Popen(program("worker", "--queue", "sleep", "--redis-url", urls["worker"]))
+    exporter = subprocess.Popen(program("exporter", "--listen", "127.0.0.1:0", "--redis-url", urls["exporter"]))
+    try:
+        probe = ["queue", "show", "sleep", "-o", "json", "--redis-url", urls["worker"]]
+        eventually(lambda: "worker_names" in (text := call(*probe).stdout) and '"workers": 1' in text)
+        # when a client has it run requests
+        options = ["--batch", "20", "--listen", "none", "--redis-url", urls["client"]]
+        done = call("client", "--queue", "sleep", *options, "--", "0.01")
+        assert done.returncode == 0, done.stderr
+        eventually(lambda: redis.exists("scaletest:pulse"))
+    finally:
+        for process in (worker, exporter):
+            process.terminate()
+        codes = [process.wait(30) for process in (worker, exporter)]
+    # expect that Redis refused none of them anything
+    assert codes == [0, 0]
+    refused = [(row["username"], row["object"]) for row in redis.acl_log()]
+    assert refused == []
+
+
+@pytest.mark.parametrize("name", USERS)
+@pytest.mark.parametrize("command", ["FLUSHALL", "CONFIG GET *", "ACL LIST", "KEYS *", "GET other"])
+def test_none_of_them_can_do_more(urls: dict[str, str], name: str, command: str, server: EmbeddedServer) -> None:
+    with redis_py.Redis.from_url(urls[name]) as client, pytest.raises(redis_py.exceptions.NoPermissionError):
+        client.execute_command(*command.split())
+
+
+def test_keda_reads_lengths(urls: dict[str, str]) -> None:
+    with redis_py.Redis.from_url(urls["keda"]) as client:
+        script = "return redis.call('type', KEYS[1]).ok .. redis.call('llen', KEYS[1])"
+        assert client.eval(script, 1, "rq:queue:sleep") == b"none0"
+        assert client.zcard("scaletest:leases:sleep") == 0

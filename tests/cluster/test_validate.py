@@ -1,0 +1,151 @@
+"""scaletest validate against a real Deployment: verdict, restoring, refusals, rights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kube import ControlPlane
+from scaletest.broker import Queues
+from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of
+from tests.conftest import eventually, program
+
+DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
+
+
+@pytest.fixture
+def agent(plane: ControlPlane, released: str, url: str, redis: Any) -> Iterator[Agent]:
+    """Workers for the release's pods, and its client."""
+    Queues(redis).add("sleep")
+    made = Agent(plane, released, url)
+    try:
+        made.serve_client(CLIENT, "sleep", "0.5")
+        yield made
+    finally:
+        made.close()
+
+
+def validate(folder: Path, config: Path, namespace: str, *options: str) -> subprocess.Popen[str]:
+    line = program("validate", "--deployment", DEPLOYMENT, "-n", namespace, "--run-dir", str(folder / "run"), *options)
+    environment = {**os.environ, "KUBECONFIG": str(config)}
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def replicas(plane: ControlPlane, namespace: str) -> int:
+    return int(plane.kubectl("-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
+
+
+def refused(process: subprocess.Popen[str], code: int) -> str:
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == code, out + errors
+    assert "Traceback" not in errors
+    return errors
+
+
+@pytest.mark.parametrize("cluster_read", [True, False])
+@pytest.mark.timeout(300)
+def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
+    plane: ControlPlane, agent: Agent, released: str, helm3: Helm, tmp_path: Path, cluster_read: bool
+) -> None:
+    # given the chart's own service account, with and without reading nodes
+    if cluster_read:
+        name = f"{released}-bench-scaletest-read"
+        plane.kubectl("create", "clusterrole", name, "--verb=list", "--resource=nodes,pods")
+        account = f"--serviceaccount={released}:bench-scaletest-validate"
+        plane.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+    config = kubeconfig_of(plane, released, "bench-scaletest-validate", tmp_path)
+    plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=3")
+    # when its workers are doubled to 8
+    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "8", "--scale", "1.9", "-o", "json"]
+    process = validate(tmp_path, config, released, *options, "--progress", "plain")
+    out, errors = process.communicate(timeout=280)
+    # expect PASS, the pods and nodes in the records, and three pods as before
+    assert process.returncode == 0, out + errors
+    result = json.loads(out)
+    assert result["verdict"]["kind"] == "PASS"
+    assert [step["workers"] for step in result["steps"]] == [1, 2, 4, 8]
+    assert ("capacity is unknown" in errors) is not cluster_read
+    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    assert len({row["pod"] for row in rows if row.get("step") == 8}) == 8
+    assert {row["node"] for row in rows if row.get("step") == 8} <= {"plain-0", "plain-1", "intel-0", "intel-1"}
+    assert replicas(plane, released) == 3
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM, signal.SIGTERM), (signal.SIGHUP,)])
+def test_an_interrupted_run_puts_back_what_was(
+    plane: ControlPlane, agent: Agent, released: str, tmp_path: Path, signals: tuple[signal.Signals, ...]
+) -> None:
+    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "4", "--step-time", "60"]
+    process = validate(tmp_path, plane.kubeconfig, released, *options)
+    plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=2")
+    # when it is stopped while requests run
+    eventually(lambda: replicas(plane, released) == 1, 30)
+    for number in signals:
+        process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert replicas(plane, released) == 2, out + errors
+    path = f"/api/v1/namespaces/{released}/services/{CLIENT}:9996/proxy/parallel"
+    assert json.loads(plane.kubectl("get", "--raw", f"{path}?type=json"))["result"] == 0
+
+
+def test_keda_is_refused_or_paused(plane: ControlPlane, agent: Agent, released: str, tmp_path: Path) -> None:
+    spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
+    meta = {"name": "keda", "namespace": released}
+    plane.apply([{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}])
+    options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "1", "--step-time", "5"]
+    assert "--pause-autoscalers" in refused(validate(tmp_path, plane.kubeconfig, released, *options), 2)
+    # when it may be paused
+    process = validate(tmp_path, plane.kubeconfig, released, *options, "--pause-autoscalers")
+
+    def mark() -> str:
+        return plane.kubectl("-n", released, "get", "scaledobject", "keda", "-o", "jsonpath={.metadata.annotations}")
+
+    eventually(lambda: "paused" in mark())
+    process.communicate(timeout=100)
+    assert "paused" not in mark()
+
+
+def test_an_hpa_is_refused(plane: ControlPlane, agent: Agent, released: str, tmp_path: Path) -> None:
+    plane.kubectl("-n", released, "autoscale", "deployment", DEPLOYMENT, "--min=1", "--max=3", "--cpu=50%")
+    errors = refused(validate(tmp_path, plane.kubeconfig, released, "--client", f"svc/{CLIENT}"), 2)
+    assert "HorizontalPodAutoscaler" in errors
+
+
+def test_more_than_the_devices_is_refused(
+    plane: ControlPlane, helm3: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
+) -> None:
+    # given workers with a device each, and four devices
+    device = ["--set", "queues.sleep.device.resource=gpu.intel.com/xe"]
+    helm3("install", "bench", str(CHART), "-n", namespace, *device)
+    Queues(redis).add("sleep")
+    # when eight are asked for
+    errors = refused(validate(tmp_path, plane.kubeconfig, namespace, "--redis-url", url, "--limit", "8"), 2)
+    assert "the nodes can take 4 pods" in errors
+    assert "--limit 4" in errors
+
+
+def test_without_rights_it_names_them(plane: ControlPlane, released: str, tmp_path: Path) -> None:
+    config = kubeconfig_of(plane, released, "default", tmp_path)
+    errors = refused(validate(tmp_path, config, released, "--client", f"svc/{CLIENT}"), 7)
+    for right in ("get deployments.apps", "patch deployments/scale.apps", "list pods", "get services/proxy"):
+        assert right in errors
+
+
+def test_pods_that_do_not_start_are_explained(
+    plane: ControlPlane, helm3: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
+) -> None:
+    # given workers for whom there is no node, and nobody who may read nodes
+    helm3("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.nodeSelector.colour=blue")
+    Queues(redis).add("sleep")
+    config = kubeconfig_of(plane, namespace, "bench-scaletest-validate", tmp_path)
+    options = ["--redis-url", url, "--limit", "1", "--ready-timeout", "5"]
+    errors = refused(validate(tmp_path, config, namespace, *options), 6)
+    assert "0 of 1 pods" in errors
+    assert "didn't match Pod's node affinity/selector" in errors
