@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
     from scaletest.archive import RunFolder, Stored
     from scaletest.cli.deployment import Target
+    from scaletest.cli.site import Site
     from scaletest.model import Plan
-    from scaletest.validation import Runner
+    from scaletest.validation import Progress, Runner
 
 
 @click.command("validate")
@@ -193,19 +194,20 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import Runner
+    from scaletest.validation import Progress, Runner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored)
     try:
         with _stopping(runner, unwind=bool(target)) as stack:
-            for line in [*_doubts(plan), *(target.warnings if target else ())]:
-                teller.step(f"warning: {line}")
             if target:
+                _warn([*_doubts(plan), *target.warnings], teller)
                 result = runner.run(*target.set_up(plan, runner, stack))
             else:
-                result = _run(plan, runner, folder.log, given["redis_url"], stack)
+                site = _site(given["redis_url"], folder.log, runner, stack)
+                _warn(_doubts(plan), teller)
+                result = _run(plan, runner, site)
             folder.result(result.to_dict())
     finally:
         teller.close()
@@ -213,18 +215,27 @@ def _validate(
     return result.verdict.kind.exit_code
 
 
-def _run(plan: Plan, runner: Runner, log: Path, redis_url: str | None, stack: ExitStack) -> Evaluation:
-    """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
-    from scaletest.analysis.background import queue_of
+def _warn(lines: Iterable[str], teller: Progress) -> None:
+    for line in lines:
+        teller.step(f"warning: {line}")
+
+
+def _site(redis_url: str | None, log: Path, runner: Runner, stack: ExitStack) -> Site:
+    """The Redis of the run, reached. What must be taken down again goes onto the stack."""
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.cli.site import Site
-    from scaletest.model import Background
-    from scaletest.validation.background import BackgroundLoad
 
     url = redis_url or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
-    site = Site(url, redis, log, runner, stack)
+    return Site(url, redis, log, runner, stack)
+
+
+def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:
+    from scaletest.analysis.background import queue_of
+    from scaletest.model import Background
+    from scaletest.validation.background import BackgroundLoad
+
     main = Background(
         "main",
         seconds=plan.seconds,
