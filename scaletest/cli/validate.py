@@ -194,7 +194,7 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import Progress, Runner
+    from scaletest.validation import Runner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
