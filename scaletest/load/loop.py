@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
@@ -49,7 +50,7 @@ class Observer(Protocol):
         """A request was submitted this long after its intended start."""
 
 
-class Loop:
+class Loop(ABC):
     """Submits requests of one queue and gives a record of each to `sink`, on the loop's own thread."""
 
     def __init__(
@@ -129,21 +130,23 @@ class Loop:
         except Exception as error:
             logger.warning("what still waits stays in the queue until our time to live is over: %s", error)
 
+    @abstractmethod
     def _due(self, now: float) -> Sequence[float]:
         """Take what is to be submitted in this turn: when it began or should have begun; at most TURN_REQUESTS."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _returned(self, begins: Sequence[float]) -> None:
         """Of what was due the queue refused these, perhaps none; they are due again."""
 
+    @abstractmethod
     def _patience_s(self, now: float) -> float:
         """How long to wait for replies before something else is due."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _finished(self) -> bool:
         """Whether nothing is due any more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _replied(self, count: int, all_failed: bool) -> None:
         """So many replies came."""
 

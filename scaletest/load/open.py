@@ -125,3 +125,6 @@ class OpenLoop(Loop):
 
     def _finished(self) -> bool:
         return self._stopped or self._next is None
+
+    def _replied(self, count: int, all_failed: bool) -> None:
+        """Replies change nothing in when something is due."""
