@@ -114,12 +114,10 @@ def _damaged(steps: Sequence[Step]) -> Verdict | None:
                 reason = f"the measuring with {_workers(step.workers)} was cut short"
                 return Verdict(VerdictKind.INVALID, reason, "go on with it where it ended: --resume")
             if one.lost:
-                what = f"{abs(one.lost)} of {one.measurement.requests} records with {_workers(step.workers)}"
-                reason = (
-                    f"{what} are missing"
-                    if one.lost > 0
-                    else f"{-one.lost} records with {_workers(step.workers)} are too many"
-                )
+                at = _workers(step.workers)
+                reason = f"{-one.lost} records with {at} are too many"
+                if one.lost > 0:
+                    reason = f"{one.lost} of {one.measurement.requests} records with {at} are missing"
                 return Verdict(VerdictKind.INVALID, reason, "measure what is damaged again: --resume")
     return None
 

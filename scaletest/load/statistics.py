@@ -48,7 +48,6 @@ class Statistics:
     ) -> None:
         self.queue = queue
         self._clock = clock
-        self._wall = wall
         self._lock = threading.Lock()
         self._gauges: Callable[[], Gauges] = lambda: Gauges("none", 0, 0, 0)
         self._epoch = clock()

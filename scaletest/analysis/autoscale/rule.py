@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, Policy, Rules, Spec, Target
+from scaletest.analysis.autoscale.keda import ScaledObject
 from scaletest.analysis.desired import Targets
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
@@ -45,7 +46,7 @@ class Rule:
 
     def hpa(self) -> Spec:
         """The HPA of this rule."""
-        minimum = max(self.minimum, 1) if self.kind == "keda" else self.minimum
+        minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
         return Spec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
 
 
