@@ -32,6 +32,7 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
 # order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
 LOCK, LOG = ".lock", "workers.log"
+VALIDATION = "validation"
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -89,6 +90,12 @@ class RunFolder:
             return str(self._read(ENVIRONMENT).get("began", ""))
         except (InvalidValue, OSError):
             return ""
+
+    @property
+    def kind(self) -> str:
+        """What kind of run it is: validation, or what its plan says."""
+        with self._trouble("read"):
+            return str(self._read(PLAN).get("kind", VALIDATION))
 
     @property
     def log(self) -> Path:

@@ -26,6 +26,7 @@ COMMANDS = {
     "exporter": ("exporter", "Serve metrics of all queues, for Prometheus and KEDA."),
     "client": ("client", "Generate load, steer it, and watch it on a page."),
     "queue": ("queue", "Declare, look at, fill and empty queues."),
+    "bench": ("bench", "Run network, storage and compute benchmarks, alone or as sweeps."),
     "media": ("media", "Make test media, describe files, list devices."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
