@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions of all kinds and of the set, made from their specs. Pure: who installs them writes the YAML.
+"""CustomResourceDefinitions of all kinds and of the set, made from their specs. Pure: installing them is not ours.
 
 Status is bounded: headline, counts and network stand in it, the parsed result does not.
 """

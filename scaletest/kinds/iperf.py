@@ -5,7 +5,8 @@ The received rate counts, not the sent one: what lies in buffers at the end neve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,10 @@ PORTS = {"iperf3": 5201, "iperf": 5001}
 # So many of the intervals are kept; a long run's are taken evenly.
 MOST_INTERVALS = 120
 CSV_COLUMNS = 9
+_LINE = re.compile(
+    r"^\[\s*(\d+)\]\s+[\d.]+-\s*[\d.]+ sec\s+[\d.]+ [KMG]?Bytes\s+(\d{1,15}(?:\.\d{1,6})?) ([KMG]?)bits/sec\s*$",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +141,24 @@ def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     }
 
 
+def _text(spec: IPerfSpec, output: Output) -> Measured:
+    """iperf 2's lines for people, decimals on slow links included; the sum line is not needed."""
+    factors = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
+    found = {
+        stream: {"bits_per_second": float(rate) * factors[prefix]}
+        for stream, rate, prefix in _LINE.findall(output.stdout)
+    }
+    return _summed(spec, found, output, "")
+
+
+def _summed(spec: IPerfSpec, found: Mapping[str, Mapping[str, float]], output: Output, remote: str) -> Measured:
+    if len(found) != spec.streams:
+        lines = output.stdout.splitlines()
+        raise reading.bad(f"iperf reports {len(found)} streams instead of {spec.streams}", lines[-4:])
+    total = sum(one["bits_per_second"] for one in found.values())
+    return Measured({"bandwidth": total}, {"streams": dict(found)}, remote)
+
+
 def _csv(spec: IPerfSpec, output: Output) -> Measured:
     """iperf 2: a line a stream, time,local,port,remote,port,id,interval,bytes,bit/s; their sum has id -1."""
     reading.ended_well(output, "iperf")
@@ -151,10 +174,7 @@ def _csv(spec: IPerfSpec, output: Output) -> Measured:
         if row[5] != "-1":
             found[row[5]] = {"bytes": float(row[7]), "bits_per_second": float(row[8])}
             remote = row[3]
-    if len(found) != spec.streams:
-        raise reading.bad(f"iperf reports {len(found)} streams instead of {spec.streams}", lines)
-    total = sum(one["bits_per_second"] for one in found.values())
-    return Measured({"bandwidth": total}, {"streams": found}, remote)
+    return _summed(spec, found, output, remote) if rows else _text(spec, output)
 
 
 KIND = Kind(

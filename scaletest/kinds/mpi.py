@@ -33,7 +33,8 @@ def mpirun(spec: MpiSpec, site: Site, processes: int, mapping: str) -> list[str]
     # two nodes that are one machine have the same cores: bound to them, all ranks would share the first
     line += ["--bind-to", "none"]
     if site.agent:
-        line += ["--mca", "plm_rsh_agent", site.agent]
+        # nodes that are one machine share its cores too: a rank that waits must not keep the other from running
+        line += ["--mca", "plm_rsh_agent", site.agent, "--mca", "mpi_yield_when_idle", "1"]
     elif spec.ssh_port:
         line += ["--mca", "plm_rsh_args", f"-p {spec.ssh_port}"]
     if one_host(site):

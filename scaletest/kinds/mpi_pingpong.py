@@ -49,19 +49,22 @@ def parse(spec: MPIPingPongSpec, output: Output) -> Measured:
     if not names:
         raise reading.bad("the MPI ping-pong wrote no table that begins with #bytes", reading.last_lines(output))
     time, time_unit = _unit(names, _SECONDS)
-    speed, speed_unit = _unit(names, _BYTES)
+    # the collective ones have no bandwidth
+    speed, speed_unit = _unit(names, _BYTES) if "sec" in names[-1] and "[" not in names[-1] else (None, "")
     rows = reading.rows_after(output.stdout, "#repetitions", len(names), "the MPI ping-pong")
     results: list[dict[str, Any]] = [
-        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time], "bandwidth": row[speed]} for row in rows
+        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time]}
+        | ({"bandwidth": row[speed]} if speed is not None else {})
+        for row in rows
     ]
     if results[-1]["bytes"] != 2**spec.maxlog:
         raise reading.bad(f"the table ends at {results[-1]['bytes']} bytes instead of {2**spec.maxlog}", [header])
     title = _TITLE.search(output.stdout)
+    headlines = {"minimumLatency": min(row["time"] for row in results) * _SECONDS[time_unit]}
+    if speed is not None:
+        headlines["peakBandwidth"] = max(row["bandwidth"] for row in results) * _BYTES[speed_unit]
     return Measured(
-        {
-            "peakBandwidth": max(row["bandwidth"] for row in results) * _BYTES[speed_unit],
-            "minimumLatency": min(row["time"] for row in results) * _SECONDS[time_unit],
-        },
+        headlines,
         {
             "benchmark": title[1] if title else "",
             "timeUnits": time_unit,

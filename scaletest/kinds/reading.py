@@ -56,7 +56,9 @@ def json_object(text: str, program: str) -> dict[str, Any]:
 
     A key that is given twice, as iperf3 does, has its last value.
     """
-    start = text.find("{")
+    # at the beginning of a line where there is one: what stands before may hold braces
+    first = re.search(r"^\s*\{", text, re.MULTILINE)
+    start = first.end() - 1 if first else text.find("{")
     if start < 0:
         raise bad(f"{program} wrote no JSON", text.splitlines())
     try:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from scaletest.render.numbers import NOTHING, measured, seconds, significant, unit_of
+from scaletest.render.numbers import NOTHING, measured, significant
 
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -13,8 +14,6 @@ def quantity(value: float, unit: str, digits: int = 4) -> str:
     """The value with three or four digits and its unit; "" for a plain number."""
     if not math.isfinite(value):
         return NOTHING
-    if unit == "s":
-        return seconds(value)
     if unit == "" and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     size, name = _scale(value, unit, digits)
@@ -25,10 +24,7 @@ def quantity_measured(value: float, half_width: float, unit: str) -> str:
     """value ± half-width in the value's unit; without an interval the value alone."""
     if not (math.isfinite(value) and math.isfinite(half_width)) or half_width == 0:
         return quantity(value, unit)
-    if unit == "s":
-        length, name = unit_of(value)
-    else:
-        length, name = _scale(value, unit, 4)
+    length, name = _scale(value, unit, 4)
     return f"{measured(value / length, half_width / length)} {name}".strip()
 
 
@@ -36,6 +32,11 @@ def _scale(value: float, unit: str, digits: int) -> tuple[float, str]:
     """The factor and the unit with its prefix. What rounds up to 1000 already has the next prefix."""
     if unit == "":
         return 1.0, ""
+    if unit == "s":
+        # never more than seconds: nobody reads kiloseconds; and to the nanosecond, for latencies
+        return next(
+            ((size, name) for size, name in _TIMES if abs(value) >= size * (1 - 0.5 * 10.0**-digits)), _TIMES[-1]
+        )
     power = 0
     while power < len(_PREFIXES) - 1 and abs(value) / 1000**power >= 1000 * (1 - 0.5 * 10.0**-digits):
         power += 1

@@ -273,7 +273,8 @@ def html(run: BenchmarkRun) -> str:
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em;
   color: var(--ink); background: var(--paper) }
-table { border-collapse: collapse } th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid var(--grid) }
+table { border-collapse: collapse }
+th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid var(--grid) }
 th:first-child, td:first-child { text-align: left }
 pre { overflow: auto; background: var(--panel); padding: .5em }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em } dd { margin: 0; overflow-wrap: anywhere }
