@@ -67,6 +67,14 @@ class BenchmarkFolder(RunFolder):
             ) from error
 
 
+def check(folder: RunFolder) -> None:
+    """UsageError or InvalidValue unless the whole run can be read, whatever its kind."""
+    if is_benchmark(folder):
+        BenchmarkFolder(folder.path).benchmarks()
+    else:
+        folder.load()
+
+
 def is_benchmark(folder: RunFolder) -> bool:
     """Whether a run is one of benchmarks."""
     try:

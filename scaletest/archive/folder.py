@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from scaletest.archive.environment import environment
+from scaletest.kinds.plan import KIND as BENCHMARK
+from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Measurement, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
 
@@ -33,6 +35,23 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
 FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
 LOCK, LOG = ".lock", "workers.log"
 VALIDATION = "validation"
+# the commands that show runs of other kinds
+_ROOMS = {BENCHMARK: "bench"}
+
+
+class AnyPlan(Protocol):
+    """What a run was to do, whatever its kind."""
+
+    @property
+    def workload(self) -> str:
+        """What is measured, in words."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are known before."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `kind` when it is no validation."""
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -172,16 +191,25 @@ class RunFolder:
         """Write the result so far."""
         self._write(RESULT, data)
 
-    def summary(self) -> tuple[Plan, dict[str, Any], dict[str, Any]]:
+    def summary(self) -> tuple[AnyPlan, dict[str, Any], dict[str, Any]]:
         """Plan, environment and result, without the records; UsageError when this is no run."""
         if not (self.path / PLAN).is_file():
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
         with self._trouble("read"):
-            return Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), self._read(RESULT)
+            return self._plan(), self._read(ENVIRONMENT), self._read(RESULT)
+
+    def _plan(self) -> AnyPlan:
+        row = self._read(PLAN)
+        return BenchmarkPlan.from_dict(row) if row.get("kind") == BENCHMARK else Plan.from_dict(row)
 
     def load(self) -> Stored:
-        """Read everything; UsageError when this is no run."""
+        """Read everything; UsageError when this is no run, or no validation."""
         plan, environment, result = self.summary()
+        if not isinstance(plan, Plan):
+            raise UsageError(
+                f"run {self.name} is no validation: it is a {self.kind} run",
+                hint=f"see: scaletest {_ROOMS[self.kind]} show",
+            )
         with self._trouble("read"):
             measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
         complete = {one.key for one in measurements}

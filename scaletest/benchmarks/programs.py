@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.kind import Failed, Failure
 from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
 
-COMPILE_S = 120.0
+COMPILE_S, ASK_S = 120.0, 10.0
+_TELLING = ("iperf3", "iperf", "fio", "mpirun", "ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat")
 _PACKAGES = {"mpirun": "openmpi-bin", "icoFoam": "openfoam", "blockMesh": "openfoam", "decomposePar": "openfoam"}
 
 
@@ -28,6 +30,17 @@ def find(benchmark: Benchmark) -> dict[str, str]:
             Failure.NO_BINARY, f"{', '.join(missing)} not found", (f"install it, as in: apt install {package}",)
         )
     return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
+
+
+def versions(names: Sequence[str]) -> dict[str, str]:
+    """What the programs say of their version, the first line; those that have no such option are left out."""
+    found = {}
+    for name in names:
+        if name in _TELLING and shutil.which(name):
+            line = [name, "--version"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
+            found[name] = (done.stdout or done.stderr).strip().partition("\n")[0][:100]
+    return found
 
 
 def _pingpong() -> str:

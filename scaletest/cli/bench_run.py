@@ -54,12 +54,22 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
         plan = _plan(document, executor)
         BenchmarkFolder.create(folder.path)
         with folder.locked():
-            folder.start(plan, sys.argv, {"executor": "queue" if given["queue"] else "local"})
+            folder.start(plan, sys.argv, _where(plan, given))
             if plan.paused:
                 click.echo(f"paused; go on with: scaletest bench run --resume {folder.name}", err=True)
             else:
                 _go_on(folder, plan, {}, executor)
     return read(folder)
+
+
+def _where(plan: BenchmarkPlan, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the environment of a run says beside that of this process."""
+    from scaletest.benchmarks.programs import versions
+
+    if given["queue"]:
+        return {"executor": "queue", "queue": given["queue"]}
+    names = sorted({name for one in plan.benchmarks for name in one.kind.programs(one.spec)})
+    return {"executor": "local", "programs": versions(names)}
 
 
 def _plan(document: Mapping[str, Any], executor: Executor) -> BenchmarkPlan:
@@ -75,8 +85,10 @@ def _plan(document: Mapping[str, Any], executor: Executor) -> BenchmarkPlan:
 
 
 def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], executor: Executor) -> None:
+    from scaletest.archive.benchmarks import StoredBenchmarks
     from scaletest.benchmarks.runner import counts, run
     from scaletest.cli.bench_progress import Progress
+    from scaletest.report.benchmarks import of
 
     with Progress(plan, len(ended)) as progress, _interrupts():
         try:
@@ -85,9 +97,12 @@ def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], 
             click.echo(f"interrupted; go on with: scaletest bench run --resume {folder.name}", err=True)
         finally:
             found = counts(plan, ended)
+            verdict = of(folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})).verdict
             folder.result(
                 {
                     "schema_version": 1,
+                    "verdict": verdict.to_dict(),
+                    "elapsed_s": sum(max(0.0, one.finished_s - one.started_s) for one in ended.values()),
                     "permutations": found.permutations,
                     "count": found.count,
                     "succeeded": found.succeeded,

@@ -1,4 +1,4 @@
-"""Benchmarks for real on this machine: namespaces, tools, sweeps, interruption, the queue. Short, and needing no quiet."""
+"""Benchmarks for real on this machine: namespaces, tools, sweeps, interruption, the queue. They need no quiet."""
 
 from __future__ import annotations
 
@@ -264,7 +264,8 @@ def test_a_benchmark_is_a_request_to_a_worker(
 
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
     need("iperf3")
-    code = "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held', flush=True); time.sleep(60)"
+    code = "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held', flush=True)"
+    code += "\n time.sleep(60)"
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout and holder.stdout.readline() == "held\n"

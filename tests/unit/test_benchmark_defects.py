@@ -1,4 +1,4 @@
-"""What went wrong in kube-perftest, and does not here: one test for each defect that kinds, sets and reports can have."""
+"""What went wrong in kube-perftest, and does not here: a test for each defect that kinds, sets and reports can have."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def test_1_an_interval_has_the_unit_of_its_value() -> None:
 
 @pytest.mark.parametrize("count", [9, 10, 99, 100, 999, 1000])
 def test_2_names_are_padded_by_digits_not_by_logarithms(count: int) -> None:
-    found, _ = plan_of(a_set(repetitions=count), lambda: [])
+    found, _ = plan_of(a_set(repetitions=count), list)
     assert len({len(one.name) for one in found.benchmarks}) == 1
 
 
 def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
     with pytest.raises(InvalidValue, match="streams of product has no values"):
-        plan_of(a_set(permutations={"product": {"streams": [], "duration": [1]}}), lambda: [])
+        plan_of(a_set(permutations={"product": {"streams": [], "duration": [1]}}), list)
 
 
 def test_4_a_slow_link_has_decimals() -> None:
@@ -71,7 +71,7 @@ def test_4_a_slow_link_has_decimals() -> None:
 
 
 def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() -> None:
-    found, _ = plan_of(a_set(repetitions=2), lambda: [])
+    found, _ = plan_of(a_set(repetitions=2), list)
 
     def unreadable(one: Any) -> Ended:
         try:
@@ -115,7 +115,7 @@ def test_11_what_no_image_can_do_is_refused_and_pytorch_has_every_network_field(
 def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
     template = {"kind": "RDMALatency", "spec": {"extraArgs": ["--tclass=96"], "mode": "write"}}
     explicit = [{"extraArgs": ["--sl=3"], "mode": None}, {"extraArgs": None}]
-    found, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), lambda: [])
+    found, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), list)
     first, second = (one.spec for one in found.benchmarks)
     assert (first.extra_args, first.mode) == (("--sl=3",), "read")  # type: ignore[attr-defined]
     assert (second.extra_args, second.mode) == ((), "write")  # type: ignore[attr-defined]

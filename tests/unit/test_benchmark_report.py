@@ -34,7 +34,7 @@ HOSTILE = "<script>alert(1)</script>\x1b[31m|`=cmd`"
 
 
 def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
-    plan, _ = plan_of(SET, lambda: [])
+    plan, _ = plan_of(SET, list)
     ended = {}
     for number, one in enumerate(plan.benchmarks):
         place = {"permutation": one.permutation, "repetition": one.repetition, "started_s": 1e9, "finished_s": 1e9 + 2}
@@ -167,7 +167,15 @@ def test_a_paused_run_is_stored_and_listed(
     out = capsys.readouterr().out
     row = json.loads(out[out.index("[\n") :])[0]
     assert (row["count"], row["succeeded"], row["failed"]) == (3, 0, 0)
-    assert cli(["bench", "show", "LAST", "-t", "json"]) == 0
+    assert cli(["runs", "list", "-o", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)[0]
+    assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
+    assert cli(["report", "LAST"]) == 2
+    assert "scaletest bench show" in capsys.readouterr().err
+    assert cli(["runs", "export", "LAST", str(tmp_path / "run.tar.gz")]) == 0
+    assert cli(["runs", "import", str(tmp_path / "run.tar.gz"), "--name", "again"]) == 0
+    capsys.readouterr()
+    assert cli(["bench", "show", "again", "-t", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == "INVALID"
 
 

@@ -1,4 +1,4 @@
-"""Kinds: what their parsers make of real output, of half of it, and of anything else; what their specs take and refuse."""
+"""Kinds: what their parsers make of real output, of half of it, of anything else; what specs take and refuse."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio, openfoam_case
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.fields import fields_of
@@ -290,3 +291,51 @@ def test_a_framed_result_is_found_in_any_log() -> None:
     log = f"noise\n{MARK}{{broken\n{frame(ended)}\nmore noise\n{MARK}"
     assert unframe(log) == ended
     assert unframe("nothing") is None
+    large = frame(Ended("one", Phase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
+    found = unframe(large)
+    assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too large" in found.notes[0]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "kind",
+                        "spec",
+                        "metadata",
+                        "name",
+                        "mtu",
+                        "streams",
+                        "apiVersion",
+                        "pods",
+                        "labels",
+                        "template",
+                        "permutations",
+                        "product",
+                        "matrix",
+                        "explicit",
+                        "repetitions",
+                    ]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    ),
+    st.sampled_from(["IPerf", "BenchmarkSet", "Fio"]),
+)
+def test_any_document_is_read_or_refused(body: Any, kind: str) -> None:
+    for document in (
+        body,
+        {"kind": kind, "spec": body},
+        {"kind": "BenchmarkSet", "spec": {"template": body, "permutations": body}},
+    ):
+        try:
+            plan_of(document, list)
+        except InvalidValue as error:
+            assert error.message

@@ -44,7 +44,7 @@ def plan(**spec: Any) -> BenchmarkPlan:
 
 
 def test_the_original_set_is_expanded_as_its_readme_says() -> None:
-    found, warnings = plan_of(README, lambda: [])
+    found, warnings = plan_of(README, list)
     assert len(found.permutations) == found.counted == 15
     assert found.benchmarks[0].name == "iperf-01" and found.benchmarks[-1].name == "iperf-15"
     last: Any = found.benchmarks[-1].spec

@@ -1,14 +1,12 @@
 """Benchmarks as requests: the request's one argument is a document; a child process runs it on this node.
 
-The child's framed result is the figure `result`, cut down where it is large; its headlines are figures of their own.
+The child's framed result is the figure `result`; its headlines are figures of their own.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 
-from scaletest.kinds.benchmark import Ended
 from scaletest.kinds.frame import frame, unframe
 from scaletest.kinds.kind import Failure
 from scaletest.model import Outcome, Reason
@@ -16,8 +14,6 @@ from workers.devices import Chosen
 from workers.workloads.base import Result
 from workers.workloads.program import Program
 
-# A reply is a message in Redis, not a file.
-MOST_CHARACTERS = 262_144
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
 
 
@@ -37,7 +33,7 @@ class BenchWorkload:
         if found is None:
             return ended.result
         numbers = {name: value for name, value in found.headlines.items() if name != "result"}
-        figures: dict[str, float | int | str] = {**numbers, "result": _bounded(found)}
+        figures: dict[str, float | int | str] = {**numbers, "result": frame(found)}
         if found.ok:
             return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
         reason = _REASONS.get(found.failure, Reason.EXIT)
@@ -46,11 +42,3 @@ class BenchWorkload:
     def close(self) -> None:
         """End the guard."""
         self._program.close()
-
-
-def _bounded(found: Ended) -> str:
-    """The framed result; without its details where it is too large."""
-    text = frame(found)
-    if len(text) <= MOST_CHARACTERS:
-        return text
-    return frame(replace(found, result={}, notes=(*found.notes, "the details were too large for a reply")))
