@@ -20,7 +20,9 @@ class Node:
 
 
 class Executor(Protocol):
-    """Runs benchmarks."""
+    """Runs benchmarks. side_by_side: whether several at once do not disturb each other when they share no node."""
+
+    side_by_side: bool
 
     def refuse(self, benchmark: Benchmark) -> None:
         """Raises UsageError when it cannot run such a benchmark at all; asked of all before any is started."""

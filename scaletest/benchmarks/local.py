@@ -34,6 +34,9 @@ _AGENT = "agent"
 class LocalExecutor:
     """Runs benchmarks one after the other. scratch: where working folders go. logs: where logs are kept, or None."""
 
+    # whatever its nodes are called, it is one machine
+    side_by_side = False
+
     def __init__(
         self,
         scratch: Path | None = None,

@@ -28,6 +28,8 @@ _FAILURES = {Reason.NO_DEVICE: Failure.NO_DEVICE, Reason.NO_BINARY: Failure.NO_B
 class QueueExecutor:
     """Sends benchmarks to a declared queue and waits for each. Not for several threads at once."""
 
+    side_by_side = False
+
     def __init__(self, redis: Redis, queue: str) -> None:
         """Raises UndeclaredQueue."""
         self._redis = redis

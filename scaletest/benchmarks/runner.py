@@ -60,7 +60,7 @@ def run(
         progress(benchmark, found.phase, found)
         return found
 
-    if plan.disjoint:
+    if plan.disjoint and executor.side_by_side:
         _side_by_side(plan, left, one)
         return
     for benchmark in left:

@@ -166,8 +166,9 @@ def explain(kind: str | None, output: str) -> None:
     "--tolerance", callback=tolerance_part, default="5%", show_default=True, metavar="PART",
     help="How much worse the candidate may be.",
 )  # fmt: skip
+@click.option("--force", is_flag=True, help="Compare even runs whose specs differ.")
 @options.output
-def compare(base: str, candidate: str, tolerance: float, output: str) -> int:
+def compare(base: str, candidate: str, tolerance: float, force: bool, output: str) -> int:
     """Compare two runs of benchmarks at every permutation that both have.
 
     A number is worse when it differs beyond chance and by more than the tolerance; two repetitions are needed on both
@@ -178,7 +179,7 @@ def compare(base: str, candidate: str, tolerance: float, output: str) -> int:
     from scaletest.report.benchmark_comparison import compared, lines
 
     sides = _run(base), _run(candidate)
-    found = compared(*sides, tolerance)
+    found = compared(*sides, tolerance, force=force)
     if output != "table":
         options.show(found.to_dict(), output)
     else:

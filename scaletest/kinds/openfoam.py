@@ -22,7 +22,8 @@ _CLOCK = re.compile(r"^ExecutionTime = (\d{1,9}(?:\.\d{1,9})?) s\s+ClockTime = (
 _PROCESSES = re.compile(r"^nProcs : (\d{1,6})$", re.MULTILINE)
 _FATAL = ("FOAM FATAL", "FOAM aborting", "FOAM exiting", "Cannot open file", "cannot open file")
 PROJECT = "/usr/share/openfoam"
-_MEMORY_PER_CELL, _WRITTEN_PER_CELL = 1500, 700
+# blockMesh and icoFoam on S: 0.92 GB at most, each; XS with two ranks: 80 MB a rank
+_MEMORY_PER_CELL, _WRITTEN_PER_CELL = 950, 700
 
 
 @dataclass(frozen=True, kw_only=True)

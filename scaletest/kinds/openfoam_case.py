@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
-# Cells along an edge. Memory of all ranks together and time on two cores of a small machine: measured for XS (0.1 GB,
-# 4 s) and 60^3, and scaled with cells (memory) and with cells^(4/3) (time: iterations of PCG grow with the edge).
+# Cells along an edge; docs/how-to/benchmarks.md says what each needs.
 SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _ITERATIONS = 100

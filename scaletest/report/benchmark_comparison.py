@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from scaletest.analysis.repetitions import Compared, Comparison, Pair, compare, gathered
+from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.model import Verdict, VerdictKind
 from scaletest.render.text import clean
 from scaletest.render.units import quantity
 from scaletest.report.benchmarks import BenchmarkRun, words
 
 
-def compared(base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float) -> Comparison:
-    """The comparison of what both have."""
+def compared(base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float, *, force: bool = False) -> Comparison:
+    """The comparison of what both have. Runs whose specs differ beside what varies are compared only with `force`."""
+    foreign = _differences(base, candidate)
+    if foreign and not force:
+        return Comparison(
+            tolerance, (), (), (), Verdict(VerdictKind.INVALID, foreign, "measure the same, or add --force")
+        )
     ours, theirs = _values(base), _values(candidate)
     judged = {one.name: one for run in (base, candidate) for one in run.headlines if one.higher is not None}
     pairs = [
@@ -47,12 +56,30 @@ def _cells(row: Compared, unit: str) -> list[str]:
     return [clean(row.what, 60), row.headline, *means, shown, result]
 
 
-def _values(run: BenchmarkRun) -> dict[str, dict[str, list[float]]]:
-    """Values by what was measured: the kind and the whole spec, so that equal words of different sets do not meet."""
+def _differences(base: BenchmarkRun, candidate: BenchmarkRun) -> str:
+    """The first difference in what was measured under one name; "" when there is none."""
+    ours, theirs = _specs(base), _specs(candidate)
+    for what in ours.keys() & theirs.keys():
+        for name in ours[what].keys() | theirs[what].keys():
+            pair = ours[what].get(name), theirs[what].get(name)
+            if pair[0] != pair[1]:
+                shown = [f"{name} {value}" if value is not None else f"no {name}" for value in pair]
+                return f"{what} was measured with {shown[0]} and with {shown[1]}"
+    return ""
+
+
+def _specs(run: BenchmarkRun) -> dict[str, dict[str, Any]]:
     plan = run.stored.plan
-    names = {}
-    for one in plan.benchmarks:
-        values = plan.permutations[one.permutation]
-        names[one.permutation] = f"{one.kind.name} {words(values)}".strip()
+    return {_what(plan, one): one.document()["spec"] for one in plan.benchmarks}
+
+
+def _what(plan: BenchmarkPlan, one: Benchmark) -> str:
+    return f"{one.kind.name} {words(plan.permutations[one.permutation])}".strip()
+
+
+def _values(run: BenchmarkRun) -> dict[str, dict[str, list[float]]]:
+    """Values by what was measured, and headline."""
+    plan = run.stored.plan
+    names = {one.permutation: _what(plan, one) for one in plan.benchmarks}
     found = gathered([(one.permutation, ended.headlines) for one, ended in run.counted if ended.ok])
     return {names[number]: values for number, values in found.items()}

@@ -19,6 +19,7 @@ from scaletest.benchmarks.local import LocalExecutor
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
+from scaletest.model.errors import UsageError
 from tests.conftest import call, eventually, missing, processes_with, program
 
 
@@ -81,6 +82,79 @@ def test_iperf_on_one_node_uses_the_loopback_and_says_so(tmp_path: Path) -> None
     ended, _ = measure("IPerf", tmp_path, duration=1, placement="sameNode")
     assert ended.ok, (ended.message, ended.lines)
     assert ended.network["interface"] == "lo"
+
+
+def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("iperf3")
+    monkeypatch.setattr(namespaces, "available", lambda: False)
+    ended, _ = measure("IPerf", tmp_path, duration=1)
+    assert ended.ok, (ended.message, ended.lines)
+    assert ended.network["interface"] == "lo" and "run as root" in ended.notes[0]
+    with pytest.raises(UsageError, match="no network namespaces") as error:
+        measure("IPerf", tmp_path, mtu=9000)
+    assert "run as root" in error.value.hint
+
+
+def test_the_cpus_of_the_spec_are_those_of_the_tool(
+    isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("iperf3", "taskset")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    real = shutil.which("iperf3")
+    (tools / "iperf3").write_text(f'#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"\n')
+    (tools / "iperf3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ended, _ = measure("IPerf", tmp_path / "logs", duration=1, cpuAffinity="0")
+    assert ended.ok, (ended.message, ended.lines)
+    assert (tmp_path / "logs" / "iperf" / "client-0.err").read_text().split() == ["Cpus_allowed_list:", "0"]
+
+
+@pytest.mark.parametrize("user", [0, 65534])
+def test_three_nodes_reach_each_other_as_root_and_as_anybody(isolated: None, user: int) -> None:
+    """In a child of ours that gives up its rights, since a namespace needs none where users may make them."""
+    need("iperf3")
+    if user and os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = _three_nodes(user)
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 2:
+        pytest.skip("this kernel lets only root make namespaces")
+    assert status == 0
+
+
+def _three_nodes(user: int) -> int:
+    if user:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+        if not namespaces.available():
+            return 2
+    network = namespaces.Namespaces(3, 1400, "IPv6")
+    try:
+        for index in range(3):
+            line = [*network.enter(index), "ip", "-json", "route", "get", network.address((index + 1) % 3)]
+            ways = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+            assert ways[0]["dev"] == "eth0"
+        for index in (0, 1):
+            server = [*network.enter(2), "iperf3", "-6", "--server", "--one-off", "--port", "7777", "--forceflush"]
+            serving = subprocess.Popen(server, stdout=subprocess.PIPE)
+            assert serving.stdout and any(b"listening" in line for line in serving.stdout)
+            ask = [*network.enter(index), "iperf3", "-6", "-J", "-n", "1K", "-p", "7777", "-c", network.address(2)]
+            data = json.loads(subprocess.run(ask, capture_output=True, check=True, timeout=20).stdout)
+            assert data["start"]["tcp_mss_default"] == 1400 - 40 - 20 - 12, "IPv6, TCP and its time stamps"
+            serving.communicate(timeout=20)
+    finally:
+        network.close()
+    return 0
 
 
 def test_mpi_pingpong_between_two_namespaces(isolated: None, tmp_path: Path) -> None:

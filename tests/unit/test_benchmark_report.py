@@ -106,6 +106,16 @@ def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() 
     assert compared(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
 
 
+def test_runs_of_different_specs_are_compared_only_by_force() -> None:
+    other = json.loads(json.dumps(SET))
+    other["spec"]["template"]["spec"]["duration"] = 2
+    plan, _ = plan_of(other, list)
+    changed = of("run", "/r", StoredBenchmarks(plan, {}, stored().ended, {}))
+    found = compared(a_run(), changed, 0.9)
+    assert found.verdict.kind.exit_code == 4 and "with duration 1 and with duration 2" in found.verdict.reason
+    assert compared(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
+
+
 def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     folder = BenchmarkFolder(tmp_path / "r")
     BenchmarkFolder.create(folder.path)

@@ -172,6 +172,8 @@ def test_merging_the_same_twice_changes_nothing_more(base: Any, change: Any) -> 
 class Scripted:
     """An executor with scripted results."""
 
+    side_by_side = True
+
     def __init__(self, result: Callable[[Benchmark], Ended]) -> None:
         self.result = result
         self.ran: list[str] = []
