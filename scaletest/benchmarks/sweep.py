@@ -57,7 +57,7 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
             repetitions=spec.repetitions,
             stop_on_failure=spec.on_failure == "stop",
             disjoint=spec.parallelism == DISJOINT,
-            paused=spec.paused,
+            paused=spec.paused or any(one.spec.paused for one in made),
         ),
         warnings,
     )

@@ -154,7 +154,11 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
 def _alone() -> Iterator[None]:
     """One run of benchmarks at a time on this machine, or they would measure each other. The kernel frees the lock."""
     path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+") as file:
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UsageError(f"the lock {path} cannot be used: {error.strerror}", hint="remove that file") from error
+    with os.fdopen(handle, "r+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -308,6 +308,7 @@ spec:
     assert resumed.returncode == 0, resumed.stderr
     data = json.loads(resumed.stdout)
     assert [row["succeeded"] for row in data["permutations"]] == [2, 2, 2, 2]
+    assert data["environment"]["programs"]["iperf3"].startswith("iperf 3") and data["environment"]["system"]
     assert records.read_text().splitlines()[:2] == done, "what had ended was not measured again"
     assert len(records.read_text().splitlines()) == 8
     shown = call("bench", "compare", str(run), str(run), "--tolerance", "99%")

@@ -57,6 +57,8 @@ BAD: list[tuple[str, dict[str, Any], str, int, Failure, str]] = [
     ("OpenFOAM", {"numProcs": 4}, "openfoam-icofoam-2procs.log", 0, Failure.BAD_OUTPUT, "nProcs : 2"),
     ("PyTorch", {}, "gnu-time-verbose.txt", 0, Failure.BAD_OUTPUT, ""),
 ]
+# what other tools, or the same ones asked for help, say
+FOREIGN = {"qperf-loopback.txt", "perftest-ib_write_bw-help.txt", "perftest-ib_read_lat-help.txt"}
 TORCHBENCH = """Running eval method from resnet50 on cuda in eager mode with input batch size 64 and precision fp32.
 GPU Time per batch:    7.123 milliseconds
 CPU Wall Time per batch:  7.456 milliseconds
@@ -96,8 +98,20 @@ def test_what_is_no_result_fails_with_the_lines_that_say_why(
     assert words in "\n".join(error.value.lines)
 
 
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir()))
+@pytest.mark.parametrize("code", [0, 1])
+def test_every_parser_takes_every_sample(kind: str, name: str, code: int) -> None:
+    try:
+        found = parse(kind, {}, Output(text_of(name), exit_code=code))
+    except Failed as error:
+        assert error.message and error.failure
+    else:
+        assert found.headlines and code == 0
+
+
 def test_every_sample_is_read_by_some_test() -> None:
-    read = {row[2] for row in GOOD} | {row[2] for row in BAD} | {"gnu-time-posix.txt"}
+    read = {row[2] for row in GOOD} | {row[2] for row in BAD} | {"gnu-time-posix.txt"} | FOREIGN
     assert {path.name for path in SAMPLES.iterdir()} == read
 
 
