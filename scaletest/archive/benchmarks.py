@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive.environment import environment
-from scaletest.archive.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, RunFolder
+from scaletest.archive.folder import ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
 from scaletest.kinds.benchmark import Ended
 from scaletest.kinds.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
-
-LOGS = "logs"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import fcntl
 import itertools
 import json
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +34,7 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
 # What makes up a run. Steps come before records: of a run that is still measured, whoever copies the files in this
 # order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
-LOCK, LOG = ".lock", "workers.log"
+LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 VALIDATION = "validation"
 # the commands that show runs of other kinds
 _ROOMS = {BENCHMARK: "bench"}
@@ -168,6 +169,7 @@ class RunFolder:
                 for name in (*reversed(FILES), LOG):
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
                     (self.path / name).unlink(missing_ok=True)
+                shutil.rmtree(self.path / LOGS, ignore_errors=True)
                 (self.path / LOCK).unlink(missing_ok=True)
             if any(self.path.iterdir()):
                 return False

@@ -137,7 +137,7 @@ class _Run:
             processes.close()
             network.close()
         used = facts.to_dict() if facts else {}
-        if facts and self._isolated:
+        if facts:
             networks.check(benchmark.spec, facts, measured.remote)
         return Ended(
             benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,

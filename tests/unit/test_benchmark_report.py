@@ -133,6 +133,9 @@ def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
     folder.forget(again)
     folder.store(next(iter(before.ended.values())))
     assert folder.benchmarks().ended == before.ended
+    (folder.logs / "net-1").mkdir(parents=True)
+    (folder.logs / "net-1" / "client-0.out").write_text("log")
+    assert folder.remove() and not folder.path.exists()
 
 
 def test_other_runs_are_told_apart(tmp_path: Path) -> None:
