@@ -2,7 +2,7 @@
 ARG BASE=debian:12-slim
 
 FROM ${BASE} AS build
-RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=apt.list \
+RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=apt.list --mount=type=secret,id=ca.crt \
     if [ -e /run/secrets/apt.conf ]; then export APT_CONFIG=/run/secrets/apt.conf; fi && \
     apt-get update -qq && apt-get install -y -qq --no-install-recommends gcc libc6-dev
 COPY pause.c /

@@ -4,7 +4,7 @@ ARG BASE=debian:12-slim
 
 FROM ${BASE}
 LABEL org.opencontainers.image.title="Debian's Redis in place of Valkey, for tests"
-RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=apt.list \
+RUN --mount=type=secret,id=apt.conf --mount=type=secret,id=apt.list --mount=type=secret,id=ca.crt \
     if [ -e /run/secrets/apt.conf ]; then export APT_CONFIG=/run/secrets/apt.conf; fi && \
     echo 'valkey:x:999:' >>/etc/group && echo 'valkey:x:999:999::/data:/usr/sbin/nologin' >>/etc/passwd && \
     export DEBIAN_FRONTEND=noninteractive && \
