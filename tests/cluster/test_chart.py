@@ -15,15 +15,12 @@ import pytest
 import yaml
 
 from scaletest.cli.main import cli
+from tests.cluster.charts import CHART, EXAMPLES, ROOT, objects, refusal, render
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "scaletest"
 GOLDEN = Path(__file__).parent / "golden" / "chart"
-EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
-NEWEST = "1.37.0"
 
 
 @pytest.fixture(scope="session", params=["helm3", "helm4"])
@@ -39,24 +36,6 @@ def helm(request: pytest.FixtureRequest) -> str:
         missing(f"{request.param} (hack/tool {request.param})")
         raise AssertionError
     return path
-
-
-def render(helm: str, *arguments: str, version: str = NEWEST) -> str:
-    line = [helm, "template", "trial", str(CHART), "-n", "bench", "--kube-version", version, *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refusal(helm: str, *arguments: str, version: str = NEWEST) -> str:
-    line = [helm, "template", "trial", str(CHART), "--kube-version", version, *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    return done.stderr
-
-
-def objects(text: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(text) if one]
 
 
 def without_chance(text: str) -> str:

@@ -57,6 +57,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and $queue.device.resource $queue.device.deviceClass -}}
 {{- fail (printf "\nqueues.%s.device: resource and deviceClass exclude each other" .name) -}}
 {{- end -}}
+{{- if and $queue.device.deviceClass (semverCompare "<1.34.0-0" .root.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nqueues.%s.device.deviceClass needs Kubernetes 1.34, this is %s; set device.resource" .name .root.Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- toYaml $queue -}}
 {{- end -}}
 
