@@ -16,6 +16,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
     """A namespace that admits only what is restricted, and says so."""
+    with restricted(plane) as name:
+        yield name
+
+
+@contextmanager
+def restricted(plane: ControlPlane) -> Iterator[str]:
+    """A namespace that admits only what is restricted, and says so; gone afterwards."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     marks = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}])
