@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 from scaletest.cli.main import cli
-from tests.cluster.charts import CHART, EXAMPLES, ROOT, objects, refusal, render
+from scaletest.web.app import checked
+from tests.cluster.charts import CHART, EXAMPLES, NEWEST, ROOT, objects, refusal, render
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
@@ -121,6 +122,60 @@ def test_queue_names_become_names_of_objects(helm: str) -> None:
     assert all(len(name) <= 63 for name in names)
 
 
+@pytest.mark.parametrize("name", ["exporter", "sleep-client"])
+def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
+    rows = objects(render(helm, "--set", f"queues.{name}.note=x"))
+    names = [(row["kind"], row["metadata"]["name"]) for row in rows]
+    assert len(names) == len(set(names))
+
+
+def test_large_numbers_stay_whole(helm: str) -> None:
+    specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
+    assert "1000000" in specs["Deployment/trial-scaletest-sleep"]["initContainers"][0]["args"]
+
+
+def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "chart")
+    file = tmp_path / "chart" / "Chart.yaml"
+    file.write_text(re.sub("^version: .*", "version: 99.0.0", file.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+    newer = subprocess.run(
+        [helm, "template", "trial", str(tmp_path / "chart"), "-n", "bench", "--kube-version", NEWEST],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "scaletest-99.0.0" in newer
+
+    def templates(text: str) -> dict[str, Any]:
+        return {
+            f"{row['kind']}/{row['metadata']['name']}": row["spec"]["template"]
+            for row in objects(without_chance(text))
+            if row["kind"] in ("Deployment", "StatefulSet")
+        }
+
+    assert templates(newer) == templates(render(helm))
+
+
+def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
+    given = {"enabled": True, "host": "bench.example.org", "tls": [{"hosts": ["tls.example.org", "*.example.org"]}]}
+    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(given)}"))
+    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0]["args"]
+    names = [word.partition("=")[2] for word in arguments if word.startswith("--allow-host=")]
+    assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
+    # the client itself takes them
+    checked("", names)
+
+
+@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
+    options = ["-f", str(example)] if example else []
+    line = [helm, "lint", "--strict", "--kube-version", NEWEST, str(CHART), *options]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+    assert "[ERROR]" not in done.stdout
+
+
 @pytest.mark.parametrize(
     ("limit", "grace", "expected", "option"),
     [("0", None, 60, "--grace=50"), ("300", None, 320, "--grace=310"), ("300", "30", 30, "--grace=20")],
@@ -167,6 +222,20 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"], "minReplicas"),
         (["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"], "exclude each other"),
         (["queues.sleep.autoscaling.kind=hpa", "exporter.enabled=false"], "exporter.enabled"),
+        (["queues.sleep.autoscaling.target=0"], "/queues/sleep/autoscaling/target"),
+        (["queues.sleep.client.ingress.hostt=x"], "/queues/sleep/client/ingress': additional properties 'hostt'"),
+        (["queues.sleep.client.parallel=600"], "parallel is more than maxParallel"),
+        (["queues.sleep.client.arguments=null", "queues.other.client.enabled=true"], "queues.other.client.arguments"),
+        (["queues.sleep.device.resource=gpu"], "/queues/sleep/device/resource"),
+        (["queues.sleep.nodeSelector.gpu=true"], "/queues/sleep/nodeSelector/gpu"),
+        (["queues.sleep.maxUnavailable=half"], "/queues/sleep/maxUnavailable"),
+        (["queues.a b.note=x"], "queues.a b"),
+        (["commonLabels.team=1"], "/commonLabels/team"),
+        (["fullnameOverride=Upper_Case"], "/fullnameOverride"),
+        (["image.repository="], "/image/repository"),
+        (["test.queue=typo"], "test.queue is typo"),
+        (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
+        (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
     ],
 )
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:

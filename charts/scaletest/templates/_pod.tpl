@@ -5,7 +5,7 @@
 {{- $grace := int (include "scaletest.grace" $queue) -}}
 metadata:
   labels:
-    {{- include "scaletest.labels" $root | nindent 4 }}
+    {{- include "scaletest.podLabels" $root | nindent 4 }}
     app.kubernetes.io/component: worker
     scaletest/queue: {{ include "scaletest.queueName" .name }}
     scaletest/redis: "true"
@@ -34,7 +34,7 @@ spec:
     - name: declare
       image: {{ include "scaletest.image" (dict "root" $root "image" $queue.image) | quote }}
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-      args: [queue, add, {{ .name | quote }}, --maximum, {{ $queue.maximum | quote }}, --note, {{ $queue.note | quote }}]
+      args: [queue, add, {{ .name | quote }}, --maximum, {{ $queue.maximum | int64 | quote }}, --note, {{ $queue.note | quote }}]
       env: {{ include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
       securityContext: {{ include "scaletest.containerSecurity" $root | nindent 8 }}
       resources: {requests: {cpu: 50m, memory: 96Mi}, limits: {memory: 256Mi}}
