@@ -74,6 +74,13 @@ class Target:
     queue: str
     warnings: tuple[str, ...]
 
+    @property
+    def patience_s(self) -> float:
+        """When pods are not ready after so long, not even the backend knows why."""
+        from scaletest.validation.kubernetes import PATIENCE_S
+
+        return float(self.given["ready_timeout"]) + 2 * PATIENCE_S
+
     def planned(self, plan: Plan) -> Plan:
         """The plan on the Deployment's queue. UsageError for what only local workers can do."""
         if plan.background or plan.device_glob or plan.command:
