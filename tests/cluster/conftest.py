@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
 from tests.cluster.conftest import CHART, Helm
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))

@@ -1,0 +1,55 @@
+"""What the programs of the control plane are started with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def etcd(folder: Path, client: str, peer: str) -> list[str]:
+    return [
+        f"--data-dir={folder}/etcd",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--unsafe-no-fsync",  # nothing of it must survive
+        "--log-level=warn",
+    ]
+
+
+def apiserver(folder: Path, store: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={store}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={folder}",
+        "--endpoint-reconciler-type=none",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--authorization-mode=Node,RBAC",
+        "--allow-privileged",
+        f"--token-auth-file={folder}/tokens.csv",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={folder}/sa.pub",
+        f"--service-account-signing-key-file={folder}/sa.key",
+        "--enable-aggregator-routing",
+        f"--requestheader-client-ca-file={folder}/front-ca.crt",
+        "--requestheader-allowed-names=front",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+        f"--proxy-client-cert-file={folder}/front.crt",
+        f"--proxy-client-key-file={folder}/front.key",
+    ]
+
+
+def controllers(folder: Path) -> list[str]:
+    return [
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={folder}/sa.key",
+        f"--root-ca-file={folder}/apiserver.crt",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--horizontal-pod-autoscaler-sync-period=2s",
+        "--horizontal-pod-autoscaler-tolerance=0.1",
+    ]
