@@ -22,6 +22,7 @@ def apiserver(folder: Path, store: str, port: int, address: str | None) -> list[
     """With the address of a real node, else for this machine alone."""
     if address:
         where = ["--bind-address=0.0.0.0", f"--advertise-address={address}"]
+        where += ["--kubelet-preferred-address-types=InternalIP"]
         where += [
             f"--kubelet-client-{kind}={folder}/kubelet-client.{end}"
             for kind, end in (("certificate", "crt"), ("key", "key"))
