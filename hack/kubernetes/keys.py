@@ -14,6 +14,13 @@ def make(folder: Path) -> None:
     _certificate(folder, "front", "/CN=front", "-addext", "extendedKeyUsage=clientAuth", signer="front-ca")
 
 
+def serving(folder: Path, *names: str) -> None:
+    """What a server of these names needs, as in a Secret of type TLS: ca.crt, tls.crt and tls.key."""
+    _certificate(folder, "ca", "/CN=ca")
+    told = ",".join(f"DNS:{name}" for name in names)
+    _certificate(folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={told}", signer="ca")
+
+
 def _certificate(folder: Path, name: str, subject: str, *extensions: str, signer: str = "") -> None:
     line = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject, *extensions]
     if signer:

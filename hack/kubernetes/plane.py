@@ -8,6 +8,7 @@ started it.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import ssl
@@ -24,6 +25,8 @@ from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import alive, end, free_ports, tool
 
 START_S = 90.0
+# Without leases the controller manager takes kwok's nodes for dead after a minute.
+LEASE = "--node-lease-duration-seconds=40"
 
 
 class Refused(Exception):
@@ -50,22 +53,22 @@ class ControlPlane:
         (self.folder / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
         (self.folder / "port").write_text(str(api))
         at = f"http://127.0.0.1:{client}"
-        self._start("etcd", [etcd, *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
-        self._start("kube-apiserver", [programs["kube-apiserver"], *flags.apiserver(self.folder, at, api)])
+        self.start("etcd", [etcd, *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
+        self.start("kube-apiserver", [programs["kube-apiserver"], *flags.apiserver(self.folder, at, api)])
         self._wait_api(api, token)
         self._write_kubeconfig(api, token)
         config = f"--kubeconfig={self.kubeconfig}"
-        self._start(
+        self.start(
             "kube-controller-manager", [programs["kube-controller-manager"], config, *flags.controllers(self.folder)]
         )
-        self._start("kube-scheduler", [programs["kube-scheduler"], config, "--leader-elect=false", "--secure-port=0"])
-        self._start("kwok", [kwok, config, "--manage-all-nodes=true", f"--config={stages}"])
+        self.start("kube-scheduler", [programs["kube-scheduler"], config, "--leader-elect=false", "--secure-port=0"])
+        self.start("kwok", [kwok, config, "--manage-all-nodes=true", LEASE, f"--config={stages}"])
         self.apply([row for pool in pools for row in pool.objects()])
         self._wait_nodes(sum(pool.nodes for pool in pools))
 
     def down(self) -> None:
         """End every process that `up` started."""
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
+        pids = self._noted()
         # controllers first: what they would want to write has nobody to take it any more
         for name in reversed(list(pids)):
             end(pids[name])
@@ -75,8 +78,7 @@ class ControlPlane:
 
     def running(self) -> dict[str, bool]:
         """Which of the processes live."""
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
-        return {name: alive(pid) for name, pid in pids.items()}
+        return {name: alive(pid) for name, pid in self._noted().items()}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl printed. Raises Refused with what it said."""
@@ -92,14 +94,33 @@ class ControlPlane:
             body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rows)})
             self.kubectl("apply", "--server-side", "-f", "-", stdin=body)
 
-    def _start(self, name: str, line: list[str]) -> None:
+    def start(self, name: str, line: list[str], environment: dict[str, str] | None = None) -> None:
+        """Start a program that belongs to the cluster: `down` ends it. Its log is NAME.log."""
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                line,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
             )
         self._children.append(process)
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
-        self._pids.write_text(json.dumps({**pids, name: process.pid}))
+        self._note({**self._noted(), name: process.pid})
+
+    def stop(self, name: str) -> None:
+        """End one of them."""
+        pids = self._noted()
+        if name in pids:
+            end(pids.pop(name))
+            self._note(pids)
+
+    def _noted(self) -> dict[str, int]:
+        return json.loads(self._pids.read_text()) if self._pids.exists() else {}
+
+    def _note(self, pids: dict[str, int]) -> None:
+        self._pids.write_text(json.dumps(pids))
 
     def _wait_api(self, port: int, token: str) -> None:
         deadline = time.monotonic() + START_S
