@@ -41,7 +41,6 @@ def apiserver(folder: Path, store: str, port: int, address: str | None) -> list[
         "--service-account-issuer=https://kubernetes.default.svc",
         f"--service-account-key-file={folder}/sa.pub",
         f"--service-account-signing-key-file={folder}/sa.key",
-        "--enable-aggregator-routing",
         f"--requestheader-client-ca-file={folder}/front-ca.crt",
         "--requestheader-allowed-names=front",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",

@@ -35,6 +35,13 @@ def kubeconfig(path: Path, port: int, token: str) -> None:
     path.write_text(json.dumps(whole, indent=2))
 
 
+def serving(folder: Path, *names: str) -> None:
+    """What a server of these names needs, as in a Secret of type TLS: ca.crt, tls.crt and tls.key."""
+    _certificate(folder, "ca", "/CN=ca")
+    told = ",".join(f"DNS:{name}" for name in names)
+    _certificate(folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={told}", signer="ca")
+
+
 def _certificate(folder: Path, name: str, subject: str, *extensions: str, signer: str = "") -> None:
     line = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30", "-subj", subject, *extensions]
     if signer:

@@ -8,6 +8,7 @@ started it.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import ssl
@@ -35,6 +36,8 @@ USERS = {
     "kubelet": f'system:node:{NAME},kubelet,"system:nodes"',
     "proxy": "system:kube-proxy,proxy",
 }
+# Without leases the controller manager takes kwok's nodes for dead after a minute.
+LEASE = "--node-lease-duration-seconds=40"
 
 
 class Refused(Exception):
@@ -65,10 +68,10 @@ class ControlPlane:
             ("kube-controller-manager", flags.controllers(self.folder)),
             ("kube-scheduler", ["--leader-elect=false", "--secure-port=0"]),
         ):
-            self._start(name, [tool("kubernetes", name), config, *options])
+            self.start(name, [tool("kubernetes", name), config, *options])
         fake = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
         stages = f"--config={tool('kwok', 'stages.yaml')}"
-        self._start("kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, stages])
+        self.start("kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, LEASE, stages])
         if real:
             self._start_node(api, images)
         self.apply([row for pool in pools for row in pool.objects([TAINT] if real else [])])
@@ -84,17 +87,12 @@ class ControlPlane:
         (self.folder / "port").write_text(str(api))
         if real:
             self.node.box.up()
-            forward = [
-                sys.executable,
-                str(Path(__file__).with_name("forward.py")),
-                str(api),
-                str(self.node.box.namespace()),
-            ]
-            self._start("forward", forward, inside=False)
+            forward = [Path(__file__).with_name("forward.py"), api, self.node.box.namespace()]
+            self.start("forward", [sys.executable, *map(str, forward)], inside=False)
         at = f"http://127.0.0.1:{client}"
-        self._start("etcd", [tool("etcd", "etcd"), *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
+        self.start("etcd", [tool("etcd", "etcd"), *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
         options = flags.apiserver(self.folder, at, api, ADDRESS if real else None)
-        self._start("kube-apiserver", [tool("kubernetes", "kube-apiserver"), *options])
+        self.start("kube-apiserver", [tool("kubernetes", "kube-apiserver"), *options])
         self._wait_api(api, self._tokens["admin"])
         keys.kubeconfig(self.kubeconfig, api, self._tokens["admin"])
         return api
@@ -104,13 +102,13 @@ class ControlPlane:
         for name in ("kubelet", "proxy"):
             configs[name] = self.folder / f"{name}.kubeconfig"
             keys.kubeconfig(configs[name], api, self._tokens[name])
-        self.node.start(partial(self._start, inside=False), configs)
+        self.node.start(partial(self.start, inside=False), configs)
         self.node.load(images)
         self.apply(self.node.objects())
 
     def down(self) -> None:
         """End every process that `up` started, and what these started. Raises TimeoutError."""
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
+        pids = self._noted()
         # controllers first: what they would want to write has nobody to take it any more
         for name in reversed(list(pids)):
             end(pids[name])
@@ -121,8 +119,7 @@ class ControlPlane:
 
     def running(self) -> dict[str, bool]:
         """Which of the processes live."""
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
-        return {name: alive(pid) for name, pid in pids.items()}
+        return {name: alive(pid) for name, pid in self._noted().items()}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
         """What kubectl printed. Raises Refused with what it said."""
@@ -138,17 +135,38 @@ class ControlPlane:
             body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rows)})
             self.kubectl("apply", "--server-side", "-f", "-", stdin=body)
 
-    def _start(self, name: str, line: list[str], *, inside: bool = True) -> None:
-        """A process with its log; in the network of the box, if there is one, unless its line says where."""
+    def start(
+        self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
+    ) -> None:
+        """Start a program that belongs to the cluster: `down` ends it. Its log is NAME.log. It runs in the network of
+        the real node, when there is one, unless its line says where."""
         if inside and self.node.box.running():
             line = [*self.node.box.network(), *line]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                line,
+                env={**os.environ, **(environment or {})},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
             )
         self._children.append(process)
-        pids = json.loads(self._pids.read_text()) if self._pids.exists() else {}
-        self._pids.write_text(json.dumps({**pids, name: process.pid}))
+        self._note({**self._noted(), name: process.pid})
+
+    def stop(self, name: str) -> None:
+        """End one of them."""
+        pids = self._noted()
+        if name in pids:
+            end(pids.pop(name))
+            self._note(pids)
+
+    def _noted(self) -> dict[str, int]:
+        return json.loads(self._pids.read_text()) if self._pids.exists() else {}
+
+    def _note(self, pids: dict[str, int]) -> None:
+        self._pids.write_text(json.dumps(pids))
 
     def _wait_api(self, port: int, token: str) -> None:
         deadline = time.monotonic() + START_S
