@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
 from scaletest.cli.main import cli
 from tests.cluster.conftest import CHART, Helm
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane, tool
+from hack.kubernetes import ControlPlane, tool
 from scaletest.broker import Queues
 from tests.cluster.charts import CHART, ROOT
 from tests.cluster.conftest import Helm, kubeconfig_of, restricted
@@ -40,11 +40,12 @@ CLUSTER = ["list nodes", "list pods", "list resourceslices.resource.k8s.io", "li
 def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """The chart with all its rights, for whose workers there is no node: its namespace, a kubeconfig of the account."""
     helm = Helm(plane, tool("helm4", "helm"))
-    with restricted(plane) as name:
-        options = ["--set", "rbac.clusterRead=true", "--set", "queues.sleep.nodeSelector.colour=blue"]
-        helm("install", "bench", str(CHART), "-n", name, *options)
-        yield name, kubeconfig_of(plane, name, ACCOUNT, tmp_path_factory.mktemp("rights"))
-        helm("uninstall", "bench", "-n", name)
+    name = restricted(plane)
+    options = ["--set", "rbac.clusterRead=true", "--set", "queues.sleep.nodeSelector.colour=blue"]
+    helm("install", "bench", str(CHART), "-n", name, *options)
+    yield name, kubeconfig_of(plane, name, ACCOUNT, tmp_path_factory.mktemp("rights"))
+    helm("uninstall", "bench", "-n", name)
+    plane.kubectl("delete", "namespace", name, "--wait=false")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import NotBuilt, tool
+from hack.kubernetes import NotBuilt, tool
 from tests.cluster.charts import EXAMPLES, NEWEST, OLDEST, objects, refusal, render
 from tests.conftest import missing
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
 from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of
 from tests.conftest import eventually, program
