@@ -14,9 +14,10 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
-from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of
+from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
+pytestmark = needs_own
 DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
 
 
