@@ -104,9 +104,10 @@ def _show(found: dict[str, Any]) -> None:
     allocation = found["dynamic_resource_allocation"]
     click.echo(f"Kubernetes {found['version']}, namespace {found['namespace']}")
     click.echo("\nrights")
+    width = max(len(row["right"]) for row in found["rights"])
     for row in found["rights"]:
         state = "yes" if row["allowed"] else "MISSING" if row["needed"] else "no"
-        click.echo(f"  {state:8} {row['right']:42} {row['for']}")
+        click.echo(f"  {state:8} {row['right']:{width}}  {row['for']}")
     click.echo("\nautoscaling and devices")
     for api in found["apis"]:
         click.echo(f"  {api['state']:9} {api['group']:26} {api['why']}")

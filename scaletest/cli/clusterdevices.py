@@ -152,7 +152,7 @@ def _show(found: dict[str, Any]) -> None:
 def _show_plan(plan: dict[str, Any]) -> None:
     from scaletest.render.text import clean
 
-    asked = ", ".join(f"{name} {value}" for name, value in plan["requests"].items()) or "nothing"
+    asked = ", ".join(f"{name} {_short(value)}" for name, value in plan["requests"].items()) or "nothing"
     click.echo(f"\na worker asks for {asked}")
     for line in plan["warnings"]:
         click.echo(f"warning: {clean(line)}")
@@ -163,3 +163,11 @@ def _show_plan(plan: dict[str, Any]) -> None:
     click.echo(f"{plan['room']} workers fit{placed}; then there is no more of {plan['limited_by']}")
     if plan["limit"]:
         click.echo(f"--limit {plan['limit']} {'fits' if plan['fits'] else 'does not fit'}")
+
+
+def _short(value: str) -> str:
+    """A number of bytes as one writes it, as in 512Mi; any other number as it is."""
+    for unit, size in (("Gi", 1024**3), ("Mi", 1024**2)):
+        if value.isdigit() and int(value) % size == 0:
+            return f"{int(value) // size}{unit}"
+    return value

@@ -202,6 +202,7 @@ def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> No
         (["--resource", "gpu.intel.com/xe=1", "--limit", "4"], 0, "4 workers fit"),
         (["--resource", "gpu.intel.com/xe=1", "--cpu", "1", "--limit", "5"], 3, "no more of gpu.intel.com/xe"),
         (["--resource", "gpu.intel.com/xe=2", "--limit", "4"], 3, "2 workers fit"),
+        (["--cpu", "500m", "--memory", "512Mi"], 0, "a worker asks for cpu 0.5, memory 512Mi"),
         (["--cpu", "30", "--memory", "1Gi", "--limit", "8"], 3, "no more of cpu"),
         (["--resource", "nvidia.com/gpu=1", "--limit", "1"], 3, "0 workers fit"),
         (["--deployment", "bench-scaletest-sleep", "--limit", "1"], 3, "0 workers fit"),
