@@ -117,7 +117,9 @@ def _plan(cluster: Cluster, spec: dict[str, Any], given: dict[str, Any]) -> dict
     scarce = "" if isinstance(nodes, str) or room.by != "the nodes" else capacity.scarcest(spec, nodes)
     limit = given["limit"]
     return {
-        "requests": {name: str(value) for name, value in capacity.requests(spec).items() if name != "pods"},
+        "requests": {
+            name: f"{value.normalize():f}" for name, value in capacity.requests(spec).items() if name != "pods"
+        },
         "placed": have,
         "room": room.room,
         "limited_by": scarce or room.by,
