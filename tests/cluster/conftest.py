@@ -94,7 +94,7 @@ class Helm:
         """Run it. It must succeed."""
         line = [self._program, "--kubeconfig", str(self._plane.kubeconfig), *arguments]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done
 
 
