@@ -1,4 +1,4 @@
-"""KEDA as processes beside the control plane: its operator and its metrics API server, with the rights that it is given."""
+"""KEDA as processes beside the control plane: its operator and its metrics API server, with their own rights."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ class Keda:
 
     def _start(self, name: str, line: list[str], environment: dict[str, str]) -> None:
         self._plane.start(name, seeing(self._names.everywhere, line), environment)
-
 
     def _wait_ready(self, port: int) -> None:
         deadline = time.monotonic() + READY_S

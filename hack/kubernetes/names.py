@@ -1,5 +1,5 @@
-"""Names of Services for processes on this machine: each Service has a loopback address of its own, and files in the form
-of /etc/hosts stand for the cluster's DNS. A process sees such a file in a mount namespace of its own.
+"""Names of Services for processes on this machine: each Service has a loopback address of its own, and files in the
+form of /etc/hosts stand for the cluster's DNS. A process sees such a file in a mount namespace of its own.
 """
 
 from __future__ import annotations
