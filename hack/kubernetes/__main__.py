@@ -14,6 +14,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="hack/cluster", description="A control plane with fake nodes, for tests.")
     parser.add_argument("action", choices=["up", "down", "status", "kubeconfig"])
     parser.add_argument("--pool", action="append", type=Pool.parse, metavar="NAME=NODESxDEVICES", default=[])
+    parser.add_argument("--real", action="store_true", help="also a real node, which runs its pods; needs root")
+    parser.add_argument("--image", action="append", type=Path, metavar="ARCHIVE", default=[], help="import it there")
     given = parser.parse_args()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     plane = ControlPlane(cache / "scaletest" / "cluster")
@@ -22,8 +24,8 @@ def main() -> None:
             sys.exit("it runs already: hack/cluster down ends it")
         plane.down()
         try:
-            plane.up(given.pool or [Pool("plain", 2, 0)])
-        except NotBuilt as error:
+            plane.up(given.pool or ([] if given.real else [Pool("plain", 2, 0)]), real=given.real, images=given.image)
+        except (NotBuilt, TimeoutError, ValueError) as error:
             sys.exit(f"error: {error}")
         print(f"export KUBECONFIG={plane.kubeconfig}")
     elif given.action == "down":

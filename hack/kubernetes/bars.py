@@ -1,7 +1,7 @@
 """Bars that need a cluster and minutes: each prints one JSON line with what was seen, and whether that is enough.
 
 The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
-are kwok's. Autoscalers keep their examples' settings, except that KEDA goes to zero after 20 s and an HPA down after 30 s.
+are kwok's. Autoscalers keep their examples' settings; only KEDA goes to zero after 20 s, and an HPA down after 30 s.
 """
 
 from __future__ import annotations

@@ -18,13 +18,22 @@ def etcd(folder: Path, client: str, peer: str) -> list[str]:
     ]
 
 
-def apiserver(folder: Path, store: str, port: int) -> list[str]:
+def apiserver(folder: Path, store: str, port: int, address: str | None) -> list[str]:
+    """With the address of a real node, else for this machine alone."""
+    if address:
+        where = ["--bind-address=0.0.0.0", f"--advertise-address={address}"]
+        where += ["--kubelet-preferred-address-types=InternalIP"]
+        where += [
+            f"--kubelet-client-{kind}={folder}/kubelet-client.{end}"
+            for kind, end in (("certificate", "crt"), ("key", "key"))
+        ]
+    else:
+        where = ["--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"]
     return [
+        *where,
         f"--etcd-servers={store}",
-        "--bind-address=127.0.0.1",
         f"--secure-port={port}",
         f"--cert-dir={folder}",
-        "--endpoint-reconciler-type=none",
         "--service-cluster-ip-range=10.96.0.0/16",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged",

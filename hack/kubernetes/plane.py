@@ -13,18 +13,29 @@ import secrets
 import shutil
 import ssl
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hack.kubernetes import flags, keys
+from hack.kubernetes.box import ADDRESS
+from hack.kubernetes.node import NAME, TAINT, RealNode, check
 from hack.kubernetes.pools import Pool
 from hack.kubernetes.process import alive, end, free_ports, tool
 
 START_S = 90.0
+SERVICE = "10.96.0.1"
+# Who may call, with what the API server knows of them: user, user's id, groups.
+USERS = {
+    "admin": 'admin,admin,"system:masters"',
+    "kubelet": f'system:node:{NAME},kubelet,"system:nodes"',
+    "proxy": "system:kube-proxy,proxy",
+}
 # Without leases the controller manager takes kwok's nodes for dead after a minute.
 LEASE = "--node-lease-duration-seconds=40"
 
@@ -40,40 +51,70 @@ class ControlPlane:
         self.folder = folder
         self.kubeconfig = folder / "kubeconfig"
         self._pids = folder / "pids.json"
+        self.node = RealNode(folder)
         self._children: list[subprocess.Popen[bytes]] = []
 
-    def up(self, pools: Sequence[Pool] = ()) -> None:
-        """Start everything and wait until a node of every pool is ready. Raises NotBuilt, TimeoutError."""
-        programs = {name: tool("kubernetes", name) for name in flags.PROGRAMS}
-        etcd, kwok, stages = tool("etcd", "etcd"), tool("kwok", "kwok"), tool("kwok", "stages.yaml")
+    def up(self, pools: Sequence[Pool] = (), *, real: bool = False, images: Sequence[Path] = ()) -> None:
+        """Start everything and wait until a node of every pool is ready, and the real one with these images when one is
+        wanted. Raises NotBuilt, TimeoutError."""
+        if real:
+            check()
+        for name in ("kubernetes", "etcd", "kwok"):
+            tool(name, "")
         self.folder.mkdir(parents=True, exist_ok=True)
-        client, peer, api = free_ports(3)
-        keys.make(self.folder)
-        token = secrets.token_hex(16)
-        (self.folder / "tokens.csv").write_text(f'{token},admin,admin,"system:masters"\n')
-        (self.folder / "port").write_text(str(api))
-        at = f"http://127.0.0.1:{client}"
-        self.start("etcd", [etcd, *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
-        self.start("kube-apiserver", [programs["kube-apiserver"], *flags.apiserver(self.folder, at, api)])
-        self._wait_api(api, token)
-        self._write_kubeconfig(api, token)
+        api = self._start_api(real)
         config = f"--kubeconfig={self.kubeconfig}"
-        self.start(
-            "kube-controller-manager", [programs["kube-controller-manager"], config, *flags.controllers(self.folder)]
-        )
-        self.start("kube-scheduler", [programs["kube-scheduler"], config, "--leader-elect=false", "--secure-port=0"])
-        self.start("kwok", [kwok, config, "--manage-all-nodes=true", LEASE, f"--config={stages}"])
-        self.apply([row for pool in pools for row in pool.objects()])
-        self._wait_nodes(sum(pool.nodes for pool in pools))
+        for name, options in (
+            ("kube-controller-manager", flags.controllers(self.folder)),
+            ("kube-scheduler", ["--leader-elect=false", "--secure-port=0"]),
+        ):
+            self.start(name, [tool("kubernetes", name), config, *options])
+        fake = "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake"
+        stages = f"--config={tool('kwok', 'stages.yaml')}"
+        self.start("kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, LEASE, stages])
+        if real:
+            self._start_node(api, images)
+        self.apply([row for pool in pools for row in pool.objects([TAINT] if real else [])])
+        self._wait_nodes(sum(pool.nodes for pool in pools) + real)
+
+    def _start_api(self, real: bool) -> int:
+        """etcd and the API server, inside the box of a real node when there is one; the port on this machine."""
+        client, peer, api = free_ports(3)
+        keys.make(self.folder, *([ADDRESS, SERVICE] if real else []))
+        self._tokens = {name: secrets.token_hex(16) for name in USERS}
+        lines = [f"{token},{USERS[name]}" for name, token in self._tokens.items()]
+        (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / "port").write_text(str(api))
+        if real:
+            self.node.box.up()
+            forward = [Path(__file__).with_name("forward.py"), api, self.node.box.namespace()]
+            self.start("forward", [sys.executable, *map(str, forward)], inside=False)
+        at = f"http://127.0.0.1:{client}"
+        self.start("etcd", [tool("etcd", "etcd"), *flags.etcd(self.folder, at, f"http://127.0.0.1:{peer}")])
+        options = flags.apiserver(self.folder, at, api, ADDRESS if real else None)
+        self.start("kube-apiserver", [tool("kubernetes", "kube-apiserver"), *options])
+        self._wait_api(api, self._tokens["admin"])
+        keys.kubeconfig(self.kubeconfig, api, self._tokens["admin"])
+        return api
+
+    def _start_node(self, api: int, images: Sequence[Path]) -> None:
+        configs = {"admin": self.kubeconfig}
+        for name in ("kubelet", "proxy"):
+            configs[name] = self.folder / f"{name}.kubeconfig"
+            keys.kubeconfig(configs[name], api, self._tokens[name])
+        self.node.start(partial(self.start, inside=False), configs)
+        self.node.load(images)
+        self.apply(self.node.objects())
 
     def down(self) -> None:
-        """End every process that `up` started."""
+        """End every process that `up` started, and what these started. Raises TimeoutError."""
         pids = self._noted()
         # controllers first: what they would want to write has nobody to take it any more
         for name in reversed(list(pids)):
             end(pids[name])
         for child in self._children:
             child.wait()
+        self.node.box.down()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def running(self) -> dict[str, bool]:
@@ -94,8 +135,13 @@ class ControlPlane:
             body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rows)})
             self.kubectl("apply", "--server-side", "-f", "-", stdin=body)
 
-    def start(self, name: str, line: list[str], environment: dict[str, str] | None = None) -> None:
-        """Start a program that belongs to the cluster: `down` ends it. Its log is NAME.log."""
+    def start(
+        self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
+    ) -> None:
+        """Start a program that belongs to the cluster: `down` ends it. Its log is NAME.log. It runs in the network of
+        the real node, when there is one, unless its line says where."""
+        if inside and self.node.box.running():
+            line = [*self.node.box.network(), *line]
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 line,
@@ -148,19 +194,3 @@ class ControlPlane:
             if time.monotonic() > deadline:
                 raise TimeoutError("nodes are not ready:\n" + "\n".join(lines))
             time.sleep(0.5)
-
-    def _write_kubeconfig(self, port: int, token: str) -> None:
-        cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(self.folder / "apiserver.crt")}
-        whole = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "scaletest",
-            "clusters": [{"name": "scaletest", "cluster": cluster}],
-            "users": [{"name": "admin", "user": {"token": token}}],
-            "contexts": [{"name": "scaletest", "context": {"cluster": "scaletest", "user": "admin"}}],
-        }
-        self.kubeconfig.touch(0o600)
-        self.kubeconfig.write_text(json.dumps(whole, indent=2))
-
-
-flags.PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

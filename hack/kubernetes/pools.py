@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +33,7 @@ class Pool:
             raise SystemExit(f"{text!r} is no pool: give NAME=NODESxDEVICES; NAME is one of {', '.join(DEVICES)}")
         return cls(kind, int(nodes), int(devices or 0))
 
-    def objects(self) -> list[dict[str, Any]]:
+    def objects(self, taints: Sequence[dict[str, str]] = ()) -> list[dict[str, Any]]:
         """The nodes, and a ResourceSlice for the devices of each."""
         resource, labels = DEVICES[self.kind]
         rows: list[dict[str, Any]] = []
@@ -50,6 +51,7 @@ class Pool:
                         "annotations": {"kwok.x-k8s.io/node": "fake"},
                         "labels": {"kubernetes.io/hostname": name, "scaletest/pool": self.kind, **labels},
                     },
+                    "spec": {"taints": list(taints)},
                     "status": {"allocatable": size, "capacity": size},
                 }
             )
