@@ -35,13 +35,17 @@ NEEDED = {
 TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 
 
+def missing_packages() -> list[str]:
+    """What Debian has and this machine has not."""
+    return sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
+
+
 def check() -> None:
     """Raises NotBuilt when this machine cannot have a real node."""
     if os.geteuid():
         raise NotBuilt("a real node needs root")
-    missing = sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
-    if missing:
-        raise NotBuilt(f"a real node needs Debian's {', '.join(missing)}; hack/cluster up --real installs them")
+    if missing := missing_packages():
+        raise NotBuilt(f"a real node needs Debian's packages; apt-get install {' '.join(missing)}")
     for name in ("kubelet", "kube-proxy"):
         tool("kubernetes", name)
     tool("coredns", "coredns")

@@ -108,13 +108,13 @@ class ControlPlane:
 
     def down(self) -> None:
         """End every process that `up` started, and what these started. Raises TimeoutError."""
+        self.node.box.down()
         pids = self._noted()
         # controllers first: what they would want to write has nobody to take it any more
         for name in reversed(list(pids)):
             end(pids[name])
         for child in self._children:
             child.wait()
-        self.node.box.down()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def running(self) -> dict[str, bool]:

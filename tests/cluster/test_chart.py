@@ -71,7 +71,7 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         spec = row.get("spec", {})
         for key in ("jobTemplate", "jobTargetRef"):
             spec = spec.get(key, spec)
-        template = spec.get("spec", spec).get("template") or spec.get("template")
+        template = row if row["kind"] == "Pod" else spec.get("spec", spec).get("template") or spec.get("template")
         if template:
             found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
     return found
@@ -111,7 +111,7 @@ def test_pods_are_restricted(helm: str, example: Path | None) -> None:
 def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "keda-redis.yaml")))
     with_token = {name for name, spec in pod_specs(rows) if spec["automountServiceAccountToken"]}
-    assert with_token == {"Deployment/trial-scaletest-exporter", "Job/trial-scaletest-test"}
+    assert with_token == {"Deployment/trial-scaletest-exporter", "Pod/trial-scaletest-test"}
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
