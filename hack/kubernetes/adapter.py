@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hack.kubernetes.extension import Extension, check_free
-from hack.kubernetes.names import Names, seeing
+from hack.kubernetes.names import Names
 from hack.kubernetes.plane import ControlPlane
 from hack.kubernetes.process import ROOT, NotBuilt, free_ports, tool
 
@@ -52,7 +52,7 @@ class Adapter:
         config.write_text(json.dumps(configuration))  # JSON is YAML
         store = f"--storage.tsdb.path={self._extension.folder}/tsdb"
         line = [prometheus, f"--config.file={config}", store, f"--web.listen-address={at}"]
-        self._plane.start("prometheus", seeing(self._names.everywhere, line))
+        self._plane.start("prometheus", self._names.served(self._plane, line))
         line = [adapter, *self._extension.flags(), f"--cert-dir={self._extension.folder}", f"--config={RULES}"]
         # a series that ended is forgotten soon; the age must cover some scrapes
         line += [f"--prometheus-url=http://{at}/", f"--metrics-relist-interval={INTERVAL}", "--metrics-max-age=30s"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from typing import Any
@@ -33,6 +34,7 @@ class Release:
         self.namespace = f"{example}-{uuid.uuid4().hex[:6]}"
         self.pods = Pods(plane, names, self.namespace)
         self.history: list[tuple[float, int]] = []
+        self._seen = threading.Event()
         self._began = time.monotonic()
 
     def __enter__(self) -> Release:
@@ -45,6 +47,7 @@ class Release:
         self.pods.__enter__()
         at = f"/apis/apps/v1/namespaces/{self.namespace}/deployments"
         self._watch = Watch(self._plane, f"{at}?watch=true&fieldSelector=metadata.name={DEPLOYMENT}", self._see)
+        self._seen.wait(60)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -63,7 +66,7 @@ class Release:
     @property
     def wanted(self) -> int:
         """How many workers are wanted now."""
-        return int(self.pods.get("deployment", DEPLOYMENT)["spec"]["replicas"])
+        return self.history[-1][1]
 
     def redis_url(self, role: str) -> str:
         """The release's Redis for one of its users."""
@@ -114,6 +117,7 @@ class Release:
         wanted = int(deployment["spec"].get("replicas", 1))
         if kind != "DELETED" and (not self.history or self.history[-1][1] != wanted):
             self.history.append((self.age_s(), wanted))
+            self._seen.set()
 
     def _helm(self, *arguments: str) -> None:
         line = [tool("helm3", "helm"), "--kubeconfig", str(self._plane.kubeconfig), "-n", self.namespace, *arguments]

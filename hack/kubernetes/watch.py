@@ -41,10 +41,10 @@ class Watch:
                 if self._closed.is_set():
                     return
                 self._process = subprocess.Popen(self._line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            assert self._process.stdout
-            for line in self._process.stdout:
-                event = json.loads(line)
-                if event["type"] != "ERROR" and not self._closed.is_set():
-                    self._see(event["type"], event["object"])
-            self._process.wait()
+            with self._process as process:
+                assert process.stdout
+                for line in process.stdout:
+                    event = json.loads(line)
+                    if event["type"] != "ERROR" and not self._closed.is_set():
+                        self._see(event["type"], event["object"])
             self._closed.wait(AGAIN_S)

@@ -92,8 +92,8 @@ def test_a_validation_pauses_keda_and_lets_it_go_on(
         # given that KEDA keeps one worker, and a validation with the chart's own rights
         eventually(lambda: release.pods.get("hpa")["items"] and release.declared(), 60)
         config = kubeconfig_of(plane, release.namespace, "bench-scaletest-validate", tmp_path)
-        line = program("validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--limit", "4")
-        line += ["--seconds", "0.3", "--scale", "1.5", "--step-time", "20", "--run-dir", str(tmp_path / "run")]
+        line = program("validate", "--deployment", DEPLOYMENT, "-n", release.namespace, "--limit", "2")
+        line += ["--seconds", "0.2", "--scale", "1.5", "--step-time", "12", "--run-dir", str(tmp_path / "run")]
         line += ["--redis-url", release.redis_url("client"), "-o", "json"]
         options: dict[str, Any] = {"env": {**os.environ, "KUBECONFIG": str(config)}, "text": True}
         # when it may not pause, expect an error that names the way
@@ -111,7 +111,7 @@ def test_a_validation_pauses_keda_and_lets_it_go_on(
         out, errors = running.communicate(timeout=200)
         # that nobody else scaled meanwhile,
         assert running.returncode == 0, out + errors
-        assert [step["workers"] for step in json.loads(out)["steps"]] == [1, 2, 4]
+        assert [step["workers"] for step in json.loads(out)["steps"]] == [1, 2]
         # and that afterwards it scales again
         assert "annotations" not in scaled_object(release)["metadata"] or not any(
             "paused" in key for key in scaled_object(release)["metadata"]["annotations"]
