@@ -236,6 +236,13 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["test.queue=typo"], "test.queue is typo"),
         (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
         (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
+        (
+            [
+                *("queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=0"),
+                *("queues.sleep.client.enabled=false", "exporter.enabled=false"),
+            ],
+            "nobody declares the queue",
+        ),
     ],
 )
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:

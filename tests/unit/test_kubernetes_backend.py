@@ -41,6 +41,9 @@ class FakeDeployment:
     def pause(self, scaled_object: str, paused: bool) -> None:
         self._call(f"{'pause' if paused else 'resume'} {scaled_object}")
 
+    def released(self, scaled_object: str) -> bool:
+        return True
+
     def trouble(self) -> str:
         return "pod p-0 is Pending: Unschedulable"
 

@@ -52,6 +52,7 @@ class Played:
             pods=lambda: [Pod(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)],
             scalers=lambda: self.scalers if keda else [],
             pause=lambda name, paused: self.done.append(f"{'pause' if paused else 'resume'} {name}"),
+            released=lambda name: True,
             trouble=lambda: "",
         )
 
