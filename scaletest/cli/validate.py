@@ -194,11 +194,11 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import Runner
+    from scaletest.validation import READY_TIMEOUT_S, Runner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
-    runner = Runner(plan, folder, teller, stored=stored)
+    runner = Runner(plan, folder, teller, stored=stored, ready_s=target.patience_s if target else READY_TIMEOUT_S)
     try:
         with _stopping(runner, unwind=bool(target)) as stack:
             if target:
