@@ -1,4 +1,4 @@
-"""The original tester's media deployment against the example that takes its place: each argument, and each difference."""
+"""The original tester's media deployment against the example that takes its place."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = pytest.mark.integration
 
 # The container of the original's deployment: its arguments, the device's resources, its data and its user.
 ORIGINAL_ARGUMENTS = shlex.split(
-    "-name media -node-env NODE_NAME -pod-env POD_NAME -dir /data -glob '/dev/dri/renderD*' -limit 0 -null-in -ignore -- "
-    "/usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 video.h265 -o::h265 /dev/null "
+    "-name media -node-env NODE_NAME -pod-env POD_NAME -dir /data -glob '/dev/dri/renderD*' -limit 0 -null-in -ignore "
+    "-- /usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 video.h265 -o::h265 /dev/null "
     "-u medium -w 3840 -h 2160 -n 600"
 )
 ORIGINAL_LIMITS = {"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 480, "gpu.intel.com/memory.max": "560M"}
@@ -83,9 +83,11 @@ def test_device_volume_and_grace_are_the_same(pod: dict[str, Any]) -> None:
 
 def test_the_volume_is_read_only_for_many(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "intel-original-media.yaml")))
-    for kind in ("PersistentVolume", "PersistentVolumeClaim"):
-        (found,) = [row for row in rows if row["kind"] == kind and row["metadata"]["name"] == "media-data"]
-        assert found["spec"]["accessModes"] == ["ReadOnlyMany"]
+    (claim,) = [
+        row for row in rows if row["kind"] == "PersistentVolumeClaim" and row["metadata"]["name"] == "media-data"
+    ]
+    assert claim["spec"]["accessModes"] == ["ReadOnlyMany"]
+    assert claim["spec"]["resources"]["requests"]["storage"] == "1G"
 
 
 def test_what_differs_is_what_the_documentation_says(pod: dict[str, Any]) -> None:
