@@ -79,7 +79,7 @@ def view(run: Run) -> dict[str, Any]:
         "throughput": growth.throughput(result),
         "efficiency": growth.efficiency(result),
         "steps": [_step(row, works(found)) for row in found],
-        "sharing": [_shared(row) for row in found] if result.plan.compares else [],
+        "sharing": [_shared(row, works(found)) for row in found] if result.plan.compares else [],
         "shared": words.shares(result),
         "works": works(found),
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
@@ -126,12 +126,13 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     return facts
 
 
-def _shared(row: Row) -> list[str]:
+def _shared(row: Row, figures: Sequence[str]) -> list[str]:
     step = row.step
     return [
         str(step.per_device),
         str(step.workers),
         words.rate(step),
+        *(words.work(step, name) for name in figures),
         significant(row.scaled.speedup.value) if row.scaled else NOTHING,
         words.fair(step, "worker") or NOTHING,
         words.fair(step, "device") or NOTHING,
