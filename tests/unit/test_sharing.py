@@ -139,7 +139,7 @@ def test_the_interval_of_uneven_work_holds_the_truth() -> None:
     {
         "text": ("frames/s", "fair", "best is 2; of", "8: 128 requests failed, 128 at the memory limit"),
         "md": ("frames/s", "| per device |", "memory limit", "Shares: best is 2; of the throughput with 4"),
-        "html": ("frames/s", "How many share a device", "workers on each device are best", "memory limit", "fair devices"),
+        "html": ("frames/s", "How many share a device", "on each device are best", "memory limit", "fair devices"),
         "csv": ("frames_per_s", "memory_limit_hits", "fairness_devices"),
     }.items(),
 )  # fmt: skip
