@@ -83,7 +83,13 @@ class Target:
 
     def planned(self, plan: Plan) -> Plan:
         """The plan on the Deployment's queue. UsageError for what only local workers can do."""
-        if plan.background or plan.device_glob or plan.command:
+        if plan.per_device:
+            raise UsageError(
+                "--per-device is for local workers: the pods of a Deployment share devices as its template says",
+                hint="set extraArguments: [--per-device, K] in the queue's values, validate, and compare the runs for "
+                "every K with: scaletest compare",
+            )
+        if plan.background or plan.device_glob or plan.preset or plan.command:
             raise UsageError(
                 "a command, --device-glob and background queues are for local workers",
                 hint="the Deployment says what its workers run: set it there, in the values of the chart",

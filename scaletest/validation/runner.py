@@ -83,6 +83,9 @@ class Runner:
         if record.queue != self._plan.queue:
             self._background.append(record)
             return
+        share = self._plan.share(record.step)
+        if share:
+            record = replace(record, per_device=share)
         self._records[record.step, record.repeat].append(record)
         self._tally.add(record)
 
@@ -192,7 +195,7 @@ class Runner:
     def _base(self, workers: int, repeat: int) -> tuple[int, Throughput] | None:
         """The step that this one is compared with. With repeats no doubling is decided within one of them."""
         index = self._plan.steps.index(workers)
-        if index == 0 or self._plan.repeats > 1:
+        if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
         key = (self._plan.steps[index - 1], repeat)
         for one in self._measurements:
@@ -201,7 +204,12 @@ class Runner:
         return None
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
-        """Every request failed: more workers would only fail faster."""
+        """Every request failed: more workers would only fail faster.
+
+        Where numbers of workers per device are compared, that it fails with one of them is an answer.
+        """
+        if self._plan.compares:
+            return False
         rows = self._records[workers, repeat]
         return bool(rows) and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures
 
