@@ -126,7 +126,9 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(real: ControlPla
     assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", namespace, "--logs").stdout
     # when it is uninstalled
     helm("uninstall", "bench", "-n", namespace, "--wait")
-    real.kubectl("-n", namespace, "wait", "--for=delete", "pods", "-l", "!helm.sh/hook", "--timeout=120s")
+    real.kubectl(
+        "-n", namespace, "wait", "--for=delete", "pods", "-l", "app.kubernetes.io/component!=test", "--timeout=120s"
+    )
     # expect the volume, and the pod of the test, which no Helm takes away
     kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,pvc,pods"
     kinds += ",networkpolicies,poddisruptionbudgets,jobs"
