@@ -1,9 +1,9 @@
 """Puts uPlot from its npm package into the page's folder when a wheel is built. Also: python hatch_build.py
 
 The lock file pins version and hash, and npm checks them. Without npm, or when npm fails, the wheel is built all the
-same, and pages show the charts that the server draws. SCALETEST_ASSETS=require makes that an error, SCALETEST_ASSETS=skip
-leaves npm alone, and SCALETEST_ASSETS=keep takes what lies in the folder (an image is built where there is no npm). An
-editable installation does not ask npm.
+same, and pages show the charts that the server draws. SCALETEST_ASSETS=require makes that an error,
+SCALETEST_ASSETS=skip leaves npm alone, and SCALETEST_ASSETS=keep takes what lies in the folder: where an image is built
+there is no npm. An editable installation does not ask npm.
 """
 
 from __future__ import annotations
