@@ -29,6 +29,7 @@ class Box:
         self._folder = folder
         self._cgroups = folder / "cgroups.json"
         self._pid = folder / "pid"
+        self._first: subprocess.Popen[bytes] | None = None
 
     def up(self) -> None:
         """Make it. Raises TimeoutError with what its first process said."""
@@ -38,7 +39,7 @@ class Box:
         for path in cgroups:
             _make(path)
         with (self._folder / "log").open("ab") as log:
-            first = subprocess.Popen(
+            first = self._first = subprocess.Popen(
                 [Path(__file__).with_name("box.sh"), self._folder, ADDRESS, *cgroups],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -78,6 +79,8 @@ class Box:
         deadline = time.monotonic() + PATIENCE_S
         while any(_kill(path) for path in cgroups) and time.monotonic() < deadline:
             time.sleep(0.05)
+        if self._first:
+            self._first.wait(PATIENCE_S)
         while left := [str(path) for path in cgroups if not _removed(path)]:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"these cgroups stay: {', '.join(left)}")

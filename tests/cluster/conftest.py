@@ -43,7 +43,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     try:
         made.kubectl("apply", "--server-side", "-f", str(crds))
         # a kind that was just defined is refused for a while
-        eventually(lambda: _served(made, "scaledobjects,scaledjobs,triggerauthentications,servicemonitors"))
+        eventually(lambda: served(made, "scaledobjects,scaledjobs,triggerauthentications,servicemonitors"))
         yield made
     finally:
         made.down()
@@ -52,13 +52,19 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
     """A namespace that admits only what is restricted, and says so."""
+    name = restricted(plane)
+    yield name
+    plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def restricted(plane: ControlPlane) -> str:
+    """The name of a new such namespace."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     marks = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}])
     # pods are refused before the controller manager has made it
     eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
-    yield name
-    plane.kubectl("delete", "namespace", name, "--wait=false")
+    return name
 
 
 class Helm:
@@ -71,23 +77,24 @@ class Helm:
         """Run it. It must succeed."""
         line = [self._program, "--kubeconfig", str(self._plane.kubeconfig), *arguments]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done
 
 
 @pytest.fixture(params=["helm3", "helm4"])
 def helm(plane: ControlPlane, request: pytest.FixtureRequest) -> Helm:
     """Every Helm."""
-    return Helm(plane, _program(request.param))
+    return Helm(plane, helm_program(request.param))
 
 
 @pytest.fixture
 def helm3(plane: ControlPlane) -> Helm:
     """Helm 3."""
-    return Helm(plane, _program("helm3"))
+    return Helm(plane, helm_program("helm3"))
 
 
-def _program(name: str) -> str:
+def helm_program(name: str) -> str:
+    """The path of a Helm that was built."""
     try:
         return tool(name, "helm")
     except NotBuilt as error:
@@ -232,7 +239,8 @@ def _answers(address: str, port: int) -> bool:
         return one.connect_ex((address, port)) == 0
 
 
-def _served(plane: ControlPlane, kinds: str) -> bool:
+def served(plane: ControlPlane, kinds: str) -> bool:
+    """Whether the API server knows these kinds."""
     try:
         plane.kubectl("get", kinds, "-A")
     except Refused:
