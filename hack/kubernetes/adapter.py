@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import Any
 
 from hack.kubernetes.extension import Extension, check_free
-from hack.kubernetes.names import Names, seeing
+from hack.kubernetes.names import Names
 from hack.kubernetes.plane import ControlPlane
 from hack.kubernetes.process import ROOT, NotBuilt, free_ports, tool
 
@@ -31,7 +32,6 @@ class Adapter:
     def __init__(self, plane: ControlPlane, names: Names) -> None:
         self._plane, self._names = plane, names
         self._extension = Extension(plane, NAMESPACE, NAME, NAME)
-        self._targets: list[dict[str, Any]] = []
 
     def up(self) -> None:
         """Start both and wait until the metrics APIs are served. Raises NotBuilt, Refused."""
@@ -41,16 +41,18 @@ class Adapter:
         for group, _ in GROUPS:
             check_free(self._plane, group, NAME)
         self._plane.apply(_rights())
+        # what the chart's monitoring values make
+        self._plane.kubectl("apply", "--server-side", "-f", tool("crds", "crds.yaml"))
         self._extension.prepare()
         (port,) = free_ports(1)
         at = f"127.0.0.1:{port}"
-        self._write_targets()
+        self._targets.write_text("[]")
         configuration = {"global": {"scrape_interval": INTERVAL}, "scrape_configs": [self._job()]}
         config = self._extension.folder / "prometheus.yml"
         config.write_text(json.dumps(configuration))  # JSON is YAML
         store = f"--storage.tsdb.path={self._extension.folder}/tsdb"
         line = [prometheus, f"--config.file={config}", store, f"--web.listen-address={at}"]
-        self._plane.start("prometheus", seeing(self._names.everywhere, line))
+        self._plane.start("prometheus", self._names.served(self._plane, line))
         line = [adapter, *self._extension.flags(), f"--cert-dir={self._extension.folder}", f"--config={RULES}"]
         # a series that ended is forgotten soon; the age must cover some scrapes
         line += [f"--prometheus-url=http://{at}/", f"--metrics-relist-interval={INTERVAL}", "--metrics-max-age=30s"]
@@ -60,8 +62,9 @@ class Adapter:
     def scrape(self, namespace: str, service: str, port: int = 9998) -> None:
         """Have Prometheus scrape a Service, with the labels that a ServiceMonitor gives."""
         target = f"{service}.{namespace}.svc:{port}"
-        self._targets.append({"targets": [target], "labels": {"namespace": namespace, "service": service}})
-        self._write_targets()
+        known = json.loads(self._targets.read_text())
+        known.append({"targets": [target], "labels": {"namespace": namespace, "service": service}})
+        self._targets.write_text(json.dumps(known))
 
     def down(self) -> None:
         """End both."""
@@ -70,11 +73,12 @@ class Adapter:
             self._plane.stop(name)
 
     def _job(self) -> dict[str, Any]:
-        found = {"files": [str(self._extension.folder / "targets.json")], "refresh_interval": INTERVAL}
+        found = {"files": [str(self._targets)], "refresh_interval": INTERVAL}
         return {"job_name": "services", "file_sd_configs": [found]}
 
-    def _write_targets(self) -> None:
-        (self._extension.folder / "targets.json").write_text(json.dumps(self._targets))
+    @property
+    def _targets(self) -> Path:
+        return self._extension.folder / "targets.json"
 
 
 def _rights() -> list[dict[str, Any]]:

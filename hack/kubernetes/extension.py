@@ -1,12 +1,13 @@
 """A server beside the API server that answers for an API group: its keys, its flags, and its registration.
 
-It runs outside the cluster on the loopback address. The API server finds it by a Service of type ExternalName, knows it by
-its own authority, and tells it who asks with the aggregator's certificate.
+It runs outside the cluster on the loopback address. The API server finds it by a Service of type ExternalName, knows it
+by its own authority, and tells it who asks with the aggregator's certificate.
 """
 
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,8 +15,6 @@ from hack.kubernetes import keys
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.plane import ControlPlane, Refused
 from hack.kubernetes.process import free_ports
-
-AVAILABLE_S = 90
 
 
 class Extension:
@@ -65,7 +64,7 @@ class Extension:
             head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
             self._plane.apply([{**head, "spec": what}])
         for name in self._registered:
-            self._plane.kubectl("wait", "--for=condition=Available", f"apiservice/{name}", f"--timeout={AVAILABLE_S}s")
+            self._plane.insist("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=5s")
 
     def forget(self) -> None:
         """Take the groups back."""
@@ -76,12 +75,9 @@ class Extension:
 
 def check_free(plane: ControlPlane, group: str, program: str) -> None:
     """Raises Refused when another program answers for the group: only one can."""
-    said = plane.kubectl(
-        "get", "apiservices", "-o", "jsonpath={range .items[*]}{.spec.group} {.spec.service.name}\\n{end}"
-    )
-    for line in said.splitlines():
-        owner = line.removeprefix(f"{group} ")
-        if owner not in (line, ""):
+    for row in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
+        owner = (row["spec"].get("service") or {}).get("name", "")
+        if row["spec"].get("group") == group and owner:
             raise Refused(
                 f"{program} cannot run: {owner} answers for {group}, and only one can; "
                 "hack/cluster down ends it, then `up` with one of --keda and --adapter"

@@ -1,13 +1,14 @@
-"""KEDA as processes beside the control plane: its operator and its metrics API server, with the rights that it is given."""
+"""KEDA as processes beside the control plane: its operator and its metrics API server, with their own rights."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-import urllib.request
 from pathlib import Path
 
 from hack.kubernetes.extension import Extension, check_free
-from hack.kubernetes.names import Names, seeing
+from hack.kubernetes.names import Names
 from hack.kubernetes.plane import ControlPlane
 from hack.kubernetes.process import free_ports, tool
 
@@ -30,8 +31,7 @@ class Keda:
         check_free(self._plane, GROUP[0], "KEDA")
         self._plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
         self._plane.kubectl("apply", "--server-side", "-f", tool("keda", "install.yaml"))
-        wanted = "crd/scaledobjects.keda.sh", "crd/scaledjobs.keda.sh", "crd/triggerauthentications.keda.sh"
-        self._plane.kubectl("wait", "--for=condition=Established", *wanted, "--timeout=60s")
+        self._plane.insist("get", "scaledobjects,scaledjobs,triggerauthentications", "--all-namespaces")
         config = self._extension.prepare()
         metrics, health = free_ports(2)
         environment = {
@@ -52,19 +52,21 @@ class Keda:
             self._plane.stop(name)
 
     def _start(self, name: str, line: list[str], environment: dict[str, str]) -> None:
-        self._plane.start(name, seeing(self._names.everywhere, line), environment)
+        self._plane.start(name, self._names.served(self._plane, line), environment)
 
     def _wait_ready(self, port: int) -> None:
         deadline = time.monotonic() + READY_S
+        script = f"import urllib.request as r; r.urlopen('http://127.0.0.1:{port}/readyz', timeout=5)"
+        box = self._plane.node.box
+        line = [*(box.network() if box.running() else []), sys.executable, "-c", script]
         while True:
-            try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
-                    return
-            except OSError as error:
-                if time.monotonic() > deadline or not self._plane.running()["keda-operator"]:
-                    end = (self._plane.folder / "keda-operator.log").read_text()[-2000:]
-                    raise TimeoutError(f"KEDA's operator is not ready: {error}\n{end}") from error
-                time.sleep(0.3)
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            if not done.returncode:
+                return
+            if time.monotonic() > deadline or not self._plane.running()["keda-operator"]:
+                end = (self._plane.folder / "keda-operator.log").read_text()[-2000:]
+                raise TimeoutError(f"KEDA's operator is not ready: {done.stderr[-200:]}\n{end}")
+            time.sleep(0.3)
 
 
 def _operator(folder: Path, metrics: int, health: int) -> list[str]:

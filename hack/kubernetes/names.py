@@ -1,5 +1,6 @@
-"""Names of Services for processes on this machine: each Service has a loopback address of its own, and files in the form
-of /etc/hosts stand for the cluster's DNS. A process sees such a file in a mount namespace of its own.
+"""Names of Services for processes on this machine: each Service has a loopback address of its own, and files in the
+form of /etc/hosts stand for the cluster's DNS. A process sees such a file in a mount namespace of its own. Where there
+is a real node, its DNS answers instead.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ import secrets
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+
+from hack.kubernetes.plane import ControlPlane
+from hack.kubernetes.settings import DNS
 
 _LOCK = threading.Lock()
 
@@ -37,6 +41,14 @@ class Names:
             _add(self.within(namespace), made, [service, f"{service}.{namespace}", *names])
             return made
 
+    def served(self, plane: ControlPlane, line: Sequence[str]) -> list[str]:
+        """The command line of a process that finds Services: from these files, or from a real node's DNS."""
+        if not plane.node.box.running():
+            return seeing(self.everywhere, line)
+        resolver = self._folder / "resolv.conf"
+        resolver.write_text(f"nameserver {DNS}\nsearch svc.cluster.local cluster.local\noptions ndots:5\n")
+        return seeing(resolver, line, "/etc/resolv.conf")
+
     def within(self, namespace: str) -> Path:
         """The file for processes of a namespace, to whom a Service's bare name is enough."""
         file = self._folder / namespace
@@ -44,11 +56,11 @@ class Names:
         return file
 
 
-def seeing(hosts: Path, line: Sequence[str]) -> list[str]:
-    """The command line of a process that sees this file as /etc/hosts. It keeps its process id."""
+def seeing(file: Path, line: Sequence[str], at: str = "/etc/hosts") -> list[str]:
+    """The command line of a process that sees this file in that place. It keeps its process id."""
     user = [] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"]
-    script = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
-    return ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(hosts), *line]
+    script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
+    return ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(file), at, *line]
 
 
 def _begin(file: Path) -> None:

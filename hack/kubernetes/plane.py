@@ -129,6 +129,18 @@ class ControlPlane:
             raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr}")
         return done.stdout
 
+    def insist(self, *arguments: str, seconds: float = START_S) -> None:
+        """The same kubectl until it succeeds: what was just made is refused for a while. Raises Refused."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.kubectl(*arguments)
+                return
+            except Refused:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
+
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
         """Create or update objects."""
         if rows:

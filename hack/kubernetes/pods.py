@@ -1,8 +1,8 @@
 """Real processes for pods on fake nodes: a release's workers, exporter, client and Redis run on this machine.
 
 kwok makes a pod Running without running anything. Here each such pod of a namespace gets its init containers' and its
-container's command, environment (Secrets, ConfigMaps and fields included), the loopback address of its Service, restarts,
-and its grace period. Probes, limits, users and images are not played.
+container's command, environment (with Secrets and fields), the loopback address of its Service, restarts, and its grace
+period. Probes, limits, users and images are not played.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import Any
 
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.names import Names, seeing
-from hack.kubernetes.plane import ControlPlane
-from hack.kubernetes.process import NotBuilt, tool
+from hack.kubernetes.node import NAME as REAL
+from hack.kubernetes.plane import ControlPlane, Refused
+from hack.kubernetes.process import NotBuilt
+from hack.kubernetes.watch import Watch
 
 RESTART_S = 1.0
 SERVERS = ("valkey-server", "redis-server")
@@ -34,19 +36,15 @@ class Pods:
         self._plane, self._names, self.namespace, self._python = plane, names, namespace, python
         self._pods: dict[str, _Pod] = {}
         self._ended: list[_Pod] = []
-        self._watch: subprocess.Popen[bytes] | None = None
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._watch: Watch | None = None
 
     def __enter__(self) -> Pods:
-        self._thread.start()
+        self._watch = Watch(self._plane, f"/api/v1/namespaces/{self.namespace}/pods?watch=true", self._see)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._closed.set()
         if self._watch:
-            self._watch.kill()
-        self._thread.join()
+            self._watch.close()
         for pod in [*self._pods.values(), *self._ended]:
             pod.end()
         for pod in [*self._pods.values(), *self._ended]:
@@ -60,28 +58,15 @@ class Pods:
         """What a Secret holds."""
         return base64.b64decode(self.get("secret", name)["data"][key]).decode()
 
-    def _live(self) -> None:
-        while not self._closed.is_set():
-            # one line an event; a watch begins with what is there, and ends now and then
-            path = f"/api/v1/namespaces/{self.namespace}/pods?watch=true"
-            line = [tool("kubernetes", "kubectl"), f"--kubeconfig={self._plane.kubeconfig}", "get", "--raw", path]
-            self._watch = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-            assert self._watch.stdout
-            for event in self._watch.stdout:
-                self._see(json.loads(event))
-            self._watch.wait()
-            self._closed.wait(RESTART_S)
-
-    def _see(self, event: dict[str, Any]) -> None:
-        pod = event["object"]
-        meta = pod.get("metadata", {})
-        name = meta.get("name", "")
-        if event["type"] == "DELETED" or "deletionTimestamp" in meta:
+    def _see(self, kind: str, pod: dict[str, Any]) -> None:
+        meta = pod["metadata"]
+        name = meta["name"]
+        if kind == "DELETED" or "deletionTimestamp" in meta:
             if name in self._pods:
                 gone = self._pods.pop(name)
                 gone.end()
                 self._ended.append(gone)
-        elif pod.get("status", {}).get("phase") == "Running" and name not in self._pods and not self._closed.is_set():
+        elif pod["status"].get("phase") == "Running" and name not in self._pods and pod["spec"]["nodeName"] != REAL:
             self._pods[name] = _Pod(self, pod)
             self._pods[name].start()
 
@@ -93,7 +78,7 @@ class Pods:
         if container.get("command"):
             line = [_server(), *(self._here(pod, container, folder, one) for one in arguments[1:]), "--bind", address]
         else:
-            line = [self._python, "-m", "scaletest", *(one.replace("0.0.0.0", address) for one in arguments)]  # noqa: S104
+            line = [self._python, "-m", "scaletest", *(one.replace("0.0.0.0", address) for one in arguments)]
         if pod["spec"].get("automountServiceAccountToken"):
             account = pod["spec"]["serviceAccountName"]
             environment["KUBECONFIG"] = str(kubeconfig(self._plane, self.namespace, account, folder / "kubeconfig"))
@@ -168,7 +153,11 @@ class _Pod(threading.Thread):
             self._gone.wait(RESTART_S)
 
     def _once(self, container: dict[str, Any], folder: Path) -> int:
-        line, environment = self._pods.line(self._pod, container, folder)
+        try:
+            line, environment = self._pods.line(self._pod, container, folder)
+        except Refused as error:
+            (folder / "log").write_text(f"{error}\n")
+            return 1
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 line,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ class NotBuilt(Exception):
     """A tool is missing."""
 
 
+@functools.cache
 def tool(name: str, program: str) -> str:
     """The path of a program that was built. Raises NotBuilt with what to do."""
     made = subprocess.run([ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False)

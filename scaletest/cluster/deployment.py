@@ -66,12 +66,7 @@ class Deployment:
 
     def scalers(self) -> list[Scaler]:
         """HPAs and ScaledObjects that aim at it. Without the right to list ScaledObjects those of KEDA show as HPAs."""
-        found = []
-        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
-        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
-            owners = row["metadata"].get("ownerReferences", [])
-            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
-            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
+        found = self._hpas()
         path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
         try:
             for row in self._aimed(path, "list ScaledObjects", "list scaledobjects"):
@@ -91,6 +86,10 @@ class Deployment:
                 "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
             )
 
+    def released(self, scaled_object: str) -> bool:
+        """Whether no HPA of this ScaledObject is left: KEDA takes it away some moments after it is marked."""
+        return all(one.owner != scaled_object for one in self._hpas())
+
     def trouble(self) -> str:
         """The pods' states, and of the first failing one events and the end of its log, if we may read them."""
         from scaletest.model.errors import ScaletestError
@@ -105,6 +104,15 @@ class Deployment:
                 except ScaletestError as error:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
+
+    def _hpas(self) -> list[Scaler]:
+        found = []
+        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
+        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
+            owners = row["metadata"].get("ownerReferences", [])
+            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
+            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
+        return found
 
     def _events(self, failing: Pod) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"

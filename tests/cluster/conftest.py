@@ -6,10 +6,8 @@ stops `scaletest worker` and `scaletest client` for them, with the pods' own arg
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -22,6 +20,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes.accounts import kubeconfig
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"
@@ -202,13 +201,7 @@ def released(plane: ControlPlane, namespace: str, helm3: Helm) -> str:
 
 def kubeconfig_of(plane: ControlPlane, namespace: str, account: str, folder: Path) -> Path:
     """A kubeconfig that has no more rights than a service account."""
-    whole = json.loads(plane.kubeconfig.read_text())
-    token = plane.kubectl("-n", namespace, "create", "token", account).strip()
-    assert re.fullmatch(r"[\w.-]+", token) and base64.urlsafe_b64decode(token.split(".")[1] + "==")
-    whole["users"] = [{"name": "admin", "user": {"token": token}}]
-    path = folder / f"{account}.kubeconfig"
-    path.write_text(json.dumps(whole))
-    return path
+    return kubeconfig(plane, namespace, account, folder / f"{account}.kubeconfig")
 
 
 def _container() -> dict[str, Any]:

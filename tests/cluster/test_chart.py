@@ -188,6 +188,13 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"], "minReplicas"),
         (["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"], "exclude each other"),
         (["queues.sleep.autoscaling.kind=hpa", "exporter.enabled=false"], "exporter.enabled"),
+        (
+            [
+                *("queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=0"),
+                *("queues.sleep.client.enabled=false", "exporter.enabled=false"),
+            ],
+            "nobody declares the queue",
+        ),
     ],
 )
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
