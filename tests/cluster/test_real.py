@@ -94,15 +94,14 @@ class Release:
 def release(real: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """One for the tests that leave it as it was; every pod is ready."""
     namespace = restricted(real)
-    install(Helm(real, helm_program("helm3")), namespace, seconds="2")
+    install(Helm(real, helm_program("helm3")), namespace)
     config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path_factory.mktemp("account"))
     return Release(real, namespace, config)
 
 
-def install(helm: Helm, namespace: str, seconds: str) -> subprocess.CompletedProcess[str]:
-    """Every pod is ready when it returns; the client's requests sleep so long."""
-    values = ["--set", f"queues.sleep.client.arguments={{{seconds}}}", "--set", "test.stepTime=15"]
-    return helm("install", "bench", str(CHART), "-n", namespace, "--wait", f"--timeout={START_S:.0f}s", *values)
+def install(helm: Helm, namespace: str) -> subprocess.CompletedProcess[str]:
+    """Every pod is ready when it returns."""
+    return helm("install", "bench", str(CHART), "-n", namespace, "--wait", f"--timeout={START_S:.0f}s")
 
 
 @pytest.mark.parametrize("name", ["helm3", "helm4"])
@@ -115,7 +114,7 @@ def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(real: ControlPla
         return list(json.loads(real.kubectl("-n", namespace, "get", kinds, "-o", "json"))["items"])
 
     # when the chart is installed and tested
-    done = install(helm, namespace, seconds="0.5")
+    done = install(helm, namespace)
     # expect no warning, every pod ready on the real node, and Redis on a volume
     assert done.stderr == ""
     assert f"helm test bench -n {namespace} --logs" in done.stdout
