@@ -41,7 +41,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 def archives() -> list[Path]:
-    """The images as they are now. Raises NotBuilt."""
+    """The images as they are now, or those of a folder that SCALETEST_IMAGES names. Raises NotBuilt."""
+    if given := os.environ.get("SCALETEST_IMAGES"):
+        return [Path(given) / f"{name}.tar" for name in IMAGES]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "scaletest" / "images" / "archives"
     line = [ROOT / "hack" / "images", "--archive", folder, *IMAGES]
