@@ -76,12 +76,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pool", action="append", type=Pool.parse, metavar="NAME=NODESxDEVICES", default=[])
     parser.add_argument("--real", action="store_true", help="also a real node, which runs its pods; needs root")
     parser.add_argument("--image", action="append", type=Path, metavar="ARCHIVE", default=[], help="import it there")
-    parser.add_argument("--keda", action="store_true", help="KEDA beside it")
-    parser.add_argument("--adapter", action="store_true", help="prometheus-adapter over Debian's Prometheus beside it")
-    given = parser.parse_args()
-    if given.keda and given.adapter:
-        parser.error("--keda and --adapter exclude each other: only one can answer for external.metrics.k8s.io")
-    return given
+    # only one can answer for external.metrics.k8s.io
+    scalers = parser.add_mutually_exclusive_group()
+    scalers.add_argument("--keda", action="store_true", help="KEDA beside it")
+    scalers.add_argument("--adapter", action="store_true", help="prometheus-adapter over Debian's Prometheus beside it")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

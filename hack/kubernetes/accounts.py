@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import yaml
+
 from hack.kubernetes.plane import ControlPlane
 
 LIFE = "24h"
@@ -12,10 +14,11 @@ LIFE = "24h"
 
 def kubeconfig(plane: ControlPlane, namespace: str, account: str, path: Path) -> Path:
     """Write it. The account must exist."""
-    whole = json.loads(plane.kubeconfig.read_text())
+    whole = yaml.safe_load(plane.kubeconfig.read_text("utf-8"))
+    context = next(one for one in whole["contexts"] if one["name"] == whole["current-context"])["context"]
     token = plane.kubectl("-n", namespace, "create", "token", account, f"--duration={LIFE}").strip()
-    whole["users"] = [{"name": "admin", "user": {"token": token}}]
-    whole["contexts"][0]["context"]["namespace"] = namespace
+    whole["users"] = [{"name": context["user"], "user": {"token": token}}]
+    context["namespace"] = namespace
     path.touch(0o600)
     path.write_text(json.dumps(whole))
     return path

@@ -16,8 +16,6 @@ from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.plane import ControlPlane, Refused
 from hack.kubernetes.process import free_ports
 
-AVAILABLE_S = 90
-
 
 class Extension:
     """One such server. namespace, account and service must be those that its rights name."""
@@ -66,7 +64,7 @@ class Extension:
             head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
             self._plane.apply([{**head, "spec": what}])
         for name in self._registered:
-            self._plane.kubectl("wait", "--for=condition=Available", f"apiservice/{name}", f"--timeout={AVAILABLE_S}s")
+            self._plane.insist("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=5s")
 
     def forget(self) -> None:
         """Take the groups back."""

@@ -31,8 +31,7 @@ class Keda:
         check_free(self._plane, GROUP[0], "KEDA")
         self._plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
         self._plane.kubectl("apply", "--server-side", "-f", tool("keda", "install.yaml"))
-        wanted = "crd/scaledobjects.keda.sh", "crd/scaledjobs.keda.sh", "crd/triggerauthentications.keda.sh"
-        self._plane.kubectl("wait", "--for=condition=Established", *wanted, "--timeout=60s")
+        self._plane.insist("get", "scaledobjects,scaledjobs,triggerauthentications", "--all-namespaces")
         config = self._extension.prepare()
         metrics, health = free_ports(2)
         environment = {

@@ -1,7 +1,8 @@
 """A real control plane on this machine, from the tools that hack/tool builds: etcd, kube-apiserver with the aggregator,
 controller manager, scheduler, and kwok, which plays nodes. Its folder holds its data, keys, logs and kubeconfig.
 
-Nodes are fake: pods become Running without running anything. Every process ends with `down`, or with the guard of who
+On fake nodes pods become Running without running anything. With a real node (node.py) all of it is in the network of
+that node's box, and pods that tolerate no fake node run there. Every process ends with `down`, or with the guard of who
 started it.
 """
 
@@ -52,6 +53,7 @@ class ControlPlane:
         self.kubeconfig = folder / "kubeconfig"
         self._pids = folder / "pids.json"
         self.node = RealNode(folder)
+        self._tokens: dict[str, str] = {}
         self._children: list[subprocess.Popen[bytes]] = []
 
     def up(self, pools: Sequence[Pool] = (), *, real: bool = False, images: Sequence[Path] = ()) -> None:
@@ -108,6 +110,7 @@ class ControlPlane:
 
     def down(self) -> None:
         """End every process that `up` started, and what these started. Raises TimeoutError."""
+        # first, and at once: pods get no grace, and whoever still watches keeps the API server from ending
         self.node.box.down()
         pids = self._noted()
         # controllers first: what they would want to write has nobody to take it any more
@@ -128,6 +131,18 @@ class ControlPlane:
         if done.returncode:
             raise Refused(f"kubectl {' '.join(arguments)}: {done.stderr}")
         return done.stdout
+
+    def insist(self, *arguments: str, seconds: float = START_S) -> None:
+        """The same kubectl until it succeeds: what was just made is refused for a while. Raises Refused."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.kubectl(*arguments)
+                return
+            except Refused:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.3)
 
     def apply(self, rows: Sequence[dict[str, Any]]) -> None:
         """Create or update objects."""

@@ -20,7 +20,8 @@ from typing import Any
 
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.names import Names, seeing
-from hack.kubernetes.plane import ControlPlane
+from hack.kubernetes.node import NAME as REAL
+from hack.kubernetes.plane import ControlPlane, Refused
 from hack.kubernetes.process import NotBuilt
 from hack.kubernetes.watch import Watch
 
@@ -65,7 +66,7 @@ class Pods:
                 gone = self._pods.pop(name)
                 gone.end()
                 self._ended.append(gone)
-        elif pod.get("status", {}).get("phase") == "Running" and name not in self._pods:
+        elif pod["status"].get("phase") == "Running" and name not in self._pods and pod["spec"]["nodeName"] != REAL:
             self._pods[name] = _Pod(self, pod)
             self._pods[name].start()
 
@@ -152,7 +153,11 @@ class _Pod(threading.Thread):
             self._gone.wait(RESTART_S)
 
     def _once(self, container: dict[str, Any], folder: Path) -> int:
-        line, environment = self._pods.line(self._pod, container, folder)
+        try:
+            line, environment = self._pods.line(self._pod, container, folder)
+        except Refused as error:
+            (folder / "log").write_text(f"{error}\n")
+            return 1
         with (folder / "log").open("ab") as log:
             process = subprocess.Popen(
                 line,

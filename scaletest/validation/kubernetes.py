@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from scaletest.cluster.connection import Busy
@@ -63,6 +64,8 @@ class KubernetesBackend:
         self._clock, self._sleep = clock, sleep
         self._pause = pause
         self._paused: list[str] = []
+        # One after the other: when a signal has us give up waiting for a change, it still ends before it is put back.
+        self._hand = ThreadPoolExecutor(1, "scale")
         self._before = deployment.replicas()
         self._wanted: int | None = None
         self._asked_at = self._looked_at = self._answered_at = clock()
@@ -139,7 +142,7 @@ class KubernetesBackend:
         """An API server that is being replaced refuses for some seconds."""
         for left in range(RESTORE_TRIES, -1, -1):
             try:
-                act()
+                self._hand.submit(act).result()
                 return
             except Busy as error:
                 if not left:

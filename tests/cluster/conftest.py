@@ -6,10 +6,8 @@ stops `scaletest worker` and `scaletest client` for them, with the pods' own arg
 
 from __future__ import annotations
 
-import base64
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -20,31 +18,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes.accounts import kubeconfig
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"
-# The kubeconfig of a cluster to use instead of our own. KUBECONFIG is not taken: tests define kinds, and often it names
-# a cluster that others work with.
-OTHER = "SCALETEST_TEST_KUBECONFIG"
+# The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
+# SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
+OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
 KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
-needs_own = pytest.mark.skipif(bool(os.environ.get(OTHER)), reason="needs the nodes that hack/cluster plays")
+needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.
 
-    With SCALETEST_TEST_KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while the tests run.
+    With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while the
+    tests run.
     """
     made = ControlPlane(tmp_path_factory.mktemp("plane"))
-    other = os.environ.get(OTHER, "")
     try:
         crds = Path(tool("crds", "crds.yaml"))
-        if other:
-            made.kubeconfig = Path(other)
+        if OTHER:
+            made.kubeconfig = Path(OTHER)
         else:
             made.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
     except NotBuilt as error:
@@ -60,7 +58,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
             # a kind that was just defined is refused for a while
             eventually(lambda: served(made, KINDS))
         yield made
-        if other and not defined:
+        if OTHER and not defined:
             made.kubectl("delete", "-f", str(crds), "--wait=false")
     finally:
         made.down()
@@ -219,14 +217,7 @@ def released(plane: ControlPlane, namespace: str, helm3: Helm) -> str:
 
 def kubeconfig_of(plane: ControlPlane, namespace: str, account: str, folder: Path) -> Path:
     """A kubeconfig that has no more rights than a service account."""
-    whole = yaml.safe_load(plane.kubeconfig.read_text("utf-8"))
-    context = next(one for one in whole["contexts"] if one["name"] == whole["current-context"])
-    token = plane.kubectl("-n", namespace, "create", "token", account).strip()
-    assert re.fullmatch(r"[\w.-]+", token) and base64.urlsafe_b64decode(token.split(".")[1] + "==")
-    whole["users"] = [{"name": context["context"]["user"], "user": {"token": token}}]
-    path = folder / f"{account}.kubeconfig"
-    path.write_text(json.dumps(whole))
-    return path
+    return kubeconfig(plane, namespace, account, folder / f"{account}.kubeconfig")
 
 
 def _container() -> dict[str, Any]:

@@ -16,6 +16,7 @@ from hack.kubernetes.names import Names
 from hack.kubernetes.release import DEPLOYMENT, EXPORTER, Release
 from tests.conftest import eventually, missing, program
 
+ROOT = Path(__file__).parents[2]
 QUICK = "queues.sleep.autoscaling.behavior.scaleDown.stabilizationWindowSeconds=4"
 pytestmark = pytest.mark.timeout(300)
 
@@ -65,5 +66,9 @@ def test_an_hpa_scales_between_one_and_eight(
 
 
 def test_keda_and_the_adapter_exclude_each_other(plane: ControlPlane, names: Names, adapter: Adapter) -> None:
+    line = ["hack/cluster", "up", "--keda", "--adapter"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert "exclude each other" in done.stderr
     with pytest.raises(Refused, match=r"prometheus-adapter answers for external\.metrics\.k8s\.io"):
         Keda(plane, names).up()

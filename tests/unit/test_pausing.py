@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from types import FrameType
+from typing import NoReturn
+
 import pytest
 
 from scaletest.cluster.states import Pod
@@ -68,3 +73,39 @@ def test_it_gives_up_when_keda_does_not_and_takes_the_mark_away() -> None:
     assert scaled.now == RELEASE_S
     assert scaled.calls[-1] == "pause so False"
     assert "scale 1" not in scaled.calls
+
+
+class Slow(Scaled):
+    """One whose answer to being scaled to two is given up by a signal, and comes when the number is being put back."""
+
+    def __init__(self) -> None:
+        super().__init__(looks=0)
+        self.given_up = threading.Event()
+
+    def scale(self, replicas: int) -> None:
+        if replicas == 2:
+            main = threading.main_thread().ident
+            assert main
+            signal.pthread_kill(main, signal.SIGUSR1)
+            assert self.given_up.wait(30)
+        super().scale(replicas)
+
+
+def test_a_change_that_was_given_up_is_put_back_after_it_happened() -> None:
+    # given a second Ctrl-C while the API server still works on a change
+    def leave(number: int, frame: FrameType | None) -> NoReturn:
+        raise SystemExit(130)
+
+    before = signal.signal(signal.SIGUSR1, leave)
+    deployment = Slow()
+    backend = KubernetesBackend(deployment)
+    try:
+        with pytest.raises(SystemExit):
+            backend.scale(2)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    # when the number is put back
+    deployment.given_up.set()
+    backend.close()
+    # expect that it is the last word
+    assert deployment.calls == ["scale 2", "scale 3"]
