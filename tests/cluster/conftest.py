@@ -35,8 +35,8 @@ needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cl
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.
 
-    With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while the
-    tests run.
+    With SCALETEST_TEST_KUBECONFIG or KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while
+    the tests run.
     """
     made = ControlPlane(tmp_path_factory.mktemp("plane"))
     try:
