@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.kinds import benchmark, fio, openfoam_case
+from scaletest.kinds import benchmark, fio, openfoam_case, pytorch, torch
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.fields import fields_of
 from scaletest.kinds.frame import MARK, frame, unframe
@@ -184,6 +185,18 @@ def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
     with pytest.raises(Failed) as error:
         parse("PyTorch", {"device": "cuda"}, Output('{"error": "torch finds no CUDA device here", "no_device": true}'))
     assert error.value.failure is Failure.NO_DEVICE
+
+
+@pytest.mark.parametrize(
+    ("model", "mode"), [("alexnet", "train"), ("resnet50", "train"), ("llama", "eval"), ("matmul", "eval")]
+)
+def test_the_torch_workload_takes_the_words_of_the_kind(model: str, mode: str) -> None:
+    spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}
+    one = benchmark.read({"kind": "PyTorch", "spec": spec})
+    (task,) = one.kind.tasks(one.spec, Site({}))
+    work = torch.from_words(json.loads(task.argv[4]))
+    assert (work.model, work.train, work.device, work.batch, work.batches) == (model, mode == "train", "cpu", 8, 3)
+    assert find_spec(pytorch.MODULE) is not None
 
 
 def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
