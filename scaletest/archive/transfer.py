@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from scaletest.archive.folder import FILES, RunFolder
+from scaletest.archive.saturation import check
 from scaletest.model.errors import InvalidValue, UsageError
 
 MOST_BYTES = 2 * 1024**3
@@ -33,7 +34,7 @@ def export(folder: RunFolder, target: Path) -> None:
 
     No times, owners or modes go in, so that the same run gives the same bytes. Logs stay behind.
     """
-    folder.load()
+    check(folder)
     fresh = target.with_name(f".{target.name}.new")
     try:
         if target.exists():
@@ -166,7 +167,7 @@ def _run_name(name: str, archive: Path) -> str:
 def _check(folder: RunFolder, archive: Path) -> None:
     """Whether it can be loaded; the error says which file of it is wrong."""
     try:
-        folder.load()
+        check(folder)
     except UsageError as error:
         what = str(error).replace(f" of run {folder.name}", "").replace(str(folder.path), "it")
         raise UsageError(f"{archive} is no run that can be read: {what}") from error

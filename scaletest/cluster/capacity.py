@@ -22,13 +22,14 @@ BLOCKING = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node's free resources, in units (cores, bytes, pods, devices)."""
+    """A node's free resources, in units (cores, bytes, pods, devices). size: those that pods can have in all."""
 
     name: str
     free: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     schedulable: bool = True
+    size: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 def quantity(text: str | int) -> Decimal:
@@ -83,7 +84,8 @@ def nodes(cluster: Cluster) -> list[Node]:
 
 
 def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> Node:
-    free = {name: quantity(value) - used.get(name, 0) for name, value in row["status"].get("allocatable", {}).items()}
+    size = {name: quantity(value) for name, value in row["status"].get("allocatable", {}).items()}
+    free = {name: value - used.get(name, 0) for name, value in size.items()}
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in row["status"].get("conditions", []))
     spec = row.get("spec", {})
     return Node(
@@ -92,6 +94,7 @@ def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> Node:
         row["metadata"].get("labels", {}),
         tuple(spec.get("taints", ())),
         ready and not spec.get("unschedulable", False),
+        size,
     )
 
 

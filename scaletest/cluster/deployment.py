@@ -44,7 +44,7 @@ class Deployment:
         self.template: dict[str, Any] = found["spec"]["template"]
         self.annotations: dict[str, str] = found["metadata"].get("annotations", {})
         labels = found["spec"]["selector"].get("matchLabels", {})
-        self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        self.selector = ",".join(f"{key}={value}" for key, value in labels.items())
 
     def replicas(self) -> int:
         """The number that is asked for."""
@@ -61,7 +61,7 @@ class Deployment:
     def pods(self) -> list[Pod]:
         """Its pods, those that go included. Pods of Jobs with the same labels are none of them."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
-        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self._selector)
+        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self.selector)
         return [pod(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
 
     def scalers(self) -> list[Scaler]:
