@@ -118,6 +118,8 @@ class _Step:
             await asyncio.sleep(0)
         if not self._order.count and not self._over and self._now() < self._order.seconds:
             await self._rest(self._order.seconds - self._now())
+        while self._order.count and self._waiting and not self._over:
+            await asyncio.sleep(LOOK_S / 10)  # exactly so many are sent, however long that takes
 
     async def _closed(self) -> None:
         for _ in range(self._order.parallel):
