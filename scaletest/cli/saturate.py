@@ -86,13 +86,14 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder:
                 teller.step(line)
             load = found.set_up(stack)
             stores: list[Store] = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
-            runner = Runner(plan, load, stores, teller)
+            lines = list(found.shown)
+            runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
             if ends:
                 runner.stop(ends[0])
             found.probe(load)
             result = runner.run()
-            said = {"lines": list(found.shown), **({"replicas": found.replicas} if found.replicas else {})}
-            extra = {"extra": said} if found.shown else {}
+            said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
+            extra = {"extra": said} if lines else {}
             folder.result({**result.to_dict(), **extra})
     finally:
         teller.close()

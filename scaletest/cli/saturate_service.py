@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from scaletest.cli.saturate_target import Target, call, over_http
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from scaletest.analysis.saturation.step import Assessed
     from scaletest.cluster.connection import Cluster
     from scaletest.cluster.deployment import Deployment
     from scaletest.cluster.service import Held, Service
@@ -40,7 +42,26 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     made = _reached(service, given, plan, lines)
     found = over_http(given, plan, made, tuple(lines))
     replicas = deployment.replicas() if deployment else 0
-    return replace(found, enter=lambda stack: enter(stack, held), replicas=replicas)
+    after = _logs(deployment, given["log_pattern"]) if given["log_pattern"] else found.after
+    return replace(found, enter=lambda stack: enter(stack, held), replicas=replicas, after=after)
+
+
+def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], list[str]]:
+    """After the operating point: what each pod says it took, by its log."""
+    from scaletest.analysis.saturation.pods import compiled, from_logs
+    from scaletest.model.saturation import Phase
+
+    compiled(pattern)
+    if deployment is None:
+        raise UsageError("no single Deployment stands behind this Service", hint="--log-pattern needs one")
+
+    def after(found: Assessed) -> list[str]:
+        if found.step.phase != Phase.OPERATE:
+            return []
+        rows = from_logs(deployment.logs(found.step.seconds + 1.0), pattern, found.latency.mean)
+        return [str(one) for one in rows] or ["the logs of the pods hold no line of --log-pattern"]
+
+    return after
 
 
 def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> tuple[Held | None, list[str]]:

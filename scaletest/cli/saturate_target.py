@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
+    from scaletest.analysis.saturation.step import Assessed
     from scaletest.load.call import Call
     from scaletest.load.order import LevelLoad
     from scaletest.load.payloads import Payloads
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 class Target:
     """shown: what was found about it. make: its load, to be closed. enter: what must be done before, and undone.
 
-    replicas: pods that serve it, 0 when that is unknown.
+    replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is done, in lines.
     """
 
     shown: tuple[str, ...]
     make: Callable[[ExitStack], LevelLoad]
     enter: Callable[[ExitStack], None] = field(default=lambda stack: None)
     replicas: int = 0
+    after: Callable[[Assessed], list[str]] = field(default=lambda found: [])
 
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""

@@ -16,6 +16,7 @@ from scaletest.cluster.states import Pod, first_failing, pod
 
 PAUSED = "autoscaling.keda.sh/paused"
 LOG_LINES = 15
+MOST_LOG_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,17 @@ class Deployment:
             CustomObjectsApi(self._client).patch_namespaced_custom_object(
                 "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
             )
+
+    def logs(self, since_s: float) -> dict[str, list[str]]:
+        """The lines that its pods wrote in the last seconds, by pod; a pod whose log cannot be read is left out."""
+        found = {}
+        for one in self.pods():
+            path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(one.name)}/log"
+            query = {"sinceSeconds": str(max(1, round(since_s))), "limitBytes": str(MOST_LOG_BYTES)}
+            status, body, _ = self._raw.fetch(path, f"read the log of {one.name}", {}, **query)
+            if status == 200:
+                found[one.name] = body.decode("utf-8", "replace").splitlines()
+        return found
 
     def trouble(self) -> str:
         """The pods' states, and of the first failing one events and the end of its log, if we may read them."""

@@ -40,9 +40,10 @@ def _csv(run: SaturationRun) -> str:
 
 
 def _json(run: SaturationRun) -> str:
-    from scaletest.report.saturation.words import queries
+    from scaletest.report.saturation.words import pods, queries
 
-    row = {**run.result.to_dict(), "queries": [one.to_dict() for one in queries(run)], "folder": run.folder}
+    asked = [one.to_dict() for one in queries(run)]
+    row = {"queries": asked, **run.result.to_dict(), "pods": [one.to_dict() for one in pods(run)], "folder": run.folder}
     return json.dumps({**row, **({"extra": run.extra} if run.extra else {})}, indent=2, allow_nan=False) + "\n"
 
 

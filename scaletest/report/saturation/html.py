@@ -54,7 +54,7 @@ def view(run: SaturationRun) -> dict[str, Any]:
         "times": [row for one in result.steps for row in _times(one)],
         "knees": words.knee_rows(result),
         "queries": words.queries(run),
-        "lines": [str(one) for one in run.extra.get("lines", [])],
+        "lines": [str(one) for one in (*run.extra.get("lines", []), *words.pods(run))],
         "environment": [
             (key.replace("_", " "), shown(value))
             for key, value in run.environment.items()

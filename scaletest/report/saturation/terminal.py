@@ -15,7 +15,7 @@ from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.table import aligned
 from scaletest.report.terminal import verdict_line
 
-MOST_ERRORS, MOST_WARNINGS = 6, 3
+MOST_ERRORS, MOST_WARNINGS, MOST_LINES = 6, 3, 20
 
 
 def summary(run: SaturationRun, console: Console) -> None:
@@ -41,7 +41,7 @@ def summary(run: SaturationRun, console: Console) -> None:
         say(f"errors of {len(failed) - MOST_ERRORS} more steps are in the report")
     for line in words.told(result):
         say(line)
-    for row in run.extra.get("lines", [])[:20]:
+    for row in [*run.extra.get("lines", []), *words.pods(run)][:MOST_LINES]:
         say(str(row))
     for line in result.warnings[:MOST_WARNINGS]:
         say(f"warning: {line}", "yellow")

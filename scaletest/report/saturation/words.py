@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
+from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.queries import Answer, answers
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.model.saturation import Phase
@@ -120,6 +121,12 @@ def error_lines(result: SaturationResult) -> list[str]:
 def queries(run: SaturationRun) -> list[Answer]:
     """The five result queries of the original tool, over all of the run's samples."""
     return answers([one for rows in run.samples.values() for one in rows], run.result.plan.client_name)
+
+
+def pods(run: SaturationRun) -> list[PodTimes]:
+    """What each pod said it took at the operating point, beside what its client saw."""
+    found = run.result.operating
+    return from_headers(run.samples.get(found.step.number, ())) if found else []
 
 
 def count(result: SaturationResult) -> str:
