@@ -11,12 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.analysis.saturation import tuning
 from scaletest.analysis.saturation.backlog import growth, mean_backlog, rate
 from scaletest.analysis.saturation.course import MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import conclude
+from scaletest.analysis.saturation.pods import from_headers, from_logs
 from scaletest.analysis.saturation.queries import answers
 from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
 from scaletest.analysis.saturation.step import assess, timing
+from scaletest.cli.saturate_options import public
+from scaletest.cluster.service import reference
+from scaletest.cluster.tuning import changed, with_argument
 from scaletest.load import pace
 from scaletest.load.call import server_time
 from scaletest.load.payloads import BUILT_IN, Payloads, provided
@@ -456,3 +461,73 @@ def test_any_original_configuration_is_read_or_an_error(data: dict[str, Any]) ->
         original.settings(data)
     except UsageError:
         pass
+
+
+def test_pods_times_stand_beside_the_clients() -> None:
+    # given a pod that says 10 ms where its client saw 40, and a log that says 5, 15 and something else
+    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
+    (one,) = from_headers(rows)
+    assert (one.pod, one.count, one.mean_s, one.queueing) == ("a", 3, pytest.approx(0.01), pytest.approx(0.75))
+    lines = ["took 5 ms", "took 15.0 ms", "took long ms", "nothing"]
+    (two,) = from_logs({"b": lines, "c": []}, r"took (\S+) ms", 0.02)
+    assert (two.pod, two.count, two.mean_s, two.queueing) == ("b", 2, pytest.approx(0.01), pytest.approx(0.5))
+    for pattern in ("(", "no group"):
+        with pytest.raises(InvalidValue, match="--log-pattern"):
+            from_logs({}, pattern, None)
+
+
+def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
+    made = tuning.settings(["cpu=250m,1", "replicas=1,2"])
+    assert made == [
+        {"cpu": "250m", "replicas": "1"},
+        {"cpu": "250m", "replicas": "2"},
+        {"cpu": "1", "replicas": "1"},
+        {"cpu": "1", "replicas": "2"},
+    ]
+    slow = tuning.Tried(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.Tried(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.Tried(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
+    assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
+    assert slow.worth == 80.0
+
+
+@given(st.lists(st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]), max_size=4))
+def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
+    try:
+        made = tuning.settings(texts)
+    except InvalidValue:
+        return
+    assert len(made) <= tuning.MOST_SETTINGS
+
+
+def test_a_container_is_changed_where_its_concurrency_lives() -> None:
+    container = {"name": "m", "args": ["--workers=1", "x"], "env": [{"name": "W", "value": "1"}, {"name": "B"}]}
+    by_env = changed(container, {"concurrency": "4"}, "W", "")
+    assert by_env["env"] == [{"name": "B"}, {"name": "W", "value": "4"}] and by_env["args"] == container["args"]
+    assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
+    assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
+    assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
+    with pytest.raises(UsageError, match="concurrency"):
+        changed(container, {"concurrency": "4"}, "", "")
+    # the original is as it was
+    assert container["args"] == ["--workers=1", "x"]
+
+
+@pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
+def test_what_is_no_service_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        reference(text)
+
+
+def test_a_command_line_loses_its_secrets() -> None:
+    words = [
+        "saturate",
+        "--url",
+        "http://me:word@h/?code=abc&x=1",
+        "-H",
+        "Authorization: Bearer abc",
+        "--header=K: abc",
+    ]
+    assert "abc" not in " ".join(public(words)) and "word" not in " ".join(public(words))
+    assert public(["-H", "K: abc"]) == ["-H", "K: ***"]

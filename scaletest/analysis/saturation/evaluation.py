@@ -15,7 +15,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, knees
 from scaletest.analysis.saturation.course import Course, replay
-from scaletest.analysis.saturation.step import Assessed, assess
+from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.sample import Sample
@@ -199,6 +199,9 @@ def _warnings(course: Course) -> list[str]:
     late = sum(bool(one.tester) for one in course.steps)
     if late and not (bracket and bracket.unfit):
         lines.append(f"in {late} steps the tester itself was late; they were measured again")
+    few = sum(one.few for one in _searched(course.steps))
+    if few:
+        lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")
     operating = course.operating
     if operating and operating.saturated:
         lines.append(f"even the operating point was saturated: {operating.saturated}")

@@ -50,6 +50,8 @@ def _throughput(result: SaturationResult, rows: Sequence[Assessed], name: str, w
 def latency(result: SaturationResult) -> Figure | None:
     """Median and 95th percentile at every level that held; None with fewer than two."""
     rows = [one for one in _rows(result) if one.latency.p50 and not one.saturated and not one.tester]
+    # of a level that was measured again the last counts, so that the line goes one way
+    rows = list({one.step.level: one for one in rows}.values())
     if len(rows) < 2:
         return None
     charts = [_latency(result, rows, f"latency-{index}", *size) for index, size in enumerate(SIZES)]

@@ -78,7 +78,8 @@ def _facts(run: SaturationRun) -> list[tuple[str, str]]:
     if result.operating:
         facts.append(("requests/s to operate at", significant(result.operating.step.level)))
         facts.append(("mean latency there", seconds(result.operating.latency.mean)))
-    facts.append(("measured", words.count(result)))
+    steps, requests = words.counts(result)
+    facts += [("steps", str(steps)), ("requests", str(requests))]
     facts.append(("duration", duration(result.elapsed_s)))
     return facts
 

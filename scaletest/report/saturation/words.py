@@ -11,7 +11,7 @@ from scaletest.analysis.saturation.pods import PodTimes, from_headers
 from scaletest.analysis.saturation.queries import Answer, answers
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.model.saturation import Phase
-from scaletest.render.numbers import NOTHING, between, percent, plural, seconds, significant
+from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.table import Column
 from scaletest.report.words import KNEES, knee
@@ -77,7 +77,7 @@ def knee_rows(result: SaturationResult) -> list[tuple[str, str]]:
 
 def errors(found: Assessed) -> str:
     """Errors by kind; "" when there are none."""
-    return ", ".join(f"{count} {kind}" for kind, count in found.errors.items())
+    return ", ".join(f"{count} x {kind}" for kind, count in found.errors.items())
 
 
 def quantile(times: Distribution, name: str) -> str:
@@ -129,8 +129,7 @@ def pods(run: SaturationRun) -> list[PodTimes]:
     return from_headers(run.samples.get(found.step.number, ())) if found else []
 
 
-def count(result: SaturationResult) -> str:
-    """How many steps and requests."""
+def counts(result: SaturationResult) -> tuple[int, int]:
+    """How many steps after the probe, and requests in all."""
     asked = sum(one.step.requests for one in result.steps)
-    steps = sum(one.step.phase != Phase.WARM for one in result.steps)
-    return f"{plural(steps, 'step')}, {plural(asked, 'request')}"
+    return sum(one.step.phase != Phase.WARM for one in result.steps), asked
