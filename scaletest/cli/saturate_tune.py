@@ -56,11 +56,14 @@ class _Sampler:
 
     def _live(self) -> None:
         while not self._over.wait(SAMPLE_S):
-            self.rows += self._tuning.usage()
+            try:
+                self.rows += self._tuning.usage()
+            except ScaletestError:
+                continue  # a look that fails is one sample less
 
     def mean(self, name: str) -> float | None:
         """Over pods and time."""
-        values = [getattr(one, name) for one in self.rows]
+        values = [value for one in self.rows if (value := getattr(one, name)) is not None]
         return sum(values) / len(values) if values else None
 
 

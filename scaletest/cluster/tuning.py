@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
 from scaletest.cluster.deployment import Deployment
@@ -24,10 +25,10 @@ LOOK_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a pod used: cores and bytes."""
+    """What a pod used: cores, None when only its memory is known, and bytes."""
 
     pod: str
-    cpu: float
+    cpu: float | None
     memory: float
 
 
@@ -49,6 +50,7 @@ class Tuning:
 
         self._api: Any = AppsV1Api(cluster.client)
         self._raw = Raw(cluster)
+        self._cadvisor = Cadvisor(cluster)
         self._deployment, self._cluster = deployment, cluster
         self._env, self._argument = env, argument
         self._clock, self._sleep = clock, sleep
@@ -97,14 +99,16 @@ class Tuning:
             self._sleep(LOOK_S)
 
     def usage(self) -> list[Usage]:
-        """What each pod uses now, by the metrics API; none when the cluster has none."""
+        """What each pod uses now, by the metrics API or else by cAdvisor; none when neither tells."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{quote(self._deployment.namespace)}/pods"
         try:
             rows = self._raw.get(
                 path, "read the usage of pods", "list pods.metrics.k8s.io", labelSelector=self._deployment.selector
             )["items"]
         except ScaletestError:
-            return []
+            pods = {one.name: one.node for one in self._deployment.pods() if one.node and not one.going}
+            looked = self._cadvisor.look(sorted(set(pods.values())))
+            return [Usage(pod, *found) for pod, found in looked.items() if pod in pods]
         return [
             Usage(
                 row["metadata"]["name"],

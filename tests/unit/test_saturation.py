@@ -20,6 +20,7 @@ from scaletest.analysis.saturation.queries import answers
 from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
 from scaletest.analysis.saturation.step import assess, timing
 from scaletest.cli.saturate_options import public
+from scaletest.cluster.cadvisor import parsed
 from scaletest.cluster.service import reference
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.load import pace
@@ -531,3 +532,20 @@ def test_a_command_line_loses_its_secrets() -> None:
     ]
     assert "abc" not in " ".join(public(words)) and "word" not in " ".join(public(words))
     assert public(["-H", "K: abc"]) == ["-H", "K: ***"]
+
+
+def test_figures_of_cadvisor_are_summed_by_pod() -> None:
+    page = """# HELP container_cpu_usage_seconds_total x
+container_cpu_usage_seconds_total{container="a",namespace="n",pod="p",image="x{y}"} 1.5 1700000000000
+container_cpu_usage_seconds_total{container="b",namespace="n",pod="p"} 2
+container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
+container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
+container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
+container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
+"""
+    assert parsed(page, "n") == {"p": (3.5, 1e6)}
+
+
+@given(st.text(max_size=200))
+def test_any_page_of_figures_is_read(text: str) -> None:
+    assert isinstance(parsed(text, "n"), dict)
