@@ -1,7 +1,4 @@
-"""Bar: open load at 2,000 requests/s over HTTP/1.1 for 60 s from one process, lag p99 under 5 ms, not INVALID.
-
-With --http2 it says what one process reaches over HTTP/2, which has no bar.
-"""
+"""Bar: open load at 2,000 requests/s over HTTP/1.1 for 60 s from one process, lag p99 under 5 ms, not INVALID."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ TARGET = (
     click.option("--ca-file", default="", metavar="FILE", help="Authority of the service's certificate, PEM."),
     click.option("--client-name", default="scaletest", show_default=True, metavar="NAME",
                  help="User-Agent, and name in the results."),
-    click.option("--http2", is_flag=True, help="HTTP/2 through httpx; one process reaches about a fifth of HTTP/1.1."),
+    click.option("--http2", is_flag=True, help="HTTP/2 through httpx; one process reaches about a sixth of HTTP/1.1."),
     click.option("--timeout", "timeout_s", type=DURATION, default=30.0, show_default=True, metavar="S",
                  help="Of every request."),
     click.option("--retries", type=int, default=0, show_default=True, metavar="N",

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from scaletest.load.call import Call, Sender
 from scaletest.load.order import Measured, Order
@@ -208,8 +208,3 @@ class _Step:
             wanted = time.monotonic() + 0.01
             await asyncio.sleep(0.01)
             self._beats.append(max(0.0, time.monotonic() - wanted))
-
-
-def probe(load: HttpLoad) -> Any:
-    """The outcome of a single call."""
-    return load.measure(Order(1.0, parallel=1, count=1), lambda: False, lambda ended, failed: None).samples[-1]

@@ -36,9 +36,6 @@ class Payloads:
         """Every body, in turn."""
         return list(self._bodies)
 
-    def __len__(self) -> int:
-        return len(self._bodies)
-
 
 def file(path: str) -> list[bytes]:
     """The same content for every request, as the article advises: a live stream would add what cannot be foreseen."""

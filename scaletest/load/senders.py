@@ -1,7 +1,7 @@
 """The libraries of HTTP: aiohttp for HTTP/1.1, httpx for HTTP/2, both with connections that are used again.
 
 Imported late, each only when it is used. Errors become words of model.sample, so that nothing above knows a library.
-httpx costs several times more CPU a request than aiohttp; docs/how-to/saturate.md says what one process reaches.
+httpx costs six times as much CPU a request as aiohttp; docs/how-to/saturate.md says what one process reaches.
 """
 
 from __future__ import annotations

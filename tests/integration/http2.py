@@ -1,4 +1,4 @@
-"""A server of HTTP/2 without TLS, on loopback, in a thread of the test: no library that the package uses has one."""
+"""A server of HTTP/2 without TLS, on loopback, in a thread of the test; no library that we use has a server."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from scaletest.model.saturation import Phase, SaturationPlan
 
@@ -52,7 +52,6 @@ class Bracket:
     confirmed: bool = False
     steps: int = 0
     unfit: bool = False
-    found_at: dict[float, float] = field(default_factory=dict)
 
 
 Search = Generator[Probe, Trial, Bracket]
@@ -219,7 +218,6 @@ def closed_search(plan: SaturationPlan, start: int) -> Search:
         confirmed and reached,
         steps,
         bool(stopped and stopped.unfit and flat < 1),
-        {float(one): _mean(values) for one, values in rates.items()},
     )
 
 
