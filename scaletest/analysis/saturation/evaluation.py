@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.knee import Knee, knees
+from scaletest.analysis.knee import Knee, kneedle, knees
 from scaletest.analysis.saturation.course import Course, replay
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
@@ -21,6 +21,8 @@ from scaletest.model import Verdict, VerdictKind
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import KIND, LoadKind, Mode, Phase, SaturationPlan, SaturationStep
 from scaletest.model.wire import SCHEMA_VERSION
+
+APART = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -
         course.warm,
         tuple(course.steps),
         course.operating,
-        knees(_curve(course.steps)),
+        _knees(course),
         bracket.steps if bracket else len(course.steps),
         tuple(_warnings(course)),
         elapsed_s,
@@ -113,14 +115,22 @@ def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
     return [one for one in steps if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
 
 
-def _curve(steps: Sequence[Assessed]) -> list[Measured]:
-    """Throughput against what was in flight (closed load), which is where a knee means something."""
+def _knees(course: Course) -> tuple[Knee, ...]:
+    """Closed load: by all definitions. Open load follows what is offered: only the bend of the curve says anything."""
+    curve = _curve(course.steps, course.plan.load)
+    return (kneedle(curve),) if course.plan.open else knees(curve)
+
+
+def _curve(steps: Sequence[Assessed], load: str) -> list[Measured]:
+    """Throughput against what was in flight or offered, each level once."""
     rows: dict[int, Assessed] = {}
     for one in _searched(steps):
-        if one.step.load == LoadKind.CLOSED and not one.tester and one.goodput.value > 0:
-            rows.setdefault(int(one.step.level), one)
-    made = []
+        if one.step.load == load and not one.tester and one.goodput.value > 0 and round(one.step.level) > 0:
+            rows.setdefault(round(one.step.level), one)
+    made: list[Measured] = []
     for workers, one in sorted(rows.items()):
+        if load == LoadKind.OPEN and made and workers < APART * made[-1].workers:
+            continue  # levels of the bisection lie so close that noise would bend the curve
         half = one.goodput.high - one.goodput.value
         made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
     return made

@@ -75,13 +75,20 @@ def open_search(plan: SaturationPlan, start: float) -> Search:
         return not (trial.saturated or trial.unfit)
 
     low, high = yield from _ramp(plan, start, measure)
+    if high and tried[high][-1].unfit and not tried[high][-1].saturated:
+        return Bracket(low, high, None, False, len(tried), True)  # bisecting would look for the tester's limit
     low, high = yield from _bisect(plan, low, high, tried, measure, plan.most_steps - len(tried))
     steps = sum(map(len, tried.values()))
     confirmed = False
     if low:
         low, high, confirmed = yield from _confirm(plan, low, high, tried, measure)
-    unfit = bool(high and tried.get(high) and all(one.unfit for one in tried[high]))
+    unfit = high is not None and not _refuted(tried.get(high, []))
     return Bracket(low, high, None, confirmed, steps, unfit)
+
+
+def _refuted(trials: list[Trial]) -> bool:
+    """Whether most trials of a level were saturated with the tester in time; else nothing is known of the service."""
+    return 2 * sum(one.saturated and not one.unfit for one in trials) > len(trials)
 
 
 def _narrow(plan: SaturationPlan, low: float, high: float) -> bool:

@@ -66,13 +66,14 @@ def told(result: SaturationResult) -> list[str]:
     lines = [line for line in (point(result), operating(result)) if line]
     known = [f"{one.method} {knee(one)}" for one in result.knees if one.workers is not None]
     if known:
-        lines.append(f"knee, in flight: {', '.join(known)}")
+        lines.append(f"knee, {result.plan.unit}: {', '.join(known)}")
     return lines
 
 
 def knee_rows(result: SaturationResult) -> list[tuple[str, str]]:
     """Each definition of a knee, and where it lies."""
-    return [(KNEES[one.method].replace("workers", "in flight"), knee(one)) for one in result.knees if one.workers]
+    unit = result.plan.unit
+    return [(KNEES[one.method].replace("workers", unit), f"{knee(one)} {unit}") for one in result.knees if one.workers]
 
 
 def errors(found: Assessed) -> str:
