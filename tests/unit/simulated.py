@@ -61,11 +61,21 @@ class Simulated:
 
 def run(plan: SaturationPlan, service: Simulated, seed: int) -> SaturationResult:
     """The search that measures, against the simulated service."""
+    return conclude(_driven(plan, service, seed)[0])
+
+
+def stored(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[list[SaturationStep], dict[int, list[Sample]]]:
+    """What such a search leaves on disk."""
+    course, samples = _driven(plan, service, seed)
+    return [one.step for one in course.steps], samples
+
+
+def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Sample]]]:
     chance = random.Random(seed)
     course = Course(plan)
-    number = 0
+    found: dict[int, list[Sample]] = {}
     while course.next is not None:
-        probe = course.next
+        probe, number = course.next, len(found)
         kind = "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
         if kind == LoadKind.OPEN:
             samples = service.open(list(exact_poisson(probe.level, plan.step_s, chance)))
@@ -74,6 +84,6 @@ def run(plan: SaturationPlan, service: Simulated, seed: int) -> SaturationResult
         step = SaturationStep(
             number, probe.phase, kind, probe.level, plan.step_s, len(samples), min(1.0, plan.step_s / 5)
         )
+        found[number] = samples
         course.tell(assess(plan, step, samples))
-        number += 1
-    return conclude(course)
+    return course, found
