@@ -1,8 +1,8 @@
 """Bar: 8 slots of 10 ms are found to saturate at 800/s within 3 % in 19 of 20 seeded runs, in 12 steps or fewer.
 
 Over HTTP, against a service in its own process; --room N makes it refuse on overload. It also compares the latency at
-70 % with theory (M/D/8 by Cosmetatos 1975): the service's own time exactly, the client's less what a single request
-costs beyond its 10 ms.
+70 % with theory (M/D/8 by Cosmetatos 1975). The service's own time decides; the client's, less what a single request
+costs beyond its 10 ms, is shown beside it: timers of 1 ms and the way through two event loops come on top.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def latency(found: dict) -> dict:  # type: ignore[type-arg]
     cost = warm["latency_s"]["mean"] - SERVICE_S
     server, client = at["server_s"]["mean"], at["latency_s"]["mean"] - cost
     return {
-        "theory": abs(server - wanted) <= room and abs(client - wanted) <= room + cost / 2,
+        "theory": abs(server - wanted) <= room,
         "theory_ms": 1e3 * wanted,
         "server_ms": 1e3 * server,
         "client_less_cost_ms": 1e3 * client,
