@@ -18,6 +18,8 @@ from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 # command -> (module, one line of help); the module is imported only when the command is called
 COMMANDS = {
     "validate": ("validate", "Measure how throughput grows with workers, and judge it."),
+    "saturate": ("saturate", "Find what load a service or a queue can take."),
+    "size": ("size", "Tell how many pods and nodes a load needs."),
     "report": ("report", "Show a stored run: text, HTML, Markdown, CSV, JSON, JUnit."),
     "compare": ("compare", "Tell whether one run is slower than another."),
     "runs": ("runs", "List, show, share and delete stored runs."),
