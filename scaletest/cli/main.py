@@ -28,6 +28,7 @@ COMMANDS = {
     "queue": ("queue", "Declare, look at, fill and empty queues."),
     "media": ("media", "Make test media, describe files, list devices."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }

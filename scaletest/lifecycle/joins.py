@@ -1,0 +1,64 @@
+"""Whose an object is: the workload that a pod, a claim, a pod group or an event belongs to. Pure.
+
+Our own label says it where we could put one. Else the labels that controllers give, in a fixed order, and then the
+owner, whose name a controller has made of the workload's. With known names only those count; what belongs to nobody
+known is foreign, counted and left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator, Mapping
+from typing import Any
+
+from scaletest.lifecycle.kinds import WORKLOAD_LABEL
+
+LABELS = (
+    WORKLOAD_LABEL,
+    "release",
+    "jobset.sigs.k8s.io/jobset-name",
+    "training.kubeflow.org/job-name",
+    "batch.kubernetes.io/job-name",
+    "job-name",
+    "workloadName",
+    "scaledjob.keda.sh/name",
+    "app.kubernetes.io/instance",
+)
+_HASH = "pod-template-hash"
+_CLAIM = re.compile(r"j-[0-9a-f]{6}")
+
+
+def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
+    """The workload's name; "" for a foreign object. known: None when every workload counts (observing)."""
+    for name in _candidates(body):
+        if name and (known is None or name in known):
+            return name
+    return ""
+
+
+def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
+    metadata = body["metadata"]
+    labels = metadata.get("labels") or {}
+    for label in LABELS:
+        if label in labels:
+            yield str(labels[label])
+    for owner in metadata.get("ownerReferences") or ():
+        name = str(owner["name"])
+        if owner["kind"] == "ReplicaSet" and labels.get(_HASH):
+            name = name.removesuffix(f"-{labels[_HASH]}")
+        yield name
+        # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the beginning
+        yield from _CLAIM.findall(name)
+    yield str(metadata["name"])
+    yield from _CLAIM.findall(str(metadata["name"]))
+
+
+def of_event(body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]) -> str:
+    """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
+    regarding = body.get("involvedObject") or {}
+    if found := owners.get(str(regarding.get("uid", ""))):
+        return found
+    for name in (str(regarding.get("name", "")), *_CLAIM.findall(str(regarding.get("name", "")))):
+        if name and known is not None and name in known:
+            return name
+    return ""
