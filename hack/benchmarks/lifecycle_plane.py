@@ -27,17 +27,14 @@ class Plane(ControlPlane):
         if name == "kwok":
             given = next(part for part in line if part.startswith("--config="))
             stages = Path(given.removeprefix("--config=")).read_text()
-            kept = [
-                part
-                for part in stages.split("---\n")
-                if "name: pod-ready" not in part and "name: pod-complete" not in part
-            ]
+            replaced = ("name: pod-ready", "name: pod-complete")
+            kept = [part for part in stages.split("---\n") if not any(name in part for name in replaced)]
             own = self.folder / "stages.yaml"
             own.write_text(STAGES.read_text() + "---\n" + "---\n".join(part for part in kept if part.strip()))
             line = [f"--config={own}" if part is given else part for part in line]
         if name == "kube-controller-manager":
-            line = [*line, f"--terminated-pod-gc-threshold={self._collected}", "--kube-api-qps=500", "--kube-api-burst=1000",
-                    "--concurrent-job-syncs=20"]  # fmt: skip
+            line = [*line, f"--terminated-pod-gc-threshold={self._collected}", "--concurrent-job-syncs=20"]
+            line += ["--kube-api-qps=500", "--kube-api-burst=1000"]
         if name == "kube-scheduler":
             line = [*line, "--kube-api-qps=500", "--kube-api-burst=1000"]
         super()._start(name, line)

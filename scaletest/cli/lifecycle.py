@@ -123,7 +123,7 @@ def _tool(plan: LifecyclePlan, objects: Any, context: str) -> Tool:
 @click.option("--timeout", type=float, default=FOREVER_S, metavar="S", help="Follow no longer than this.")
 @click.option("--context", default="", metavar="NAME", help="Of the kubeconfig.")
 @click.option("--backend-times", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Times of jobs in a control plane's database: CSV or JSON with jobName and time_created (ms).")  # fmt: skip
+              help="Times of a control plane's database: CSV or JSON with jobName, time_created (ms).")  # fmt: skip
 def sample(**given: Any) -> None:
     """Write down how far the workloads are. May be called as often as one likes, also while submit runs.
 

@@ -192,6 +192,6 @@ def heading(store: Store) -> str:
         return f"lifecycle of {plan.selector} in namespace {plan.namespace}, observed"
     how = f"every {plan.interval_s:g} s" if plan.interval_s else f"{plan.delay_s:g} s apart"
     return (
-        f"lifecycle of {plan.count} {plan.object_kind}s in namespace {plan.namespace} · bursts of {plan.processes} {how} "
-        f"· run {plan.run}"
+        f"lifecycle of {plan.count} {plan.object_kind}s in namespace {plan.namespace} · "
+        f"bursts of {plan.processes} {how} · run {plan.run}"
     )

@@ -182,7 +182,7 @@ class Objects:
             raise refusal(status, message(body), what, f"{verb} {found.plural}")
 
     def namespace(self, name: str) -> None:
-        """Raises Refused with what to do when there is no such namespace. One that we may not read is taken as there."""
+        """Raises Refused when there is no such namespace. One that we may not read is taken as there."""
         try:
             self._raw.get(f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces")
         except Missing as error:

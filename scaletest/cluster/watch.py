@@ -30,6 +30,9 @@ WATCH_S, SILENCE_S = 290, 100.0
 WAITING = 1024
 LONGEST_PAUSE_S = 15.0
 GONE = 410
+# What happened while nobody watched arrives in one go when the watch opens again. If that was longer than the first,
+# what arrives within the second has no arrival time of its own.
+UNWATCHED_S, CATCHING_UP_S = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Collection:
 class Seen(NamedTuple):
     """A sighting. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
 
-    at_s: when the event arrived; None for what was listed, since nobody knows when it came to be so. For SYNCED it is
+    at_s: when the event arrived; None for what was listed, or happened while nobody watched. For SYNCED it is
     when the list was asked for, and the object holds `uids`, those that were there.
     """
 
@@ -63,7 +66,7 @@ class Seen(NamedTuple):
 
 class _Line(NamedTuple):
     feed: _Feed
-    at_s: float
+    at_s: float | None
     text: bytes
 
 
@@ -75,6 +78,8 @@ class _Feed:
         self._feeds = feeds
         self._raw = feeds.raw
         self.version = ""
+        self._unwatched_since = feeds.clock()
+        self.sees_from: float | None = None
         self._thread = threading.Thread(target=self._run, name=f"watch {collection.path}", daemon=True)
         self._thread.start()
 
@@ -97,6 +102,7 @@ class _Feed:
     def _list(self) -> None:
         """All pages, one after the other. A continuation that expired means to begin anew."""
         what, asked_s = f"list {self.collection.path}", self._feeds.clock()
+        self._unwatched_since, self.sees_from = asked_s, None
         token, uids = "", set()
         while True:
             query = {**self.collection.query, "limit": str(PAGE)} | ({"continue": token} if token else {})
@@ -129,8 +135,13 @@ class _Feed:
                     return
                 if status != 200:
                     raise refusal(status, message(b"".join(pieces)), what, f"list and watch {self.collection.path}")
+                opened_s = self._feeds.clock()
+                late = opened_s - self._unwatched_since > UNWATCHED_S
+                self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)
                 self._read(pieces)
         finally:
+            if self.sees_from is not None:
+                self._unwatched_since, self.sees_from = self._feeds.clock(), None
             done = threading.Event()
             self._feeds.put(done)
             while not done.wait(0.1) and not self._feeds.stopped.is_set():
@@ -138,8 +149,10 @@ class _Feed:
 
     def _read(self, pieces: Iterator[bytes]) -> None:
         rest = b""
+        sees_from = self.sees_from or 0.0
         for piece in pieces:
-            at_s = self._feeds.clock()
+            now = self._feeds.clock()
+            at_s = now if now >= sees_from else None
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 if line:
@@ -169,6 +182,12 @@ class Feeds:
         self.stopped = threading.Event()
         self._queue: queue.Queue[_Line | Seen | threading.Event | Exception] = queue.Queue(WAITING)
         self._feeds = [_Feed(self, one) for one in collections]
+
+    @property
+    def watching(self) -> bool:
+        """Whether all collections are watched just now, so that what happens is seen when it happens."""
+        now = self.clock()
+        return all(one.sees_from is not None and now >= one.sees_from for one in self._feeds)
 
     @property
     def requests(self) -> int:

@@ -48,17 +48,22 @@ def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
             name = name.removesuffix(f"-{labels[_HASH]}")
         yield name
         # a pod's ephemeral claim, a JobSet's Job, a ScaledJob's Job: the workload's name is the beginning
-        yield from _CLAIM.findall(name)
+        yield from _claims(name)
     yield str(metadata["name"])
-    yield from _CLAIM.findall(str(metadata["name"]))
+    yield from _claims(str(metadata["name"]))
+
+
+def _claims(name: str) -> list[str]:
+    return [str(found) for found in _CLAIM.findall(name)]
 
 
 def of_event(body: Mapping[str, Any], known: Container[str] | None, owners: Mapping[str, str]) -> str:
     """Whose an Event is. owners: uid of an object -> its workload, for those that were seen."""
     regarding = body.get("involvedObject") or {}
-    if found := owners.get(str(regarding.get("uid", ""))):
-        return found
-    for name in (str(regarding.get("name", "")), *_CLAIM.findall(str(regarding.get("name", "")))):
+    uid, named = str(regarding.get("uid", "")), str(regarding.get("name", ""))
+    if uid in owners:
+        return owners[uid]
+    for name in (named, *_claims(named)):
         if name and known is not None and name in known:
             return name
     return ""

@@ -20,9 +20,9 @@ _STEP = 0x9E3779 | 1
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePlan:
-    """kind: the name of a template; template: its text. interval_s: open load, a burst every so many seconds, late or not.
+    """kind: the name of a template; template: its text. selector: of observed pods, "" when we submit.
 
-    delay_s: closed load, a pause after each burst has been answered. selector: of observed pods, "" when we submit.
+    interval_s: open load, a burst every so many seconds, late or not. delay_s: closed load, a pause after each burst.
     """
 
     run: str

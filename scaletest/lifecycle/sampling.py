@@ -1,7 +1,7 @@
 """Follows the workloads of a run: lists, watches, and writes down what was seen, as often as is worth it.
 
-A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now does not vanish from
-the result. Submissions are read from the file in which the submitter notes them, so it may be another process.
+A single pass only lists. Either way what earlier samples saw is kept: an object that is gone by now does not vanish
+from the result. Submissions are read from the file in which the submitter notes them, so it may be another process.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
 
 
 class Sampler:
-    """Follows one run. clock: seconds since the epoch, steady. watching: set when every list is complete, or at the end."""
+    """Follows one run. clock: seconds since the epoch, steady.
+
+    watching: set when what happens is seen when it happens, or at the end.
+    """
 
     def __init__(
         self,
@@ -113,9 +116,10 @@ class Sampler:
                         break
                 told(self._look())
                 if len(synced) == len({one.role for one in wanted}):
-                    self.watching.set()
                     if once:
                         return True
+                    if feeds.watching:
+                        self.watching.set()
                     done = self._all_done(submitting())
                     done_since = (done_since or time.monotonic()) if done else 0.0
                     if done and time.monotonic() - done_since > SETTLE_S:

@@ -6,7 +6,7 @@
     sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them
 
-Submitting and sampling are different processes that work at the same time: each file has one writer, which holds a lock.
+Submitting and sampling are different processes that work at the same time: each file has one writer, under a lock.
 """
 
 from __future__ import annotations

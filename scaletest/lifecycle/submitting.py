@@ -1,8 +1,8 @@
 """Exactly N workloads, in bursts: closed (each burst waits for the one before and a delay) or open (one every T s).
 
 Names follow from the plan, so an interrupted submit goes on: what is on record as accepted or refused for good is left
-alone, everything else is sent. What an earlier process sent without noting the answer is there already, and gets no time
-of submission: nobody knows it.
+alone, everything else is sent. What an earlier process sent without noting the answer is there already, and gets no
+time of submission: nobody knows it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ MOST_IN_FLIGHT = 256
 # So many refusals in a row from the start, and nothing accepted: the rest would be refused as well.
 HOPELESS = 20
 KEEP_EVERY_S = 2.0
+# Writing submitted.json anew may take this part of the time at most.
+KEEP_SHARE = 0.05
 # Answers that will be the same the next time: the object itself is wrong.
 FINAL = (400, 404, 405, 409, 413, 415, 422)
 
@@ -93,6 +95,7 @@ class Submitter:
         self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None], resumed: bool
     ) -> None:
         began = kept = time.monotonic()
+        every = KEEP_EVERY_S
         under_way: set[Future[Submission]] = set()
         for number, burst in enumerate(_batches(names, self._plan.processes)):
             if self._plan.interval_s:
@@ -108,9 +111,11 @@ class Submitter:
                 under_way = self._reap(under_way, wait_all=True)
                 if self._plan.delay_s:
                     self._pause(self._plan.delay_s)
-            if time.monotonic() - kept > KEEP_EVERY_S:
+            if time.monotonic() - kept > every:
+                started = time.monotonic()
                 self._store.keep_submitted()
                 kept = time.monotonic()
+                every = max(KEEP_EVERY_S, (kept - started) / KEEP_SHARE)
         self._reap(under_way, wait_all=True)
 
     def _reap(self, under_way: set[Future[Submission]], *, wait_all: bool) -> set[Future[Submission]]:

@@ -109,7 +109,8 @@ def _verdict(steps: Sequence[StepChange], base: Result, candidate: Result) -> Ve
         worst = max(slower, key=lambda one: one.candidate_s - one.base_s)
         return Verdict(
             VerdictKind.FAIL,
-            f"{len(slower)} of {len(steps)} steps are slower: {worst.name} {worst.base_s:.3g} s -> {worst.candidate_s:.3g} s",
+            f"{len(slower)} of {len(steps)} steps are slower: "
+            f"{worst.name} {worst.base_s:.3g} s -> {worst.candidate_s:.3g} s",
             "look at what changed between the runs",
         )
     if not any(one.test for one in steps):

@@ -23,9 +23,9 @@ PREFERENCES = ("watch", "api")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """From one milestone to another. references: the first one that anybody in the run has counts. total: of many steps.
+    """From one milestone to another. references: the first one that anybody in the run has counts.
 
-    of_pods: a value for each pod instead of for each workload.
+    total: of many steps. of_pods: a value for each pod instead of for each workload.
     """
 
     name: str
