@@ -6,6 +6,7 @@ The control plane keeps 1,000 finished pods and collects the others while the ru
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 from hack.benchmarks.lifecycle_runs import arguments, plane, run, tell
 
@@ -39,7 +40,7 @@ def main() -> int:
 
 def sampling_rates(course: list[list[float]]) -> list[float]:
     """Requests of the sampler a second, between its looks; the first list and its pages left out."""
-    return [(b[1] - a[1]) / max(b[0] - a[0], 1.0) for a, b in zip(course, course[1:], strict=False)]
+    return [(b[1] - a[1]) / max(b[0] - a[0], 1.0) for a, b in pairwise(course)]
 
 
 if __name__ == "__main__":

@@ -131,7 +131,8 @@ def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
 def read_line(line: str, workloads: dict[str, Workload]) -> None:
     """Take one line of `Workload.lines` in; a workload's line comes before those of its pods. Raises InvalidValue."""
     data = wire.load(line, "a record of the lifecycle")
-    stamps = {str(key): Stamp.from_dict(value) for key, value in dict(data.get("stamps", {})).items()}
+    given = wire.take(data, "a record of the lifecycle", {"stamps": dict}).get("stamps", {})
+    stamps = {key: Stamp.from_dict(value) for key, value in given.items()}
     try:
         if data.get("record") == "workload":
             one = Workload(**wire.take(data, "a workload", _WORKLOAD), stamps=stamps)
