@@ -55,7 +55,7 @@ def submit(**given: Any) -> int:
 
     cluster = connect(given["namespace"], given["context"])
     store = Store(given["output_dir"])
-    plan = _plan(store, given, cluster.namespace)
+    plan = own.plan_for(store, given, cluster.namespace)
     if given["dry_run"]:
         options.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
         return 0
@@ -66,20 +66,6 @@ def submit(**given: Any) -> int:
         _say("interrupted: the same command goes on")
         return 130
     return 3 if rejected else 0
-
-
-def _plan(store: Store, given: dict[str, Any], namespace: str) -> LifecyclePlan:
-    """The stored plan of a folder that has one; typed options that differ from it are refused."""
-    if not store.planned:
-        return own.plan_of(given, namespace)
-    plan = store.plan()
-    if given["num_workloads"] not in (None, plan.count):
-        raise UsageError(
-            f"{store.path} holds run {plan.run} of {plan.count} workloads, not of {given['num_workloads']}",
-            hint="give another --output-dir, or leave --num-workloads out to go on",
-        )
-    _say(f"going on with run {plan.run} of {plan.count} workloads")
-    return plan
 
 
 def _submit(
@@ -94,7 +80,7 @@ def _submit(
     objects.namespace(plan.namespace)
     tool = _tool(plan, objects, context)
     if not store.planned:
-        store.begin(plan)
+        store.begin(plan, sys.argv)
     submitter = Submitter(plan, store, tool, steady(), stop=stop)
     submitter.run()
     rejected = submitter.done[False]
@@ -182,15 +168,16 @@ def run(**given: Any) -> int:
         parse(text)
     cluster = connect(given["namespace"], given["context"])
     store = Store(given["output_dir"] or _new_folder())
-    plan = _plan(store, given, cluster.namespace)
+    plan = own.plan_for(store, given, cluster.namespace)
     store.make()
     with store.locked("submitter"), store.locked("sampler"), _stopping() as stop, _telling() as told:
         if not store.planned:
-            store.begin(plan)
+            store.begin(plan, sys.argv)
         _run(plan, store, cluster, given, stop, told)
+    code = show(store, given, "interrupted" if stop.is_set() else "")
     if not given["keep"]:
-        _delete(plan, given["context"])
-    return show(store, given, "interrupted" if stop.is_set() else "")
+        _say(f"deleting what was submitted: {_delete(plan, given['context'])} deleted")
+    return code
 
 
 def _run(
@@ -257,7 +244,7 @@ def observe(**given: Any) -> int:
         api_version=version, object_kind=kind, event_times=given["event_times"],
     )  # fmt: skip
     with store.locked("sampler"), _stopping() as stop, _telling() as told:
-        store.begin(plan)
+        store.begin(plan, sys.argv)
         _follow(plan, store, given["context"], stop, given["timeout"], told)
     return show(store, given, "")
 
@@ -309,7 +296,7 @@ def _new_folder() -> Path:
     from scaletest.archive import default_root
 
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{secrets.token_hex(2)}"
-    return default_root(os.environ).parent / "lifecycles" / name
+    return own.root(default_root(os.environ)) / name
 
 
 @contextmanager

@@ -84,7 +84,7 @@ def _forms(store: Store, result: Result, form: str, times: str) -> str:
         from scaletest.report.lifecycle.html import page
 
         plan = store.plan().to_dict() if store.planned else {}
-        return page(result, own.heading(store), plan)
+        return page(result, own.heading(store), plan, store.environment())
     if form == "csv":
         from scaletest.report.lifecycle.csvs import table
 
@@ -132,8 +132,8 @@ def _print(store: Store, result: Result) -> None:
 
 
 @click.command()
-@click.argument("base", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("candidate", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
+@click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
 @click.option("--tolerance", type=click.FloatRange(0, 10), default=0.1, show_default=True, metavar="PART",
               help="How much a median may grow.")  # fmt: skip
 @options.output

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from scaletest.model.errors import UsageError
 
@@ -24,6 +25,25 @@ MILESTONES = ("created", "scheduled", "ready_to_start", "started", "ready", "fin
 DEFAULT_PROJECT = "project-0"
 
 
+def root(runs: Path) -> Path:
+    """Where `run` keeps its folders, beside those of validations."""
+    return runs.parent / "lifecycles"
+
+
+def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
+    """A folder; else LAST or the end of a name below where `run` keeps its own."""
+    import os
+
+    from scaletest.archive import default_root
+
+    if value is None or value.exists() or value.name != str(value):
+        return value
+    known = root(default_root(os.environ))
+    there = sorted(known.iterdir()) if known.is_dir() else []
+    matching = there[-1:] if str(value) == "LAST" else [one for one in there if one.name.endswith(str(value))]
+    return matching[0] if len(matching) == 1 else value
+
+
 def _all(function: F, *options: Callable[[F], F]) -> F:
     for option in reversed(options):
         function = option(function)
@@ -35,7 +55,8 @@ def output_dir(short: bool = True, default: str | None = "logs") -> Callable[[F]
     names = ["-o", "--output-dir"] if short else ["--output-dir"]
     return click.option(
         *names, "output_dir", type=click.Path(file_okay=False, path_type=Path), default=default,
-        show_default=bool(default), metavar="DIR", help="Folder of the run.",
+        show_default=bool(default), metavar="DIR", callback=folder,
+        help="Folder of the run; LAST or the end of a name for one that `run` named.",
     )  # fmt: skip
 
 
@@ -134,6 +155,41 @@ def plan_of(given: dict[str, Any], namespace: str) -> LifecyclePlan:
         template_file=str(given["template"] or ""),
     )  # fmt: skip
     return _with_object(plan)
+
+
+# Typed options of a run that goes on: those that must be what they were, and those that may change.
+FIXED = {
+    "num_workloads": "count", "num_workers": "workers", "num_gpus": "gpus", "resource": "resource", "image": "image",
+    "claim_template": "claim_template", "pvc": "pvc", "storage_class": "storage_class", "run_seconds": "seconds",
+    "namespace": "namespace", "project": "project", "workload_type": "kind", "tool": "tool",
+}  # fmt: skip
+PACE = {"num_processes": "processes", "delay": "delay_s", "interval": "interval_s", "tool_path": "tool_path"}
+
+
+def plan_for(store: Store, given: dict[str, Any], namespace: str) -> LifecyclePlan:
+    """The plan of a new folder, or the stored one with the pace that was typed.
+
+    UsageError when another typed option differs from it.
+    """
+    from dataclasses import replace
+
+    from scaletest.lifecycle import kinds
+
+    if not store.planned:
+        return plan_of(given, namespace)
+    plan = store.plan()
+    context = click.get_current_context()
+    typed = {name for name in given if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    for name in sorted(typed & set(FIXED)):
+        value = kinds.ALIASES.get(given[name], given[name]) if name == "workload_type" else given[name]
+        stored = getattr(plan, FIXED[name])
+        if value != stored and not (name == "workload_type" and plan.template_file):
+            raise UsageError(
+                f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not {value}",
+                hint="give another --output-dir for a new run, or leave the option out to go on",
+            )
+    click.echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
+    return replace(plan, **{PACE[name]: given[name] for name in typed & set(PACE)})
 
 
 def _with_object(plan: LifecyclePlan) -> LifecyclePlan:

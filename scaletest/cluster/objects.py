@@ -1,4 +1,4 @@
-"""Objects of any kind: found by discovery, applied server-side with many in flight, deleted by label.
+"""Objects of any kind: found by discovery, applied server-side and deleted, with many in flight.
 
 What the API server wants to be asked later is sent again after as long as it says (429, Retry-After), by all threads
 that share an `Objects`. Applying is idempotent: an answer that never came is asked for again.
@@ -10,7 +10,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,8 @@ from scaletest.model.errors import ScaletestError
 
 LATER = (429, 500, 502, 503, 504)
 APPLY_TIMEOUT_S = 30.0
-DELETE_TIMEOUT_S = 120.0
+DELETE_TIMEOUT_S = 30.0
+DELETES_AT_ONCE, DELETE_TRIES = 32, 5
 LONGEST_PAUSE_S = 30.0
 
 
@@ -150,36 +152,46 @@ class Objects:
         return answer
 
     def names(self, found: Resource, namespace: str, selector: str) -> list[str]:
-        """Names of all objects with these labels, listed in pages."""
+        """Names of all objects with these labels that are not on their way out, listed in pages."""
         names: list[str] = []
         token = ""
         while True:
             query = {"labelSelector": selector, "limit": "500"} | ({"continue": token} if token else {})
-            what = f"list {found.plural}"
-            page = self._raw.get(found.path(namespace), what, f"list {found.plural}", **query)
-            names += [row["metadata"]["name"] for row in page["items"]]
+            page = self._raw.get(found.path(namespace), f"list {found.plural}", f"list {found.plural}", **query)
+            rows = (row["metadata"] for row in page["items"])
+            names += [row["name"] for row in rows if "deletionTimestamp" not in row]
             token = page["metadata"].get("continue", "")
             if not token:
                 return names
 
-    def delete(self, found: Resource, namespace: str, selector: str) -> None:
-        """Delete all objects with these labels and what they own, in one request. Raises Refused, Unreachable."""
-        self._delete(found, found.path(namespace), "deletecollection", labelSelector=selector)
+    def delete(self, found: Resource, namespace: str, names: Sequence[str]) -> None:
+        """Delete objects and what they own, many at once; one that is gone is no error. Raises Refused, Unreachable.
 
-    def delete_one(self, found: Resource, namespace: str, name: str) -> None:
-        """Delete one object and what it owns; nothing when it is gone already."""
-        try:
-            self._delete(found, found.path(namespace, name), "delete")
-        except Missing:
-            return
+        One request for the whole collection would outlive what the API server gives a request when there are thousands.
+        """
+        with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
+            for _ in pool.map(lambda name: self._delete(found, found.path(namespace, name)), names):
+                pass
 
-    def _delete(self, found: Resource, path: str, verb: str, **query: str) -> None:
+    def _delete(self, found: Resource, path: str) -> None:
         what = f"delete {found.plural}"
-        status, body, _ = self._raw.send(
-            "DELETE", path, what, {}, timeout_s=DELETE_TIMEOUT_S, query={"propagationPolicy": "Background", **query}
-        )
-        if status not in (200, 202):
-            raise refusal(status, message(body), what, f"{verb} {found.plural}")
+        for tries in range(1, DELETE_TRIES + 1):
+            self._wait_turn()
+            try:
+                query = {"propagationPolicy": "Background"}
+                status, body, answered = self._raw.send(
+                    "DELETE", path, what, {}, timeout_s=DELETE_TIMEOUT_S, query=query
+                )
+                if status in (200, 202, 404):
+                    return
+                if status not in LATER or tries == DELETE_TRIES:
+                    raise refusal(status, message(body), what, what)
+                after = answered.get("retry-after", "")
+                self._hold(float(after) if after.isdigit() else 0.5 * 2**tries, everyone=status == 429)
+            except Busy:
+                if tries == DELETE_TRIES:
+                    raise
+                self._sleep(0.5 * 2**tries)
 
     def namespace(self, name: str) -> None:
         """Raises Refused when there is no such namespace. One that we may not read is taken as there."""

@@ -1,4 +1,4 @@
-"""Takes a run's objects away: by its label in one request, or by name where the tool could not label them."""
+"""Takes a run's objects away: those that carry its label, or its names where the tool could not label them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from scaletest.lifecycle.plan import LifecyclePlan
 def delete_all(plan: LifecyclePlan, objects: Objects) -> int:
     """Delete what the run submitted; how many objects there were. Raises Refused, Unreachable."""
     found = objects.resource(plan.api_version, plan.object_kind)
-    if plan.tool != "runai":
-        count = len(objects.names(found, plan.namespace, plan.label))
-        if count:
-            objects.delete(found, plan.namespace, plan.label)
-        return count
-    there = set(objects.names(found, plan.namespace, ""))
-    names = [name for name in plan.names() if name in there]
-    for name in names:
-        objects.delete_one(found, plan.namespace, name)
+    labelled = plan.tool != "runai"
+    names = objects.names(found, plan.namespace, plan.label if labelled else "")
+    if not labelled:
+        there = set(names)
+        names = [name for name in plan.names() if name in there]
+    objects.delete(found, plan.namespace, names)
     return len(names)

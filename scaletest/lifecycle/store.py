@@ -1,6 +1,7 @@
 """A lifecycle run's folder.
 
     lifecycle.json      the plan                       written once
+    environment.json    machine, versions, command     written once, as in the archive of validations
     submissions.jsonl   one line for each submission   appended as answers come, so that an interrupted submit goes on
     records.jsonl       workloads and their pods       replaced as a whole by each sample
     sampling.json       where and how it was sampled   requests, events, memory
@@ -14,11 +15,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from scaletest.archive.environment import environment
+from scaletest.archive.folder import ENVIRONMENT
 from scaletest.lifecycle import classic
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
@@ -73,9 +76,14 @@ class Store:
             ) from error
         return LifecyclePlan.from_dict(wire.load(text, PLAN))
 
-    def begin(self, plan: LifecyclePlan) -> None:
-        """Write the plan down."""
+    def begin(self, plan: LifecyclePlan, command_line: Sequence[str]) -> None:
+        """Write down what is to be done, and where."""
+        self.write(ENVIRONMENT, json.dumps(environment(command_line), indent=2))
         self.write(PLAN, json.dumps(plan.to_dict(), indent=2))
+
+    def environment(self) -> dict[str, Any]:
+        """Where the run was made; {} when nobody says."""
+        return wire.load(self._read(ENVIRONMENT), ENVIRONMENT) if (self.path / ENVIRONMENT).exists() else {}
 
     @contextmanager
     def submitting(self) -> Iterator[IO[str]]:

@@ -110,7 +110,7 @@ def _judge(one: Threshold, steps: dict[str, StepFound], books: Books, per_s: flo
         value = (count / whole if whole else None) if one.share else count
         return _decide(one, value, value, value, "nothing was submitted")
     if one.metric == "throughput":
-        return _decide(one, per_s, per_s, per_s, "fewer than two pods were scheduled")
+        return _decide(one, per_s, per_s, per_s, "pods were scheduled for less than a second")
     found = steps.get(one.metric)
     if found is None:
         return _decide(one, None, None, None, f"no workload has both ends of {one.metric}")

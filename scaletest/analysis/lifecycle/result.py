@@ -43,7 +43,7 @@ class StepFound:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Pods scheduled. per_s: from the first to the last; None for fewer than two. peak_per_s: in the best bin.
+    """Pods scheduled. per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
 
     counts: in bins of `bin_s`, the first of which begins at `began_s`, seconds since the epoch.
     """
@@ -180,7 +180,7 @@ def throughput(courses: Sequence[Course]) -> Throughput:
     counts = [0] * (int(span / bin_s) + 1)
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
-    per_s = (len(times) - 1) / span if span > 0 else None
+    per_s = (len(times) - 1) / span if span >= 1.0 else None
     return Throughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts))
 
 

@@ -15,9 +15,9 @@ from scaletest.report.lifecycle import figures
 from scaletest.report.lifecycle.terminal import HEADINGS, booked, cells
 
 
-def page(result: Result, title: str, plan: Mapping[str, Any]) -> str:
-    """The whole file. plan: shown as it is, templates left out."""
-    environment = Environment(
+def page(result: Result, title: str, plan: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+    """The whole file. plan, environment: shown as they are, templates left out."""
+    pages = Environment(
         loader=PackageLoader("scaletest.report"), autoescape=True, undefined=StrictUndefined, finalize=_safe,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
@@ -28,7 +28,7 @@ def page(result: Result, title: str, plan: Mapping[str, Any]) -> str:
         ("rejected", str(result.books.rejected)), ("pods", str(rate.pods)),
         ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
     ]  # fmt: skip
-    return environment.get_template("lifecycle.html").render(
+    return pages.get_template("lifecycle.html").render(
         style=Markup(PALETTE + CHART),
         title=title,
         verdict=result.verdict,
@@ -43,8 +43,14 @@ def page(result: Result, title: str, plan: Mapping[str, Any]) -> str:
         placing=figures.placing(result),
         general=[figures.charts(one) for one in figures.panels(result, figures.GENERAL)],
         detailed=[figures.charts(one) for one in figures.panels(result, figures.DETAILED)],
-        plan=[(key.replace("_", " "), clean(value, 200)) for key, value in plan.items() if value and key != "template"],
+        plan=_pairs(plan),
+        environment=_pairs(environment),
     )
+
+
+def _pairs(values: Mapping[str, Any]) -> list[tuple[str, str]]:
+    kept = ((key, value) for key, value in values.items() if value and key not in ("template", "schema_version"))
+    return [(key.replace("_", " "), clean(value, 300)) for key, value in kept]
 
 
 def _safe(value: object) -> object:

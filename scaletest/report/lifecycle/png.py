@@ -50,5 +50,6 @@ def _row(pair: Any, panel: Panel) -> None:
     left.set_title(panel.title, loc="left", fontsize=9, parse_math=False)
     right.set_title(f"{panel.step.step.title} ({panel.shares})", loc="left", fontsize=9, parse_math=False)
     for axes in pair:
+        axes.set_axisbelow(True)
         axes.grid(color="#e2e6eb")
         axes.spines[["top", "right"]].set_visible(False)
