@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import lifecycle_options as own
+from scaletest.cli import lifecycle_work as work
 from scaletest.cli import options
 from scaletest.cli.lifecycle_files import compare, plot, report
-from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+from scaletest.model.errors import UsageError, WaitTimeout
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.books import Progress
-    from scaletest.cluster.raw import Raw
-    from scaletest.lifecycle.plan import LifecyclePlan
-    from scaletest.lifecycle.store import Store
-    from scaletest.lifecycle.submitting import Tool
+    pass
 
 FOREVER_S = 30 * 86400.0
 CONNECTIONS = 300
@@ -59,45 +52,17 @@ def submit(**given: Any) -> int:
     if given["dry_run"]:
         options.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
         return 0
+    tool, fresh = work.prepare(plan, work.raw(cluster), given["context"]), not store.planned
     store.make()
-    with store.locked("submitter"), _stopping() as stop:
-        rejected = _submit(plan, store, _raw(cluster), given["context"], stop, _say)
+    with store.locked("submitter"), work.stopping() as stop:
+        if fresh:
+            store.begin(plan, sys.argv)
+        done = work.submit_all(plan, store, tool, stop, fresh=fresh)
+    work.say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
     if stop.is_set():
-        _say("interrupted: the same command goes on")
+        work.say("interrupted: the same command goes on")
         return 130
-    return 3 if rejected else 0
-
-
-def _submit(
-    plan: LifecyclePlan, store: Store, raw: Raw, context: str, stop: threading.Event, say: Callable[[str], None]
-) -> int:
-    """Carry the plan out; how many were rejected."""
-    from scaletest.cluster.objects import Objects
-    from scaletest.lifecycle.sampling import steady
-    from scaletest.lifecycle.submitting import Submitter
-
-    objects = Objects(raw, manager=f"scaletest-{plan.run}")
-    objects.namespace(plan.namespace)
-    tool = _tool(plan, objects, context)
-    if not store.planned:
-        store.begin(plan, sys.argv)
-    submitter = Submitter(plan, store, tool, steady(), stop=stop)
-    submitter.run()
-    rejected = submitter.done[False]
-    say(f"{submitter.done[True]} of {plan.count} submitted, {rejected} rejected: {store.path}")
-    return rejected
-
-
-def _tool(plan: LifecyclePlan, objects: Any, context: str) -> Tool:
-    from scaletest.lifecycle import tools
-
-    if plan.tool == "runai":
-        return tools.runai(plan)
-    workloads = own.workloads_of(plan)
-    objects.resource(workloads.api_version, workloads.kind)
-    if plan.tool == "kubectl":
-        return tools.kubectl(plan, workloads, context)
-    return tools.Api(plan, objects, workloads)
+    return 3 if done[False] else 0
 
 
 @command.command()
@@ -124,22 +89,13 @@ def sample(**given: Any) -> None:
     if project != plan.project:
         raise UsageError(f"the run is of project {plan.project or '(none)'}, not {project}", hint="leave --project out")
     backend = read(given["backend_times"]) if given["backend_times"] else {}
-    with store.locked("sampler"), _stopping() as stop, _telling() as told:
-        done = _follow(plan, store, given["context"], stop, given["timeout"], told, backend, once=not given["follow"])
-    _say(f"sampled: {store.path}")
+    with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
+        done = work.follow(
+            plan, store, given["context"], stop, given["timeout"], told, backend, once=not given["follow"]
+        )
+    work.say(f"sampled: {store.path}")
     if not done and not stop.is_set():
         raise WaitTimeout(f"not all workloads were done within {given['timeout']:g} s", hint="sample again")
-
-
-def _follow(
-    plan: LifecyclePlan, store: Store, context: str, stop: threading.Event, timeout_s: float,
-    told: Callable[[Progress], None], backend: dict[str, float] | None = None, *, once: bool = False,
-) -> bool:  # fmt: skip
-    from scaletest.cluster.connection import connect
-    from scaletest.lifecycle.sampling import Sampler, steady
-
-    sampler = Sampler(plan, store, _raw(connect(plan.namespace, context)), steady(), stop, backend)
-    return sampler.follow(timeout_s, told, once=once)
 
 
 @command.command()
@@ -169,46 +125,16 @@ def run(**given: Any) -> int:
     cluster = connect(given["namespace"], given["context"])
     store = Store(given["output_dir"] or _new_folder())
     plan = own.plan_for(store, given, cluster.namespace)
+    tool, fresh = work.prepare(plan, work.raw(cluster), given["context"]), not store.planned
     store.make()
-    with store.locked("submitter"), store.locked("sampler"), _stopping() as stop, _telling() as told:
-        if not store.planned:
+    with store.locked("submitter"), store.locked("sampler"), work.stopping() as stop, work.telling() as told:
+        if fresh:
             store.begin(plan, sys.argv)
-        _run(plan, store, cluster, given, stop, told)
+        work.run_all(plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh)
     code = show(store, given, "interrupted" if stop.is_set() else "")
     if not given["keep"]:
-        _say(f"deleting what was submitted: {_delete(plan, given['context'])} deleted")
+        work.say(f"deleting what was submitted: {work.delete_all(plan, given['context'])} deleted")
     return code
-
-
-def _run(
-    plan: LifecyclePlan, store: Store, cluster: Any, given: dict[str, Any], stop: threading.Event,
-    told: Callable[[Progress], None],
-) -> None:  # fmt: skip
-    """The submitter in a thread of its own, which waits for the watches; the sampler in this one."""
-    from scaletest.lifecycle.sampling import Sampler, steady
-
-    failure: list[BaseException] = []
-    sampler = Sampler(plan, store, _raw(cluster), steady(), stop)
-
-    def work() -> None:
-        try:
-            sampler.watching.wait()
-            if not stop.is_set():
-                _submit(plan, store, _raw(cluster), given["context"], stop, lambda line: None)
-        except BaseException as error:
-            failure.append(error)
-
-    submitter = threading.Thread(target=work, name="submitter")
-    submitter.start()
-    try:
-        sampler.follow(given["timeout"], told, submitting=submitter.is_alive)
-    except BaseException:
-        stop.set()
-        raise
-    finally:
-        submitter.join()
-    if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
-        raise failure[0]
 
 
 @command.command()
@@ -243,9 +169,9 @@ def observe(**given: Any) -> int:
         new_run(), "observed", cluster.namespace, 0, until=given["until"], selector=given["selector"],
         api_version=version, object_kind=kind, event_times=given["event_times"],
     )  # fmt: skip
-    with store.locked("sampler"), _stopping() as stop, _telling() as told:
+    with store.locked("sampler"), work.stopping() as stop, work.telling() as told:
         store.begin(plan, sys.argv)
-        _follow(plan, store, given["context"], stop, given["timeout"], told)
+        work.follow(plan, store, given["context"], stop, given["timeout"], told)
     return show(store, given, "")
 
 
@@ -265,27 +191,13 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
         if not sys.stdin.isatty():
             raise UsageError(f"nobody can be asked whether to delete {what}", hint="add --yes")
         if not click.confirm(f"delete all {what}?", err=True):
-            _say("nothing deleted")
+            work.say("nothing deleted")
             return
-    click.echo(f"{_delete(plan, context)} {what} deleted")
-
-
-def _delete(plan: LifecyclePlan, context: str) -> int:
-    from scaletest.cluster.connection import connect
-    from scaletest.cluster.objects import Objects
-    from scaletest.lifecycle.cleanup import delete_all
-
-    return delete_all(plan, Objects(_raw(connect(plan.namespace, context))))
+    click.echo(f"{work.delete_all(plan, context)} {what} deleted")
 
 
 for _one in (plot, report, compare):
     command.add_command(_one)
-
-
-def _raw(cluster: Any) -> Raw:
-    from scaletest.cluster.raw import Raw
-
-    return Raw(cluster, CONNECTIONS)
 
 
 def _new_folder() -> Path:
@@ -297,37 +209,3 @@ def _new_folder() -> Path:
 
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{secrets.token_hex(2)}"
     return own.root(default_root(os.environ)) / name
-
-
-@contextmanager
-def _stopping() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM once: end in order, and keep what there is. Twice: end now."""
-    stop = threading.Event()
-
-    def handle(number: int, frame: Any) -> None:
-        if stop.is_set():
-            raise SystemExit(128 + number)
-        stop.set()
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, one in before.items():
-            signal.signal(number, one)
-
-
-@contextmanager
-def _telling() -> Iterator[Callable[[Progress], None]]:
-    """Live progress: one line that changes on a terminal, else one every ten seconds."""
-    from scaletest.report.lifecycle.progress import Teller
-
-    teller = Teller()
-    try:
-        yield teller.tell
-    finally:
-        teller.close()
-
-
-def _say(line: str) -> None:
-    click.echo(line, err=True)

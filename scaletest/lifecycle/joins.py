@@ -8,38 +8,37 @@ known is foreign, counted and left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from scaletest.lifecycle.kinds import WORKLOAD_LABEL
 
 LABELS = (
     WORKLOAD_LABEL,
-    "release",
     "jobset.sigs.k8s.io/jobset-name",
     "training.kubeflow.org/job-name",
     "batch.kubernetes.io/job-name",
     "job-name",
-    "workloadName",
     "scaledjob.keda.sh/name",
-    "app.kubernetes.io/instance",
 )
+# Labels that others use for more than one workload: they count only where the workload's name is known.
+LOOSE_LABELS = ("release", "workloadName")
 _HASH = "pod-template-hash"
 _CLAIM = re.compile(r"j-[0-9a-f]{6}")
 
 
 def workload_of(body: Mapping[str, Any], known: Container[str] | None) -> str:
     """The workload's name; "" for a foreign object. known: None when every workload counts (observing)."""
-    for name in _candidates(body):
+    for name in _candidates(body, (*LABELS, *LOOSE_LABELS) if known is not None else LABELS):
         if name and (known is None or name in known):
             return name
     return ""
 
 
-def _candidates(body: Mapping[str, Any]) -> Iterator[str]:
+def _candidates(body: Mapping[str, Any], trusted: Sequence[str]) -> Iterator[str]:
     metadata = body["metadata"]
     labels = metadata.get("labels") or {}
-    for label in LABELS:
+    for label in trusted:
         if label in labels:
             yield str(labels[label])
     for owner in metadata.get("ownerReferences") or ():

@@ -52,7 +52,7 @@ class Tool(Protocol):
 
 
 class Submitter:
-    """Carries out a plan. clock: seconds since the epoch. told: is called with each submission, from any thread."""
+    """Carries out a plan. clock: seconds since the epoch. fresh: nobody can have submitted any of it before."""
 
     def __init__(
         self,
@@ -60,11 +60,12 @@ class Submitter:
         store: Store,
         tool: Tool,
         clock: Callable[[], float],
-        told: Callable[[Submission], None] = lambda one: None,
+        *,
+        fresh: bool = False,
         stop: threading.Event | None = None,
         pause: Callable[[float], object] | None = None,
     ) -> None:
-        self._plan, self._store, self._tool, self._clock, self._told = plan, store, tool, clock, told
+        self._plan, self._store, self._tool, self._clock, self._fresh = plan, store, tool, clock, fresh
         self._stop = stop or threading.Event()
         self._pause = pause or self._stop.wait
         self._lock = threading.Lock()
@@ -73,7 +74,6 @@ class Submitter:
     def run(self) -> None:
         """Submit what is missing. Raises Refused when nothing at all is accepted."""
         before = {row.name: row for row in self._store.submissions()}
-        resumed = self._store.planned and bool(before)
         names = [name for name in self._plan.names() if not _settled(before.get(name))]
         for row in before.values():
             if _settled(row):
@@ -84,16 +84,13 @@ class Submitter:
                 with self._lock:
                     file.write(row.to_json() + "\n")
                     self.done[row.accepted] += 1
-                self._told(row)
 
             in_flight = MOST_IN_FLIGHT if self._plan.interval_s else self._plan.processes
             with ThreadPoolExecutor(min(in_flight, max(1, len(names)))) as pool:
-                self._bursts(pool, names, note, resumed)
+                self._bursts(pool, names, note)
         self._store.keep_submitted()
 
-    def _bursts(
-        self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None], resumed: bool
-    ) -> None:
+    def _bursts(self, pool: ThreadPoolExecutor, names: Sequence[str], note: Callable[[Submission], None]) -> None:
         began = kept = time.monotonic()
         every = KEEP_EVERY_S
         under_way: set[Future[Submission]] = set()
@@ -104,7 +101,7 @@ class Submitter:
                     self._pause(left)
             if self._stop.is_set():
                 break
-            under_way |= {pool.submit(self._one, name, note, resumed) for name in burst}
+            under_way |= {pool.submit(self._one, name, note) for name in burst}
             if self._plan.interval_s:
                 under_way = self._reap(under_way, wait_all=False)
             else:
@@ -132,12 +129,12 @@ class Submitter:
             raise AllRefused(f"none of {self.done[False]} workloads was accepted: {last}")
         return under_way - done
 
-    def _one(self, name: str, note: Callable[[Submission], None], resumed: bool) -> Submission:
+    def _one(self, name: str, note: Callable[[Submission], None]) -> Submission:
         plan = self._plan
         submitted_s = self._clock()
         answer = self._tool.submit(name)
-        # what was there already was sent before, at a time that is not on record
-        known = answer.created or not (resumed and answer.accepted)
+        # what was there already was sent before, at a time that is not on record; unless an answer to us was lost
+        known = answer.created or not answer.accepted or (self._fresh and answer.tries > 1)
         row = Submission(
             name, plan.namespace, plan.project, answer.accepted, submitted_s if known else None,
             self._clock() if known else None, answer.status if not answer.accepted else 0, answer.reason,

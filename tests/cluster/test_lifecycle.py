@@ -158,6 +158,34 @@ def test_an_interrupted_submit_goes_on(lifecycle: Run, plane: ControlPlane, name
     assert sum(row["submitted_s"] is None for row in rows) >= 1
 
 
+def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
+    words = ["run", "-n", "20", "-p", "2", "--delay", "0.5", "-g", "0", "--output-dir", "out", "--output", "json"]
+    process = subprocess.Popen(
+        program("lifecycle", *words),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=lifecycle.environment,  # type: ignore[attr-defined]
+    )
+    log = tmp_path / "out" / "submissions.jsonl"
+    eventually(lambda: log.exists() and log.read_text().count("\n") > 4)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 4
+    result = json.loads(out)
+    assert "interrupted" in result["verdict"]["reason"]
+    assert result["books"]["balanced"] and result["books"]["not_tried"] > 0
+    again = json.loads(lifecycle(*words).stdout)
+    assert (again["books"]["submitted"], again["books"]["measured"]) == (20, 20)
+    # another number of workloads would be another run
+    assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
+
+
+def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:
+    # KEDA's definitions are there, KEDA is not: the template fits them
+    assert "1 of 1 submitted" in lifecycle("submit", "-t", "scaledjob", "-n", "1", "-o", "out").stderr
+
+
 def test_rejections_are_counted_with_reasons(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
     plane.apply([{**quota, "spec": {"hard": {"count/jobs.batch": "5"}}}])

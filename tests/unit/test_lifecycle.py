@@ -18,6 +18,7 @@ from scaletest.analysis.lifecycle.books import books
 from scaletest.analysis.lifecycle.compare import compare
 from scaletest.analysis.lifecycle.result import Result, View, result
 from scaletest.analysis.lifecycle.steps import STEPS, between, course
+from scaletest.cli.main import run
 from scaletest.lifecycle import classic, kinds
 from scaletest.lifecycle.backend import read
 from scaletest.lifecycle.milestones import epoch
@@ -507,3 +508,37 @@ def test_every_step_has_words() -> None:
 
     for step in STEPS:
         assert {step.event, *step.references} <= set(WORDS)
+
+
+def test_a_folder_of_the_original_tool_is_plotted_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given nothing but its two files, one workload of which the other has no record
+    names = [f"j-00000{index}" for index in range(5)]
+    rows = [workload(name, submitted=float(index)) for index, name in enumerate(names)]
+    (tmp_path / "submitted.json").write_text(classic.submitted([submission(name) for name in names]))
+    (tmp_path / "sampled.json").write_text(classic.sampled(rows[:4], "p"))
+    assert run(["lifecycle", "plot", "-o", str(tmp_path), "--plot", "detailed", "--tail", "3"]) == 0
+    assert len(list(csv.DictReader((tmp_path / "times.csv").read_text().splitlines()))) == 3
+    assert (tmp_path / "detailed.png").exists()
+    capsys.readouterr()
+    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", "json"]) == 4
+    found = json.loads(capsys.readouterr().out)
+    assert (found["books"]["measured"], found["books"]["pending"]) == (4, 1)
+
+
+@pytest.mark.parametrize("form", ["text", "html", "csv", "junit"])
+def test_every_form_of_a_report(tmp_path: Path, form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-000001")]))
+    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-000001")], "<script>"))
+    assert run(["lifecycle", "report", "--output-dir", str(tmp_path), "-t", form, "-o", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out").read_text()
+    assert "decided" in text or "Decision" in text or "verdict" in text
+    assert "<script>" not in text or form == "csv"
+    if form == "html":
+        assert "http" not in text.replace("http-equiv", "").replace("www.w3.org", "")
+
+
+def test_no_run_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 2
+    assert "holds no lifecycle run" in capsys.readouterr().err
