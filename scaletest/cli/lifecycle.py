@@ -46,12 +46,13 @@ def submit(**given: Any) -> int:
     from scaletest.cluster.connection import connect
     from scaletest.lifecycle.store import Store
 
-    cluster = connect(given["namespace"], given["context"])
     store = Store(given["output_dir"])
-    plan = own.plan_for(store, given, cluster.namespace)
     if given["dry_run"]:
+        plan = own.plan_for(store, given, "default")
         options.show(own.workloads_of(plan).make(next(plan.names())), "yaml")
         return 0
+    cluster = connect(given["namespace"], given["context"])
+    plan = own.plan_for(store, given, cluster.namespace)
     tool, fresh = work.prepare(plan, work.raw(cluster), given["context"]), not store.planned
     store.make()
     with store.locked("submitter"), work.stopping() as stop:

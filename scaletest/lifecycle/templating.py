@@ -1,8 +1,8 @@
 """Workloads from templates: YAML that is read first and filled in then, value by value, never as text.
 
-A value that is one placeholder alone becomes a number where it holds one, so `parallelism: ${workers}` is a number. Any
-field may stand in a template: what is not filled in passes through. Without placeholders a user's YAML works as well:
-it gets its name, and our labels, and what options ask for.
+A value that is one placeholder alone, without quotes, becomes a number where it holds one: `parallelism: ${workers}` is
+a number, `"${workers}"` is text. Any field may stand in a template: what is not filled in passes through. Without
+placeholders a user's YAML works as well: it gets its name, and our labels, and what options ask for.
 """
 
 from __future__ import annotations
@@ -118,11 +118,23 @@ def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
             yield from pod_templates(inner)
 
 
+class _Quoted(str):
+    """Text that stood in quotes."""
+
+
 def _parse(text: str) -> dict[str, Any]:
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """Keeps which texts stood in quotes."""
+
+    def scalar(loader: Any, node: Any) -> str:
+        plain = str(loader.construct_scalar(node))
+        return _Quoted(plain) if node.style in ("'", '"') else plain
+
+    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
     try:
-        found = [row for row in yaml.safe_load_all(text) if row is not None]
+        found = [row for row in yaml.load_all(text, Loader) if row is not None]
     except yaml.YAMLError as error:
         raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
     if len(found) != 1:
@@ -142,12 +154,9 @@ def _fill(value: Any, values: Mapping[str, str]) -> Any:
         return [_fill(inner, values) for inner in value]
     if not isinstance(value, str):
         return value
-    filled = _fill_text(value, values)
-    return int(filled) if _ALONE.fullmatch(value) and value in _COUNTS and _NUMBER.fullmatch(filled) else filled
-
-
-# The API wants these as numbers; the others are text even where they look like one (sleep "60", a quantity "1").
-_COUNTS = ("${workers}",)
+    filled = str(_fill_text(value, values))
+    bare = not isinstance(value, _Quoted) and _ALONE.fullmatch(value)
+    return int(filled) if bare and _NUMBER.fullmatch(filled) else filled
 
 
 def _fill_text(text: str, values: Mapping[str, str]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,7 @@ from scaletest.lifecycle import classic, kinds
 from scaletest.lifecycle.backend import read
 from scaletest.lifecycle.milestones import epoch
 from scaletest.lifecycle.plan import LifecyclePlan, new_run
+from scaletest.lifecycle.store import Store
 from scaletest.lifecycle.templating import Extras, Workloads, text_of
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import InvalidValue, UsageError
@@ -288,12 +290,13 @@ spec:
   tasks:
     - name: worker
       replicas: ${workers}
+      note: "${workers}"
       template: {spec: {containers: [{name: c, command: ["echo", "$${HOME} ${gpus}"]}]}}
 """
     body = Workloads(text, plan(workers=4).values(), "r").make("j-1")
     assert body["metadata"]["labels"] == {"team": "a", "scaletest/run": "r", "scaletest/workload": "j-1"}
     task = body["spec"]["tasks"][0]
-    assert (body["spec"]["queue"], task["replicas"]) == ("gold", 4)
+    assert (body["spec"]["queue"], task["replicas"], task["note"]) == ("gold", 4, "4")
     assert task["template"]["spec"]["containers"][0]["command"] == ["echo", "${HOME} 1"]
     assert task["template"]["metadata"]["labels"]["scaletest/run"] == "r"
 
@@ -542,3 +545,25 @@ def test_every_form_of_a_report(tmp_path: Path, form: str, capsys: pytest.Captur
 def test_no_run_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["lifecycle", "report", "--output-dir", str(tmp_path)]) == 2
     assert "holds no lifecycle run" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_the_object_and_needs_no_cluster(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    words = ["lifecycle", "submit", "-t", "scaledjob", "-n", "1", "--dry-run", "-o", str(tmp_path / "out")]
+    assert run(words) == 0
+    body = yaml.safe_load(capsys.readouterr().out)
+    assert body["spec"]["maxReplicaCount"] == 1
+    assert body["spec"]["triggers"][0]["metadata"]["desiredReplicas"] == "1"
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_that_would_be_ignored_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store(tmp_path).begin(
+        plan(count=5, workers=3, api_version="batch/v1", object_kind="Job", template=text_of("job", None)), []
+    )
+    words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    assert run([*words, "--num-workers", "3", "-t", "training", "-p", "2"]) == 0
+    assert run([*words, "--num-workers", "4"]) == 2
+    assert "num workers 3, not 4" in capsys.readouterr().err
