@@ -1,8 +1,9 @@
 """Puts uPlot from its npm package into the page's folder when a wheel is built. Also: python hatch_build.py
 
 The lock file pins version and hash, and npm checks them. Without npm, or when npm fails, the wheel is built all the
-same, and pages show the charts that the server draws. SCALETEST_ASSETS=require makes that an error, and
-SCALETEST_ASSETS=skip leaves npm alone. An editable installation does not ask npm.
+same, and pages show the charts that the server draws. SCALETEST_ASSETS=require makes that an error,
+SCALETEST_ASSETS=skip leaves npm alone, and SCALETEST_ASSETS=keep takes what lies in the folder: where an image is built
+there is no npm. An editable installation does not ask npm.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ def _copy(package: Path, target: Path) -> str:
 
 
 def ensure(wanted: str) -> str:
-    """What SCALETEST_ASSETS asks for ("", "skip" or "require"), and a line about what came of it."""
+    """What SCALETEST_ASSETS asks for ("", "keep", "skip" or "require"), and a line about what came of it."""
+    if wanted == "keep":
+        versions = TARGET / "VERSIONS"
+        return f"page assets: {versions.read_text('utf-8').strip() if versions.exists() else 'left out'}"
     shutil.rmtree(TARGET, ignore_errors=True)  # never ship what an earlier build left
     if wanted == "skip":
         return "page assets: left out"

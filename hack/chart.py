@@ -21,11 +21,16 @@ SOME = {"type": "integer", "minimum": 1}
 SECONDS = {"type": "number", "minimum": 0}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
 WORDS = {"type": "array", "items": {"type": "string"}}
+TEXT = {"type": "string"}
+NAME = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}
 KINDS = ["none", "hpa", "hpa-external", "hpa-custom", "keda", "job", "cron"]
 
 # Path of a value, with queueDefaults for a queue's -> its schema, where the value does not tell.
 RULES: dict[str, Any] = {
     "imagePullSecrets": OBJECTS,
+    "image.repository": {"type": "string", "minLength": 1},
+    "nameOverride": NAME,
+    "fullnameOverride": NAME,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
     "queueDefaults.maximum": COUNT,
@@ -35,7 +40,7 @@ RULES: dict[str, Any] = {
     "queueDefaults.image": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: {"type": "string"} for name in ("repository", "tag", "digest")},
+        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": TEXT},
     },
     "queueDefaults.device.count": SOME,
     "queueDefaults.env": OBJECTS,
@@ -45,13 +50,20 @@ RULES: dict[str, Any] = {
     "queueDefaults.runAsUser": {"type": ["integer", "null"], "minimum": 1},
     "queueDefaults.tolerations": OBJECTS,
     "queueDefaults.topologySpreadConstraints": {"type": ["array", "null"], "items": {"type": "object"}},
-    "queueDefaults.maxUnavailable": {"type": ["integer", "string", "null"]},
+    "queueDefaults.maxUnavailable": {
+        "anyOf": [{"type": ["integer", "null"], "minimum": 0}, {"type": "string", "pattern": "^[0-9]+%$"}]
+    },
+    "queueDefaults.device.resource": {"type": "string", "pattern": "^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$"},
     "queueDefaults.autoscaling.kind": {"enum": KINDS},
     "queueDefaults.autoscaling.minReplicas": COUNT,
     "queueDefaults.autoscaling.maxReplicas": SOME,
     "queueDefaults.autoscaling.metric": {"enum": ["waiting", "running", "demand", "desired_workers", "max_wait"]},
     "queueDefaults.autoscaling.targetType": {"enum": ["AverageValue", "Value"]},
-    "queueDefaults.autoscaling.target": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?$"},
+    "queueDefaults.autoscaling.target": {
+        "type": ["string", "number"],
+        "pattern": "^(0*[1-9][0-9]*([.][0-9]+)?|0+[.][0-9]*[1-9][0-9]*)$",
+        "exclusiveMinimum": 0,
+    },
     "queueDefaults.autoscaling.source": {"enum": ["redis", "exporter"]},
     "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
     "queueDefaults.autoscaling.pollingInterval": SOME,
@@ -79,10 +91,9 @@ RULES: dict[str, Any] = {
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }
-# Maps whose keys are somebody else's.
-FREE = re.compile(
-    r"(resources|nodeSelector|affinity|labels|podLabels|annotations|podAnnotations|commonLabels|behavior|users)$"
-)
+# Maps whose keys are somebody else's; those of texts, where 1 or true would be refused by the API server.
+FREE = re.compile(r"(resources|affinity|behavior)$")
+TEXTS = re.compile(r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$")
 
 
 def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -94,6 +105,8 @@ def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
 def _of(value: Any, path: str) -> dict[str, Any]:
     if path in RULES:
         return dict(RULES[path])
+    if TEXTS.search(path):
+        return {"type": "object", "additionalProperties": {"type": "string"}}
     if isinstance(value, dict):
         return {"type": "object"} if FREE.search(path) or not value else schema(value, path)
     if isinstance(value, list):
@@ -111,7 +124,6 @@ def chart_schema() -> str:
         "queueDefaults": {"$ref": "#/definitions/queue"},
         "queues": {
             "type": "object",
-            "propertyNames": {"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"},
             "additionalProperties": {"$ref": "#/definitions/queue"},
         },
         "redis": {"type": "object"},
@@ -123,7 +135,6 @@ def chart_schema() -> str:
 def redis_schema() -> str:
     """Of the subchart."""
     whole = schema(yaml.safe_load((REDIS / "values.yaml").read_text("utf-8")))
-    whole["properties"]["users"] = {"type": "object", "additionalProperties": {"type": "string"}}
     whole["properties"]["global"] = {"type": "object"}
     return _dump(whole)
 

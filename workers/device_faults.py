@@ -40,7 +40,7 @@ def none_free(devices: int, per_device: int) -> NoneFree:
     )
 
 
-def check_open(path: str) -> None:
+def check_open(path: str, kind: Preset | None = None) -> None:
     """A container may show a device that it may not open; only opening tells. Ordinary files are left alone."""
     try:
         if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
@@ -53,27 +53,37 @@ def check_open(path: str) -> None:
                 hint="let the runtime add it: request the device plugin's resource, or docker run --device",
             ) from error
         if error.errno == errno.EACCES:
-            raise denied(path) from error
+            raise denied(path, kind) from error
         if error.errno in (errno.ENXIO, errno.ENODEV):
             raise NoDevice(f"there is no device behind {path}", hint="check that its driver is loaded") from error
 
 
-def denied(path: str) -> NoDevice:
-    """The file's mode and owner do not let us."""
-    return NoDevice(f"permission denied on {path}", hint=_permission(path))
+def denied(path: str, kind: Preset | None = None) -> NoDevice:
+    """The file's mode and owner do not let us. kind: knows how the group is usually called."""
+    return NoDevice(f"permission denied on {path}", hint=_permission(path, " or ".join(kind.groups) if kind else ""))
 
 
-def _permission(path: str) -> str:
+def _group_of(path: str) -> int:
+    return os.stat(path).st_gid  # noqa: PTH116
+
+
+def _permission(path: str, usual: str) -> str:
     try:
         import grp
 
-        number = os.stat(path).st_gid  # noqa: PTH116
+        number = _group_of(path)
         try:
             name = grp.getgrgid(number).gr_name
         except KeyError:
-            name = "no name here"
+            name = f"no name here, {usual} on most nodes" if usual else "no name here"
     except (ImportError, OSError):
-        return "add this user to the group that owns it"
+        return f"add this user to the group that owns it{f', usually {usual}' if usual else ''}"
+    if number == 0:
+        # nobody should join root's group for this; nodes where udev never ran leave devices so
+        return (
+            f"its group is root: let udev on the node give it to {usual or 'a group of its own'}, or let the container"
+            " runtime set the owner (device_ownership_from_security_context)"
+        )
     return (
         f"add this user to the group that owns it, {number} ({name}); in a pod:"
         f" securityContext.supplementalGroups: [{number}], or let the container runtime set the owner"

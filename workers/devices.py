@@ -130,7 +130,7 @@ class DeviceChooser:
         """
         self._leases = leases
         chosen = self.wait_for_slot(wait)
-        faults.check_open(chosen.device.path)
+        faults.check_open(chosen.device.path, self._options.kind)
         return chosen
 
     def wait_for_slot(self, wait: Callable[[], bool]) -> Chosen:
@@ -170,11 +170,11 @@ class DeviceChooser:
             chosen, held = self._held
             # the very lease that this device came with, and the device is still there
             if self._leases.slot == held and Path(chosen.device.path).exists():
-                return _usable(chosen)
+                return self._usable(chosen)
         devices = self.devices()
         if self._leases is None:
             index = (self._options.index or 0) % len(devices)
-            return _usable(Chosen(devices[index], index))
+            return self._usable(Chosen(devices[index], index))
         slot = self._leases.claim(
             [device.id for device in devices], self._options.per_device, Policy(self._options.policy).preference
         )
@@ -183,7 +183,7 @@ class DeviceChooser:
         index = next(at for at, device in enumerate(devices) if device.id == slot.device)
         chosen = Chosen(devices[index], index, slot.number)
         self._held = (chosen, slot)
-        return _usable(chosen)
+        return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """What the workload is told: the device, and the variables that restrict the vendor's libraries to it."""
@@ -196,6 +196,11 @@ class DeviceChooser:
             told |= dict(kind.order)
             told[kind.visible] = device.unique or str(chosen.index)
         return told
+
+    def _usable(self, chosen: Chosen) -> Chosen:
+        if not os.access(chosen.device.path, os.R_OK | os.W_OK):
+            raise faults.denied(chosen.device.path, self._options.kind)
+        return chosen
 
     def _identify(self, path: str) -> Device | None:
         try:
@@ -212,10 +217,3 @@ def _by_number(path: str) -> tuple[str, int, str]:
     """renderD9 before renderD10."""
     digits = path[len(path.rstrip("0123456789")) :]
     return path[: len(path) - len(digits)], int(digits or 0), path
-
-
-def _usable(chosen: Chosen) -> Chosen:
-    path = chosen.device.path
-    if not os.access(path, os.R_OK | os.W_OK):
-        raise faults.denied(path)
-    return chosen

@@ -19,6 +19,7 @@ from workers.workloads.command import Command
 from workers.workloads.fakedev import FakeDevice
 from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
 from workers.workloads.sleep import Sleep
+from workers.workloads.torch import TorchWorkload
 from workers.workloads.transcode import TranscodeWorkload
 
 VARIABLE_PREFIX = "SCALETEST_WORKER_"
@@ -29,7 +30,7 @@ class Settings:
     """What a worker runs and how. Times in seconds; empty text means not set.
 
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
-        `transcode` or `fakedev` with its options for those built in.
+        `transcode`, `torch` or `fakedev` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
@@ -173,6 +174,9 @@ class Runtime:
             return Sleep(command[1:], interrupt, ignore_arguments=ignore)
         if command[0] == "fakedev":
             return FakeDevice(command[1:], interrupt, node=self.node, pod=self.pod, ignore_arguments=ignore)
+        if command[0] == "torch":
+            grace_s = settings.kill_grace_s
+            return TorchWorkload(command[1:], interrupt, devices, grace_s, ignore_arguments=ignore)
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
         program = Program(options, interrupt)
         if command[0] == "transcode":

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from hack.kube import ControlPlane, Pool
+from hack.kubernetes import ControlPlane, Pool
 
 STAGES = Path(__file__).with_name("lifecycle_stages.yaml")
 NODES_S = 600.0
@@ -25,7 +25,10 @@ class Plane(ControlPlane):
         super().__init__(folder)
         self._collected = collected
 
-    def _start(self, name: str, line: list[str]) -> None:
+    def start(
+        self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
+    ) -> None:
+        """As the plane's own, with other stages and flags."""
         if name == "kwok":
             given = next(part for part in line if part.startswith("--config="))
             stages = Path(given.removeprefix("--config=")).read_text()
@@ -39,7 +42,7 @@ class Plane(ControlPlane):
             line += ["--kube-api-qps=500", "--kube-api-burst=1000"]
         if name == "kube-scheduler":
             line = [*line, "--kube-api-qps=500", "--kube-api-burst=1000"]
-        super()._start(name, line)
+        super().start(name, line, environment, inside=inside)
 
     def _wait_nodes(self, count: int) -> None:
         """A thousand nodes take longer than the few of a test."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hack.benchmarks.lifecycle_plane import Plane
-from hack.kube import Pool
+from hack.kubernetes import Pool
 
 
 def arguments(description: str | None, **numbers: int) -> argparse.Namespace:

@@ -14,6 +14,7 @@ from scaletest.analysis.growth import Growth, growth
 from scaletest.analysis.judge import judge, warnings
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, Plan, Record, Verdict
@@ -34,6 +35,7 @@ class Evaluation:
     verdict: Verdict
     interrupted: str
     elapsed_s: float
+    sharing: Sharing | None = None
 
     @property
     def law(self) -> Choice | None:
@@ -48,6 +50,7 @@ class Evaluation:
             "plan": self.plan.to_dict(),
             "steps": [step.to_dict() for step in self.steps],
             **self.growth.to_dict(),
+            "sharing": self.sharing.to_dict() if self.sharing else None,
             "thresholds": [one.to_dict() for one in self.thresholds],
             "failures": [group.to_dict() for group in self.failures],
             "background": [row.to_dict() for row in self.background],
@@ -72,6 +75,7 @@ def evaluate(
     steps = summarise(plan, measurements, records)
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
+    shared = sharing(plan, steps)
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -80,7 +84,8 @@ def evaluate(
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=warnings(steps),
-        verdict=judge(plan, steps, interrupted, thresholds),
+        verdict=judge(plan, steps, interrupted, thresholds, shared.sentence if shared else ""),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
+        sharing=shared,
     )

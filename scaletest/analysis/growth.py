@@ -59,10 +59,11 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """What the steps with throughput enough say together. chance: for the bootstrap, seeded by the caller.
 
     Repeats are points of their own and tell the noise themselves; single ones bring it as the width of their interval.
+    In a run that compares numbers of workers per device, throughput is a function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rows = [Measured(step.workers, step.throughput.per_s, step.throughput.relative) for step in enough]
-    points = [(float(step.workers), one.throughput.per_s) for step in enough for one in step.samples]
+    rows = [Measured(step.level, step.throughput.per_s, step.throughput.relative) for step in enough]
+    points = [(float(step.level), one.throughput.per_s) for step in enough for one in step.samples]
     single = len(points) == len(enough)
     spreads = [max(UNSEEN, row.relative / _NORMAL) for row in rows] if single else None
     choice = choose(points, spreads)

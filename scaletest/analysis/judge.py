@@ -27,9 +27,13 @@ WARN_UNFAIR = 1.25
 
 
 def judge(
-    plan: Plan, steps: Sequence[Step], interrupted: str = "", thresholds: Sequence[ThresholdResult] = ()
+    plan: Plan,
+    steps: Sequence[Step],
+    interrupted: str = "",
+    thresholds: Sequence[ThresholdResult] = (),
+    best: str = "",
 ) -> Verdict:
-    """The verdict of a run."""
+    """The verdict of a run. best: which number of workers per device is, where the run compares them."""
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
@@ -42,7 +46,7 @@ def judge(
         or _undecided(plan, steps)
         or _unlike(steps)
         or verdict_of(thresholds, VerdictKind.INVALID)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds))
+        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, best))
     )
 
 
@@ -99,6 +103,8 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
         return None
     suspect = sorted({name for step in steps for name in step.suspects})
     blame = f"; suspect: {', '.join(suspect)}, which failed all of theirs" if suspect else ""
+    hits = sum(step.memory_hits for step in steps)
+    blame += f"; {hits} met the limit of a device's memory" if hits else ""
     return Verdict(
         VerdictKind.FAIL,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
@@ -223,9 +229,11 @@ def _measured(steps: Sequence[Step]) -> set[tuple[int, int]]:
     return {one.measurement.key for step in steps for one in step.samples}
 
 
-def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult]) -> str:
+def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str) -> str:
     ratios = [(before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio]
     held = f", and {len(thresholds)} of {len(thresholds)} thresholds hold" if thresholds else ""
+    if best:
+        return best + held
     if not ratios:
         failures = sum(step.failures for step in steps)
         few = f"{failures} failed requests, which are tolerated" if failures else "no request failed"

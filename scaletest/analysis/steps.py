@@ -6,7 +6,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from scaletest.analysis.drift import Drift, drift
@@ -18,6 +18,7 @@ from scaletest.analysis.series import ends_of, span
 from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.student import t95
 from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.work import MEMORY_HITS, Work, hits, work
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.reply import Outcome
 
@@ -79,6 +80,9 @@ class Step:
 
     between: whether the interval is that between repeats; else it is the one within them.
     fairness: by worker, pod, node and device, where there is more than one; completions per worker.
+    per_device: how many workers shared each device, in a run that compares that; else 0.
+    work: what the requests report to have done, per second, by the name of the figure.
+    memory_hits: requests that met the limit of a device's memory.
     """
 
     workers: int
@@ -93,6 +97,14 @@ class Step:
     overhead_s: float
     suspects: tuple[str, ...]
     fairness: Mapping[str, Fairness]
+    per_device: int = 0
+    work: Mapping[str, Throughput] = field(default_factory=dict)
+    memory_hits: int = 0
+
+    @property
+    def level(self) -> int:
+        """Of what throughput is a function in this run: workers, or workers on each device."""
+        return self.per_device or self.workers
 
     @property
     def sound(self) -> bool:
@@ -131,6 +143,12 @@ class Step:
             "overhead_share": self.overhead_share,
             "suspects": list(self.suspects),
             "fairness": {name: found.to_dict() for name, found in self.fairness.items()},
+            "per_device": self.per_device,
+            "work": {
+                name: {"per_s": finite(rate.per_s), "half_width_per_s": finite(rate.half_width)}
+                for name, rate in self.work.items()
+            },
+            MEMORY_HITS: self.memory_hits,
         }
 
 
@@ -170,6 +188,7 @@ def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
 
 def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step]) -> Step:
     rate = joined([one.throughput for one in samples])
+    done: list[Work] = [work(one.throughput, one.counted) for one in samples]
     good = [row for row in rows if row.ok]
     last = before[-1] if before else None
     base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
@@ -178,7 +197,9 @@ def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[
         throughput=rate,
         between=len(samples) >= REPEATS_FOR_INTERVAL,
         samples=samples,
-        ratio=ratio((last.workers, last.throughput), (workers, rate), plan.scale) if last else None,
+        ratio=ratio((last.workers, last.throughput), (workers, rate), plan.scale)
+        if last and not plan.compares
+        else None,
         efficiency=rate.per_s / (workers * base) if base > 0 else None,
         failures=sum(failed(row) for row in rows),
         wait=summary(row.reply.wait_s for row in good),
@@ -186,6 +207,9 @@ def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[
         overhead_s=statistics.fmean([row.overhead_s for row in good]) if good else 0.0,
         suspects=suspects(rows),
         fairness=_fairness([row for one in samples for row in one.counted]),
+        per_device=plan.share(workers) if plan.compares else 0,
+        work={name: joined([one[name] for one in done]) for name in done[0] if all(name in one for one in done)},
+        memory_hits=hits(rows),
     )
 
 

@@ -8,11 +8,17 @@ import threading
 import click
 
 from scaletest.cli import options
+from scaletest.cli.clustercheck import check
+from scaletest.cli.clusterdevices import devices
 
 
 @click.group("cluster")
 def command() -> None:
     """Work with a Kubernetes cluster."""
+
+
+command.add_command(check)
+command.add_command(devices)
 
 
 @command.command("deletion-cost")

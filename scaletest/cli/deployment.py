@@ -15,6 +15,7 @@ from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
 if TYPE_CHECKING:
     from scaletest.cluster.connection import Cluster
     from scaletest.cluster.deployment import Deployment
+    from scaletest.cluster.rights import Right
     from scaletest.model import Plan
     from scaletest.validation import Backend, Load, Runner
 
@@ -24,6 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 NAMES = ("deployment", "namespace", "context", "client", "ready_timeout", "pause_autoscalers")
 QUEUE_ANNOTATION = "scaletest/queue"
 CLIENT_PORT = "9996"
+URLS = ("http://", "https://")
 
 
 def options(function: F) -> F:
@@ -72,9 +74,22 @@ class Target:
     queue: str
     warnings: tuple[str, ...]
 
+    @property
+    def patience_s(self) -> float:
+        """When pods are not ready after so long, not even the backend knows why."""
+        from scaletest.validation.kubernetes import PATIENCE_S
+
+        return float(self.given["ready_timeout"]) + 2 * PATIENCE_S
+
     def planned(self, plan: Plan) -> Plan:
         """The plan on the Deployment's queue. UsageError for what only local workers can do."""
-        if plan.background or plan.device_glob or plan.command:
+        if plan.per_device:
+            raise UsageError(
+                "--per-device is for local workers: the pods of a Deployment share devices as its template says",
+                hint="set extraArguments: [--per-device, K] in the queue's values, validate, and compare the runs for "
+                "every K with: scaletest compare",
+            )
+        if plan.background or plan.device_glob or plan.preset or plan.command:
             raise UsageError(
                 "a command, --device-glob and background queues are for local workers",
                 hint="the Deployment says what its workers run: set it there, in the values of the chart",
@@ -115,6 +130,7 @@ class Target:
 
 def target(given: dict[str, Any], limit: int) -> Target:
     """Check rights, autoscalers and room, change nothing. UsageError, Unreachable when it cannot work."""
+    from scaletest.cluster import discovery
     from scaletest.cluster.connection import connect
     from scaletest.cluster.deployment import Deployment
     from scaletest.model import checks
@@ -127,27 +143,35 @@ def target(given: dict[str, Any], limit: int) -> Target:
             "nobody would load the queue", hint="give --client svc/NAME, or --redis-url URL to submit from here"
         )
     cluster = connect(given["namespace"], given["context"])
-    _check_rights(cluster, given)
-    deployment = Deployment(cluster, given["deployment"])
+    keda = discovery.KEDA in discovery.groups(cluster)
+    _check_rights(cluster, given, keda)
+    deployment = Deployment(cluster, given["deployment"], keda=keda)
     pause = _autoscalers(deployment, given["pause_autoscalers"])
     queue = _queue(cluster, deployment, given)
-    return Target(cluster, deployment, given, pause, queue, tuple(_room(cluster, deployment, limit)))
+    return Target(cluster, deployment, given, pause, queue, _room(cluster, deployment, limit))
 
 
-def _check_rights(cluster: Cluster, given: dict[str, Any]) -> None:
+def _check_rights(cluster: Cluster, given: dict[str, Any], keda: bool) -> None:
     from scaletest.cluster import rights
 
     wanted = rights.NEEDED
-    if given["client"].startswith("svc/"):
+    if given["client"] and not given["client"].startswith(URLS):
         wanted += (rights.PROXY,)
-    if given["pause_autoscalers"]:
-        wanted += (rights.KEDA, rights.PAUSE)
+    if keda:
+        wanted += (rights.KEDA,)
+        if given["pause_autoscalers"]:
+            wanted += (rights.PAUSE,)
     lacking = rights.missing(cluster, wanted)
     if lacking:
-        raise Unreachable(
-            f"we may not {', '.join(map(str, lacking))} in namespace {cluster.namespace}",
-            hint="bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service account",
-        )
+        raise forbidden(lacking, cluster.namespace)
+
+
+def forbidden(lacking: list[Right], namespace: str) -> Unreachable:
+    """The error of who may not do what must be done."""
+    return Unreachable(
+        f"we may not {', '.join(map(str, lacking))} in namespace {namespace}",
+        hint="bind the Role of the chart, or of docs/how-to/kubernetes.md, to this user or service account",
+    )
 
 
 def _autoscalers(deployment: Deployment, may_pause: bool) -> tuple[str, ...]:
@@ -196,23 +220,20 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
     return queue
 
 
-def _room(cluster: Cluster, deployment: Deployment, limit: int) -> list[str]:
-    """Warnings about what cannot be known. UsageError when the nodes cannot take so many pods."""
-    from scaletest.cluster import capacity, rights
+def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
+    """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many pods."""
+    from scaletest.cluster.growth import growth
 
-    lacking = rights.missing(cluster, rights.CAPACITY)
-    if lacking:
-        return [f"capacity is unknown: we may not {', '.join(map(str, lacking))}"]
     have = sum(not one.going and bool(one.node) for one in deployment.pods())
-    room = have + capacity.room(deployment.template["spec"], capacity.nodes(cluster))
-    if room < limit:
+    found = growth(cluster, deployment.template["spec"], have, f"deployment {deployment.name}")
+    if found.room is not None and found.room < limit:
         raise UsageError(
-            f"the nodes can take {room} pods of {deployment.name}, fewer than --limit {limit}",
-            hint=f"give --limit {room}, or add nodes or devices"
-            if room
-            else "look at requests, device resources, node selector and taints",
+            f"{found.by} can take {found.room} pods of {deployment.name}, fewer than --limit {limit}",
+            hint=f"give --limit {found.room}, or add nodes or devices"
+            if found.room
+            else "look at requests, device resources, node selector and taints: scaletest cluster devices",
         )
-    return []
+    return found.doubts
 
 
 def _remote(cluster: Cluster, client: str, record: Callable[[Any], None]) -> Any:
@@ -220,7 +241,7 @@ def _remote(cluster: Cluster, client: str, record: Callable[[Any], None]) -> Any
     from scaletest.validation.remote import RemoteLoad
 
     token = os.environ.get("SCALETEST_CLIENT_TOKEN", "")
-    if client.startswith(("http://", "https://")):
+    if client.startswith(URLS):
         return RemoteLoad(Direct(client, token), record)
     kind, slash, name = client.partition("/")
     if not slash or kind not in ("svc", "service", "services") or not name:

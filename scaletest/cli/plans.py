@@ -63,11 +63,26 @@ def options(function: F) -> F:
     return function
 
 
-def plan(context: click.Context, queue: str) -> Plan:
-    """The plan that the command line, the environment and the plan file make together, on that queue."""
+def plan(context: click.Context, queue: str, devices: Callable[[dict[str, Any]], int] = lambda values: 0) -> Plan:
+    """The plan that the command line, the environment and the plan file make together, on that queue.
+
+    devices: counts those of a plan, where it matters.
+    """
     from scaletest.model.schema.plan import as_plan
 
-    return as_plan({one.key: one.value for one in settings(context)}, queue)
+    found = settings(context)
+    values = {one.key: one.value for one in found}
+    count = devices(values)
+    if count and len(values["per_device"]) > 1:
+        most = values["per_device"][-1] * count
+        limit = next(one for one in found if one.key == "limit")
+        if limit.origin != "default" and limit.value < most:
+            raise UsageError(
+                f"limit is {limit.value}, fewer than {values['per_device'][-1]} workers on each of {count} devices",
+                hint="leave it out: a run that compares numbers of workers fills all devices",
+            )
+        values["limit"] = most
+    return as_plan(values, queue, count)
 
 
 def settings(context: click.Context) -> list[Setting]:
@@ -156,16 +171,21 @@ def parse_set(text: str, schema: Schema) -> tuple[str, Any]:
     if not equals:
         raise UsageError(f"--set {text!r} has no value", hint="write --set KEY=VALUE, as in --set limit=8")
     one = schema["properties"][known(key.strip(), schema["properties"], "the plan")]
-    found = _value(value.strip(), one["type"] if isinstance(one["type"], list) else [one["type"]])
+    found = _value(value.strip(), one)
     check(found, one, f"{key.strip()} of --set")
     return key.strip(), found
 
 
-def _value(text: str, types: list[str]) -> Any:
-    """The text as that type; as it is when it cannot be read, for the check to say so."""
+def _value(text: str, schema: Schema) -> Any:
+    """The text as a value of that schema; as it is when it cannot be read, for the check to say so."""
+    types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     try:
+        if "array" in types and text.startswith("["):
+            return load(text, f"--set {text}")
+        if "array" in types and schema["items"]["type"] == "integer":
+            return [int(one) for one in text.replace(",", " ").split()]
         if "array" in types:
-            return load(text, f"--set {text}") if text.startswith("[") else shlex.split(text)
+            return shlex.split(text)
         if "null" in types and text in ("", "null"):
             return None
         if "integer" in types:

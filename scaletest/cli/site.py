@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.retry import Retrying
 from scaletest.load import ClosedLoop
-from scaletest.model import Background
+from scaletest.model import Background, Plan
 from scaletest.validation import LocalBackend, Runner, WorkerOptions
 
 # How long a run waits for a Redis that went away before it gives up.
@@ -27,8 +27,11 @@ class Site:
     runner: Runner
     stack: ExitStack
 
-    def set_up(self, queue: str, what: Background) -> tuple[LocalBackend, ClosedLoop]:
-        """Declare a queue of the run's own, and make its backend and its load; neither has begun yet."""
+    def set_up(self, queue: str, what: Background, plan: Plan | None = None) -> tuple[LocalBackend, ClosedLoop]:
+        """Declare a queue of the run's own, and make its backend and its load; neither has begun yet.
+
+        plan: says how its workers share devices; without it they count round.
+        """
         queues = Queues(self.redis)
         patient = Retrying("validate", patience_s=REDIS_PATIENCE_S)
         client = self.stack.enter_context(Client(connect(self.url), patience_s=REDIS_PATIENCE_S))
@@ -36,6 +39,9 @@ class Site:
         queues.add(queue, note=f"validate {what.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
         options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
+        if plan:
+            shares = {workers: plan.share(workers) for workers in plan.steps}
+            options = replace(options, preset=plan.preset, device_policy=plan.device_policy, shares=shares)
         backend = LocalBackend(options, self.log, lambda: patient.run(lambda: queues.state(queue).workers))
         self.stack.callback(backend.close)
         load = ClosedLoop(

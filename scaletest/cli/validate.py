@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import deployment, options, plans
+from scaletest.cli import deployment, options, plans, sharing
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     metavar="N",
     help="Failed requests that do not fail the run.",
 )
-@click.option("--device-glob", default="", metavar="GLOB", help="Device files; worker N uses the N-th, counting round.")
+@sharing.options
 @click.option(
     "--run-dir",
     default="",
@@ -109,7 +109,8 @@ def command(**given: Any) -> int:
         )
     if given["resume"]:
         return _resume(given)
-    plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}")
+    count = (lambda values: 0) if given["deployment"] else sharing.devices
+    plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}", count)
     if given["dry_run"]:
         _show_plan(plan, given["output"])
         return 0
@@ -136,6 +137,7 @@ def _resume(given: dict[str, Any]) -> int:
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
         if len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
             _same_machine(stored)
+            sharing.same_devices(stored.plan)
         folder.forget_unfinished(stored)
         target = deployment.target(given, stored.plan.limit) if given["deployment"] else None
         if target:
@@ -161,8 +163,10 @@ def _doubts(plan: Plan) -> list[str]:
     """What this plan cannot tell, however well it is measured."""
     from scaletest.analysis.separable import separability
 
-    found = separability(plan.steps, plan.repeats)
-    return [] if found.separable or len(plan.steps) < 3 else [found.sentence]
+    points = plan.per_device if plan.compares else plan.steps
+    found = separability(points, plan.repeats)
+    lines = [] if found.separable or len(points) < 3 else [found.sentence]
+    return [*lines, *sharing.doubts(plan)]
 
 
 def _show_plan(plan: Plan, form: str) -> None:
@@ -175,7 +179,11 @@ def _show_plan(plan: Plan, form: str) -> None:
         return
     click.echo(f"workload  {plan.workload}")
     click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
-    click.echo(f"wanted    at least {plan.scale:g}x per doubling, {plan.tolerate_failures} failures tolerated")
+    aim = "the best number of workers per device" if plan.compares else f"at least {plan.scale:g}x per doubling"
+    click.echo(f"wanted    {aim}, {plan.tolerate_failures} failures tolerated")
+    if plan.per_device:
+        numbers = ", ".join(map(str, plan.per_device))
+        click.echo(f"devices   {plan.devices}, shared by {numbers} workers each, policy {plan.device_policy}")
     for text in plan.thresholds:
         click.echo(f"          {text}")
     for one in expected:
@@ -194,11 +202,11 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import Runner
+    from scaletest.validation import READY_TIMEOUT_S, Runner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
-    runner = Runner(plan, folder, teller, stored=stored)
+    runner = Runner(plan, folder, teller, stored=stored, ready_s=target.patience_s if target else READY_TIMEOUT_S)
     try:
         with _stopping(runner, unwind=bool(target)) as stack:
             if target:
@@ -244,7 +252,7 @@ def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:
         time_limit_s=plan.time_limit_s,
     )
     others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
-    return runner.run(*site.set_up(plan.queue, main), others)
+    return runner.run(*site.set_up(plan.queue, main, plan), others)
 
 
 def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:

@@ -82,7 +82,7 @@ from scaletest.model.presets import PRESETS
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> int:
-    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode, or sleep.
+    """Take requests of one queue and run the workload: COMMAND with its arguments, transcode, torch, fakedev, or sleep.
 
     \b
     scaletest worker --queue sleep

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
+from urllib.parse import quote
 
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.raw import Raw
@@ -22,13 +23,14 @@ BLOCKING = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node's free resources, in units (cores, bytes, pods, devices)."""
+    """A node's free resources, and all that pods may have, in units (cores, bytes, pods, devices)."""
 
     name: str
     free: Mapping[str, Decimal]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     schedulable: bool = True
+    allocatable: Mapping[str, Decimal] = field(default_factory=dict)
 
 
 def quantity(text: str | int) -> Decimal:
@@ -58,14 +60,64 @@ def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return {**found, "pods": Decimal(1)}
 
 
+def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    """What a pod may use at most: the sum of its containers."""
+    total: Counter[str] = Counter()
+    for container in spec.get("containers", []):
+        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
+            total[name] += quantity(value)  # type: ignore[assignment]
+    return {name: Decimal(value) for name, value in total.items()}
+
+
 def room(spec: Mapping[str, Any], nodes: Iterable[Node]) -> int:
     """How many more pods of this spec fit."""
-    wanted = {name: value for name, value in requests(spec).items() if value}
+    wanted = _wanted(spec)
     fitting = 0
     for node in nodes:
         if _admits(spec, node):
             fitting += max(0, min(int(node.free.get(name, Decimal(0)) // value) for name, value in wanted.items()))
     return fitting
+
+
+def scarcest(spec: Mapping[str, Any], nodes: Iterable[Node]) -> str:
+    """The resource that ends first, "" when no node admits such a pod at all."""
+    admitting = [node for node in nodes if _admits(spec, node)]
+    alone = {
+        name: sum(max(0, int(node.free.get(name, Decimal(0)) // value)) for node in admitting)
+        for name, value in _wanted(spec).items()
+    }
+    return min(alone, key=lambda name: alone[name]) if admitting else ""
+
+
+def quota_room(spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> tuple[int, str] | None:
+    """How many more pods of this spec the quotas admit, and by which one; None when nothing of them applies.
+
+    quotas: ResourceQuota objects. Those with scopes are left out: whether they apply is the API server's to say.
+    """
+    wanted, most = requests(spec), limits(spec)
+    found: list[tuple[int, str]] = []
+    for row in quotas:
+        if row["spec"].get("scopes") or row["spec"].get("scopeSelector"):
+            continue
+        used = row.get("status", {}).get("used", {})
+        for key, hard in row["spec"].get("hard", {}).items():
+            kind, dot, name = key.partition(".")
+            asked = (
+                most.get(name) if dot and kind == "limits" else wanted.get(name if dot and kind == "requests" else key)
+            )
+            if key == "count/pods":
+                asked = Decimal(1)
+            if asked:
+                left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
+                found.append((int(left // asked), f"quota {row['metadata']['name']}: {key}"))
+    return min(found, default=None)
+
+
+def quotas(cluster: Cluster) -> list[dict[str, Any]]:
+    """The quotas of the namespace. Needs the right to list resourcequotas."""
+    path = f"/api/v1/namespaces/{quote(cluster.namespace)}/resourcequotas"
+    found: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")["items"]
+    return found
 
 
 def nodes(cluster: Cluster) -> list[Node]:
@@ -83,7 +135,8 @@ def nodes(cluster: Cluster) -> list[Node]:
 
 
 def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> Node:
-    free = {name: quantity(value) - used.get(name, 0) for name, value in row["status"].get("allocatable", {}).items()}
+    all_of_it = {name: quantity(value) for name, value in row["status"].get("allocatable", {}).items()}
+    free = {name: value - used.get(name, 0) for name, value in all_of_it.items()}
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in row["status"].get("conditions", []))
     spec = row.get("spec", {})
     return Node(
@@ -92,7 +145,12 @@ def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> Node:
         row["metadata"].get("labels", {}),
         tuple(spec.get("taints", ())),
         ready and not spec.get("unschedulable", False),
+        all_of_it,
     )
+
+
+def _wanted(spec: Mapping[str, Any]) -> dict[str, Decimal]:
+    return {name: value for name, value in requests(spec).items() if value}
 
 
 def _asked(container: Mapping[str, Any]) -> dict[str, Decimal]:

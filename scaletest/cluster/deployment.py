@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
 from scaletest.cluster.raw import Raw
 from scaletest.cluster.states import Pod, first_failing, pod
 
@@ -28,13 +28,21 @@ class Scaler:
     paused: bool = False
 
 
-class Deployment:
-    """A Deployment of workers."""
+def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """The pod template of every Deployment in the namespace. Needs the right to list deployments."""
+    path = f"/apis/apps/v1/namespaces/{quote(cluster.namespace)}/deployments"
+    rows = Raw(cluster).get(path, "list deployments", "list deployments")["items"]
+    return {row["metadata"]["name"]: row["spec"]["template"] for row in rows}
 
-    def __init__(self, cluster: Cluster, name: str) -> None:
+
+class Deployment:
+    """A Deployment of workers. keda: whether KEDA is installed."""
+
+    def __init__(self, cluster: Cluster, name: str, *, keda: bool = True) -> None:
         from kubernetes.client import AppsV1Api
 
         self.name, self.namespace = name, cluster.namespace
+        self._keda = keda
         self._client = cluster.client
         self._api = AppsV1Api(cluster.client)
         self._raw = Raw(cluster)
@@ -65,20 +73,13 @@ class Deployment:
         return [pod(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
 
     def scalers(self) -> list[Scaler]:
-        """HPAs and ScaledObjects that aim at it. Without the right to list ScaledObjects those of KEDA show as HPAs."""
-        found = []
-        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
-        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
-            owners = row["metadata"].get("ownerReferences", [])
-            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
-            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
-        path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
-        try:
+        """HPAs and ScaledObjects that aim at it."""
+        found = self._hpas()
+        if self._keda:
+            path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
             for row in self._aimed(path, "list ScaledObjects", "list scaledobjects"):
                 mark = row["metadata"].get("annotations", {}).get(PAUSED, "false")
                 found.append(Scaler("ScaledObject", row["metadata"]["name"], paused=mark == "true"))
-        except Missing:
-            pass  # there is no KEDA
         return found
 
     def pause(self, scaled_object: str, paused: bool) -> None:
@@ -90,6 +91,10 @@ class Deployment:
             CustomObjectsApi(self._client).patch_namespaced_custom_object(
                 "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
             )
+
+    def released(self, scaled_object: str) -> bool:
+        """Whether no HPA of this ScaledObject is left: KEDA takes it away some moments after it is marked."""
+        return all(one.owner != scaled_object for one in self._hpas())
 
     def trouble(self) -> str:
         """The pods' states, and of the first failing one events and the end of its log, if we may read them."""
@@ -106,6 +111,15 @@ class Deployment:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
 
+    def _hpas(self) -> list[Scaler]:
+        found = []
+        path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
+        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
+            owners = row["metadata"].get("ownerReferences", [])
+            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
+            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
+        return found
+
     def _events(self, failing: Pod) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
         rows = self._raw.get(
@@ -120,7 +134,7 @@ class Deployment:
             query["previous"] = "true"
         status, body, _ = self._raw.fetch(path, f"read the log of {failing.name}", {}, **query)
         if status != 200:
-            return [f"(no log: {status})"]
+            return ["(no log: we may not get pods/log)" if status == 403 else f"(no log: {status})"]
         return [f"log {line}" for line in body.decode("utf-8", "replace").splitlines()]
 
     def _aimed(self, path: str, what: str, right: str) -> Iterator[dict[str, Any]]:

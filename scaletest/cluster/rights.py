@@ -8,11 +8,12 @@ from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
 
 
 class Right(NamedTuple):
-    """A verb on a resource. everywhere: in all namespaces."""
+    """A verb on a resource. why: what it is for. everywhere: in all namespaces."""
 
     verb: str
     group: str
     resource: str
+    why: str = ""
     everywhere: bool = False
 
     def __str__(self) -> str:
@@ -20,19 +21,31 @@ class Right(NamedTuple):
         return f"{self.verb} {name}{' in all namespaces' if self.everywhere else ''}"
 
 
+# Without these there is no validation.
 NEEDED: tuple[Right, ...] = (
-    Right("get", "apps", "deployments"),
-    Right("get", "apps", "deployments/scale"),
-    Right("patch", "apps", "deployments/scale"),
-    Right("list", "", "pods"),
-    Right("list", "autoscaling", "horizontalpodautoscalers"),
+    Right("get", "apps", "deployments", "the pods' template and labels"),
+    Right("get", "apps", "deployments/scale", "the number of pods, to put it back"),
+    Right("patch", "apps", "deployments/scale", "set the number of pods"),
+    Right("list", "", "pods", "who is ready"),
+    Right("list", "autoscaling", "horizontalpodautoscalers", "who else scales"),
 )
-PROXY = Right("get", "", "services/proxy")
-PAUSE = Right("patch", "keda.sh", "scaledobjects")
-EXPLAIN = (Right("list", "", "events"), Right("get", "", "pods/log"))
-KEDA = Right("list", "keda.sh", "scaledobjects")
-CAPACITY = (Right("list", "", "nodes", True), Right("list", "", "pods", True))
-DEVICES = (Right("list", "resource.k8s.io", "resourceslices", True),)
+PROXY = Right("get", "", "services/proxy", "steer the client (--client svc/NAME)")
+# Where KEDA is installed.
+KEDA = Right("list", "keda.sh", "scaledobjects", "who else scales")
+PAUSE = Right("patch", "keda.sh", "scaledobjects", "pause KEDA (--pause-autoscalers)")
+# Without these something is unknown, and a validation goes on.
+EXPLAIN = (
+    Right("list", "", "events", "say why a pod is not ready"),
+    Right("get", "", "pods/log", "say why a pod is not ready"),
+)
+LISTED = (Right("list", "apps", "deployments", "look at all Deployments, not at one (cluster check)"),)
+QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
+CAPACITY = (
+    Right("list", "", "nodes", "how many pods the nodes can take", True),
+    Right("list", "", "pods", "how many pods the nodes can take", True),
+)
+SLICES = (Right("list", "resource.k8s.io", "resourceslices", "devices of dynamic resource allocation", True),)
+CLASSES = (Right("list", "resource.k8s.io", "deviceclasses", "devices of dynamic resource allocation", True),)
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:

@@ -7,6 +7,8 @@ grows by a known law, which a validation must find again.
 from __future__ import annotations
 
 import argparse
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -111,6 +113,65 @@ def _phases(text: str) -> tuple[Phase, ...]:
         return tuple(Phase(*part) for part in parts)
     except (TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no activity such as 98:1:5,20:0:0") from error
+
+
+# -- annotations of the fake GPU operator ---------------------------------------------------------------------------
+
+UTILISATION, FRACTION = "run.ai/simulated-gpu-utilization", "gpu-fraction"
+# As the downward API writes them into a file: a key and a quoted value a line.
+_ANNOTATION = re.compile(r'^([^=\s]+)=("(?:[^"\\]|\\.)*")\s*$', re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """What a pod's annotations say of its use of a device. busy: percent, from and to; fraction: of its memory."""
+
+    busy: tuple[float, float] | None = None
+    fraction: float | None = None
+
+    def activity(self, otherwise: float, chance: float) -> float:
+        """Percent at this moment. chance: from -1 to 1, where in the range it lies."""
+        if self.busy is None:
+            return otherwise
+        low, high = self.busy
+        return low + (high - low) * (chance + 1) / 2
+
+    def memory_mib(self, otherwise: int, device_memory_mib: int) -> int:
+        """Memory in use."""
+        return otherwise if self.fraction is None else round(self.fraction * device_memory_mib)
+
+
+def annotated(text: str) -> Annotated:
+    """Read a file of annotations; those of others are skipped. InvalidValue for a value that cannot be."""
+    values: dict[str, str] = {}
+    for key, quoted in _ANNOTATION.findall(text):
+        if key in (UTILISATION, FRACTION):
+            try:
+                values[key] = str(json.loads(quoted))
+            except ValueError as error:
+                raise InvalidValue(f"the annotation {key} is {quoted}", hint="write plain numbers") from error
+    busy = fraction = None
+    if UTILISATION in values:
+        parts = values[UTILISATION].split("-")
+        ends = _numbers(UTILISATION, parts, 100.0, "20 or 20-35")
+        if len(ends) > 2 or ends[0] > ends[-1]:
+            raise InvalidValue(
+                f"the annotation {UTILISATION} is {values[UTILISATION]!r}", hint="write it as 20 or 20-35"
+            )
+        busy = (ends[0], ends[-1])
+    if FRACTION in values:
+        (fraction,) = _numbers(FRACTION, [values[FRACTION]], 1.0, "0.5")
+    return Annotated(busy, fraction)
+
+
+def _numbers(name: str, parts: Sequence[str], most: float, example: str) -> list[float]:
+    try:
+        found = [float(one) for one in parts]
+    except ValueError:
+        found = []
+    if not found or not all(0 <= one <= most for one in found):
+        raise InvalidValue(f"the annotation {name} is {'-'.join(parts)!r}", hint=f"write it as {example}")
+    return found
 
 
 # -- metrics --------------------------------------------------------------------------------------------------------

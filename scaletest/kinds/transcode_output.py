@@ -36,6 +36,8 @@ _NO_DEVICE = (
     "Error creating a MFX session",
 )
 _TOO_MANY = ("OpenEncodeSessionEx failed: out of memory", "incompatible client key")
+# Memory of the device or of the container: oneVPL's, CUDA's and the system's words.
+_NO_MEMORY = ("MFX_ERR_MEMORY_ALLOC", "CUDA_ERROR_OUT_OF_MEMORY", "Cannot allocate memory")
 MAX_SESSIONS_SHOWN = 16
 
 
@@ -107,6 +109,8 @@ def _judged(figures: Figures, text: str) -> Reading:
         return Reading(figures, True, f"its libraries find no usable device ({found})")
     if any(words in text for words in _TOO_MANY):
         return Reading(figures, complaint="the device encodes as many streams as its driver allows; use fewer workers")
+    if any(words in text for words in _NO_MEMORY):
+        return Reading({**figures, "memory_limit_hits": 1}, complaint="memory ran out")
     return Reading(figures)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from scaletest.model import checks, threshold, wire
 from scaletest.model.errors import InvalidValue
+from scaletest.model.presets import POLICIES, preset
 
 MAX_WORKERS = 100_000
 
@@ -74,7 +75,12 @@ class Plan:
     warmup_s: seconds at the beginning of each step that do not count; None finds them from the data.
     command: the workload's program and arguments; empty for sleep.
     queue: name of the queue, made up for every run.
-    device_glob: device files; worker N uses the N-th, counting round.
+    device_glob: device files; worker N uses the N-th, counting round, unless per_device says otherwise.
+    preset: devices of one vendor, and the environment that restricts its libraries to one of them.
+    per_device: workers that share one device, each with a leased slot of it; several numbers are compared, with all
+    devices full, and the steps are then these numbers times the devices.
+    device_policy: which device a worker gets a slot of: first, balanced or packed.
+    devices: how many there are, found when the run begins; 0 where nobody counted.
     time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     repeats: how often every step is measured, in blocks of shuffled order.
@@ -93,6 +99,10 @@ class Plan:
     queue: str = "validate"
     command: tuple[str, ...] = ()
     device_glob: str = ""
+    preset: str = ""
+    per_device: tuple[int, ...] = ()
+    device_policy: str = "balanced"
+    devices: int = 0
     time_limit_s: float = 0.0
     tolerate_failures: int = 0
     repeats: int = 1
@@ -116,6 +126,7 @@ class Plan:
                     hint="give a shorter --warmup, or a longer --max-step or --step-time",
                 )
         checks.fraction(self.precision, "precision")
+        self._check_devices()
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
         if len({one.name for one in self.background}) < len(self.background):
@@ -125,11 +136,57 @@ class Plan:
         if isinstance(self.scale, bool) or not isinstance(self.scale, int | float) or not 1.0 <= self.scale <= 2.0:
             raise InvalidValue(f"scale is {self.scale!r}", hint="give the ratio wanted per doubling, from 1 to 2")
         for text in self.thresholds:
-            threshold.parse(text, self.steps)
+            if threshold.parse(text, self.steps).metric == "ratio" and self.compares:
+                raise InvalidValue(
+                    "a run that compares numbers of workers per device has no ratio", hint="leave the threshold out"
+                )
+
+    def _check_devices(self) -> None:
+        checks.count(self.devices, "devices")
+        if self.preset:
+            preset(self.preset)
+        if self.device_policy not in POLICIES:
+            raise InvalidValue(
+                f"unknown device policy {self.device_policy!r}", hint=f"use one of: {', '.join(POLICIES)}"
+            )
+        if not self.per_device:
+            return
+        for count in self.per_device:
+            checks.count(count, "workers per device", minimum=1, maximum=MAX_WORKERS)
+        if list(self.per_device) != sorted(set(self.per_device)):
+            raise InvalidValue(
+                f"workers per device are {' '.join(map(str, self.per_device))}",
+                hint="give each number once, the smallest first, as in --per-device 1,2,4",
+            )
+        if not self.device_glob and not self.preset:
+            raise InvalidValue("there is no device to share", hint="add --device-glob GLOB or --preset NAME")
+        slots = self.per_device[-1] * self.devices
+        if self.devices and not self.compares and self.limit > slots:
+            raise InvalidValue(
+                f"{self.limit} workers do not fit into {slots} slots of {self.devices} "
+                f"device{'s' if self.devices > 1 else ''}",
+                hint=f"give --limit {slots}, or more workers with --per-device",
+            )
+
+    @property
+    def compares(self) -> bool:
+        """Whether the steps are numbers of workers per device, and not of workers."""
+        return len(self.per_device) > 1
+
+    def share(self, workers: int) -> int:
+        """How many share each device in the step with so many workers; 0 when no slot is leased."""
+        if self.compares:
+            return workers // max(1, self.devices)
+        return self.per_device[0] if self.per_device else 0
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Numbers of workers: 1, 2, 4, ... and the limit even when it is no power of two."""
+        """Numbers of workers: 1, 2, 4, ... and the limit even when it is no power of two.
+
+        In a run that compares numbers of workers per device: so many on every device.
+        """
+        if self.compares:
+            return tuple(count * max(1, self.devices) for count in self.per_device)
         counts = [1]
         while counts[-1] * 2 <= self.limit:
             counts.append(counts[-1] * 2)
@@ -149,7 +206,7 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
-        row = {**asdict(self), "command": list(self.command), "thresholds": list(self.thresholds)}
+        row = {**asdict(self), **{name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")}}
         row["background"] = [{**asdict(one), "command": list(one.command)} for one in self.background]
         return {"schema_version": wire.SCHEMA_VERSION, **row}
 
@@ -171,6 +228,10 @@ class Plan:
                 "queue": str,
                 "command": list,
                 "device_glob": str,
+                "preset": str,
+                "per_device": list,
+                "device_policy": str,
+                "devices": int,
                 "time_limit_s": number,
                 "tolerate_failures": int,
                 "repeats": int,
@@ -180,5 +241,5 @@ class Plan:
             },
         )
         row["background"] = tuple(Background.from_dict(one) for one in row.get("background", ()))
-        lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds")}
+        lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds", "per_device")}
         return cls(**{**row, **lists})

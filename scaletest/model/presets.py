@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from scaletest.model.errors import InvalidValue
 
+# Which device a worker gets a slot of: the first with a free one, the least used, the most used.
+POLICIES = ("first", "balanced", "packed")
+
 
 @dataclass(frozen=True, slots=True)
 class Preset:

@@ -17,6 +17,7 @@ class Record:
     step: the number of workers that were asked for while it ran.
     total_s: monotonic seconds at the client from submit to reply parsed.
     repeat: which measuring of that step it belongs to, counted from 0.
+    per_device: how many workers shared each device; 0 where none had a leased slot.
     """
 
     queue: str
@@ -24,11 +25,13 @@ class Record:
     reply: Reply
     total_s: float
     repeat: int = 0
+    per_device: int = 0
 
     def __post_init__(self) -> None:
         checks.queue_name(self.queue)
         checks.count(self.step, "step")
         checks.count(self.repeat, "repeat")
+        checks.count(self.per_device, "per_device")
         checks.seconds(self.total_s, "total_s", maximum=1e12)
 
     @property
@@ -44,6 +47,8 @@ class Record:
     def to_json(self) -> str:
         """One flat line of JSON, schema version 1."""
         row: dict[str, Any] = {"queue": self.queue, "step": self.step, "repeat": self.repeat}
+        if self.per_device:
+            row["per_device"] = self.per_device
         row.update(self.reply.to_dict())
         row["total_s"] = self.total_s
         row["overhead_s"] = self.overhead_s
@@ -54,8 +59,10 @@ class Record:
     def from_json(cls, text: str | bytes) -> Record:
         """Read what `to_json` wrote; InvalidValue on anything else."""
         data = wire.load(text, "the record")
-        own = wire.take(data, "the record", {"queue": str, "step": int, "repeat": int, "total_s": (int, float)})
+        known: dict[str, type | tuple[type, ...]] = dict.fromkeys(("step", "repeat", "per_device"), int)
+        own = wire.take(data, "the record", {**known, "queue": str, "total_s": (int, float)})
         missing = {"queue", "step", "total_s"} - own.keys()
         if missing:
             raise InvalidValue(f"the record lacks {', '.join(sorted(missing))}")
-        return cls(own["queue"], own["step"], Reply.from_dict(data), float(own["total_s"]), own.get("repeat", 0))
+        place = own.get("repeat", 0), own.get("per_device", 0)
+        return cls(own["queue"], own["step"], Reply.from_dict(data), float(own["total_s"]), *place)

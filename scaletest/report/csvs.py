@@ -9,6 +9,7 @@ import io
 from collections.abc import Callable
 
 from scaletest.analysis.estimate import Estimate, finite
+from scaletest.analysis.work import FIGURES
 from scaletest.render.text import cell
 from scaletest.report import words
 from scaletest.report.run import Run
@@ -35,6 +36,14 @@ def _quantile(kind: str, name: str) -> Callable[[Row], Value]:
         return found.value if found else None
 
     return get
+
+
+def _work(name: str, part: str) -> Callable[[Row], Value]:
+    return lambda row: finite(getattr(row.step.work[name], part)) if name in row.step.work else None
+
+
+def _fair(group: str) -> Callable[[Row], Value]:
+    return lambda row: finite(row.step.fairness[group].ratio) if group in row.step.fairness else None
 
 
 COLUMNS: dict[str, Callable[[Row], Value]] = {
@@ -67,6 +76,12 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
     "measured_s": lambda row: words.measured_s(row.step),
     "warmup_s": lambda row: max((one.warmup_s for one in row.step.samples), default=0.0),
     "stop": lambda row: words.stops(row.step),
+    "per_device": lambda row: row.step.per_device or None,
+    **{f"{name}_per_s": _work(name, "per_s") for name in FIGURES},
+    **{f"{name}_half_width_per_s": _work(name, "half_width") for name in FIGURES},
+    "fairness_workers": _fair("worker"),
+    "fairness_devices": _fair("device"),
+    "memory_limit_hits": lambda row: row.step.memory_hits,
 }
 
 

@@ -35,7 +35,7 @@ from scaletest.report import words
 from scaletest.report.figures import course, growth, spread
 from scaletest.report.groups import groups
 from scaletest.report.run import Run
-from scaletest.report.table import Row, rows
+from scaletest.report.table import Row, rows, works
 
 LONGEST_TEXT = 4000
 FORMATS = ("text", "md", "csv", "json", "junit")
@@ -65,6 +65,7 @@ def view(run: Run) -> dict[str, Any]:
     """Everything that the template shows, in words and charts."""
     result = run.result
     found = rows(result)
+    many = len(found) > 2 and not result.plan.compares
     return {
         "style": Markup(PALETTE + CHART),
         "title": words.heading(result),
@@ -77,9 +78,12 @@ def view(run: Run) -> dict[str, Any]:
         "law": words.law(result),
         "throughput": growth.throughput(result),
         "efficiency": growth.efficiency(result),
-        "steps": [_step(row) for row in found],
-        "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if len(found) > 2 else [],
-        "serial": result.growth.serial.sentence if len(found) > 2 else "",
+        "steps": [_step(row, works(found)) for row in found],
+        "sharing": [_shared(row, works(found)) for row in found] if result.plan.compares else [],
+        "shared": words.shares(result),
+        "works": works(found),
+        "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
+        "serial": result.growth.serial.sentence if many else "",
         "interval": words.interval(result.steps),
         "courses": course.panels(result, run.records),
         "course_caption": course.CAPTION,
@@ -108,7 +112,10 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     if good:
         best = max(good, key=lambda row: row.step.throughput.per_s)
         facts.append((f"requests/s at most, with {plural(best.step.workers, 'worker')}", words.rate(best.step)))
-    if len(good) > 1 and good[-1].scaled:
+        facts += [(f"{name}/s there", words.work(best.step, name)) for name in best.step.work]
+    if result.sharing and result.sharing.best:
+        facts.append(("workers on each device are best", str(result.sharing.best)))
+    elif len(good) > 1 and good[-1].scaled:
         last = good[-1].scaled
         facts.append((f"speed-up with {plural(last.workers, 'worker')}", f"{significant(last.speedup.value)}x"))
         facts.append(("efficiency there", percent(last.efficiency.value, 0)))
@@ -119,13 +126,29 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     return facts
 
 
-def _step(row: Row) -> list[str]:
+def _shared(row: Row, figures: Sequence[str]) -> list[str]:
+    step = row.step
+    return [
+        str(step.per_device),
+        str(step.workers),
+        words.rate(step),
+        *(words.work(step, name) for name in figures),
+        significant(row.scaled.speedup.value) if row.scaled else NOTHING,
+        words.fair(step, "worker") or NOTHING,
+        words.fair(step, "device") or NOTHING,
+        str(step.memory_hits),
+        str(step.failures),
+    ]
+
+
+def _step(row: Row, figures: Sequence[str]) -> list[str]:
     step, scaled = row.step, row.scaled
     serial = scaled.serial_fraction if scaled else None
     found = step.ratio
     return [
         str(step.workers),
         words.rate(step),
+        *(words.work(step, name) for name in figures),
         between(found.value, found.low, found.high) if found else "",
         significant(scaled.speedup.value) if scaled else NOTHING,
         (_share(scaled.efficiency) if serial else "100%") if scaled else NOTHING,

@@ -36,7 +36,7 @@ def cases(run: Run) -> Iterator[Case]:
     message = f"{verdict.reason}\n{verdict.remedy}".strip()
     yield Case("verdict", verdict.kind, message, run.result.elapsed_s)
     measured = {step.workers: step for step in run.result.steps}
-    for before, after in pairwise(run.result.plan.steps):
+    for before, after in () if run.result.plan.compares else pairwise(run.result.plan.steps):
         yield _doubling(before, after, measured.get(before), measured.get(after))
     for one in run.result.thresholds:
         yield Case(one.text, one.kind, one.reason, 0.0)

@@ -9,7 +9,7 @@ from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds
 from scaletest.render.text import clean, code
 from scaletest.report import words
 from scaletest.report.run import Run
-from scaletest.report.table import Row, rows
+from scaletest.report.table import Row, rows, works
 
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
 MOST_FAILURES = 10
@@ -25,11 +25,15 @@ def comment(run: Run) -> str:
     lines += [f"{code(words.heading(result))} · {words.wanted(result)} · {duration(result.elapsed_s)}", ""]
     found = rows(result)
     if found:
-        lines += _table(found, words.common_quantile(result.steps))
-        lines += ["", f"± {words.interval(result.steps)}, 90 % for the ratio.", ""]
+        lines += _table(found, words.common_quantile(result.steps), result.plan.compares)
+        ratio = "" if result.plan.compares else ", 90 % for the ratio"
+        lines += ["", f"± {words.interval(result.steps)}{ratio}.", ""]
     told = words.law(result)
     if told:
         lines += [f"Law: {told}.", ""]
+    shared = words.shares(result)
+    if shared:
+        lines += [f"Shares: {shared}.", ""]
     lines += [f"* {one.kind}: {code(one.text)}, {words.plain(one.reason)}" for one in result.thresholds]
     lines += [f"* Warning: {words.plain(line)}" for line in result.warnings]
     lines += [
@@ -39,33 +43,30 @@ def comment(run: Run) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(found: Sequence[Row], quantile: str) -> list[str]:
-    titles = (
-        "workers",
-        "requests/s",
-        "ratio",
-        "speed-up",
-        "efficiency",
-        f"wait {quantile}",
-        f"run {quantile}",
-        "failed",
-    )
-    return [_line(titles), _line(["--:"] * len(titles)), *(_line(_cells(row, quantile)) for row in found)]
+def _table(found: Sequence[Row], quantile: str, compares: bool) -> list[str]:
+    """One row a step. compares: of a run that compares numbers of workers per device."""
+    cells = [_cells(row, quantile, works(found), compares) for row in found]
+    return [_line(list(cells[0])), _line(["--:"] * len(cells[0])), *(_line(list(one.values())) for one in cells)]
 
 
-def _cells(row: Row, quantile: str) -> list[str]:
+def _cells(row: Row, quantile: str, figures: Sequence[str], compares: bool) -> dict[str, str]:
+    """Title -> text."""
     step, scaled = row.step, row.scaled
     wait, run = words.quantile(step.wait, quantile), words.quantile(step.run, quantile)
-    return [
-        str(step.workers),
-        words.rate(step),
-        words.ratio(step.ratio),
-        significant(scaled.speedup.value) if scaled else NOTHING,
-        percent(scaled.efficiency.value, 0) if scaled else NOTHING,
-        seconds(wait.value) if wait else NOTHING,
-        seconds(run.value) if run else NOTHING,
-        str(step.failures),
-    ]
+    return {
+        **({"per device": str(step.per_device)} if compares else {}),
+        "workers": str(step.workers),
+        "requests/s": words.rate(step),
+        **{f"{name}/s": words.work(step, name) for name in figures},
+        **({} if compares else {"ratio": words.ratio(step.ratio)}),
+        "speed-up": significant(scaled.speedup.value) if scaled else NOTHING,
+        "efficiency": percent(scaled.efficiency.value, 0) if scaled else NOTHING,
+        f"wait {quantile}": seconds(wait.value) if wait else NOTHING,
+        f"run {quantile}": seconds(run.value) if run else NOTHING,
+        **({f"fair {group}s": words.fair(step, group) for group in ("worker", "device")} if compares else {}),
+        **({"memory limit": str(step.memory_hits)} if compares else {}),
+        "failed": str(step.failures),
+    }
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ def _draw(axes: Any, data: Curve) -> None:
         axes.plot(beyond, [data.law.at(n) for n in beyond], ":", color=ORANGE)
         axes.axvspan(data.last, data.end, color=GREY, alpha=0.15, lw=0, label="not tested")
     rates = [step.throughput for step in data.steps]
-    counts = [step.workers for step in data.steps]
+    counts = [step.level for step in data.steps]
     halves = [rate.half_width if math.isfinite(rate.half_width) else 0.0 for rate in rates]
     axes.errorbar(
         counts, [rate.per_s for rate in rates], halves, fmt="o", color=BLUE, capsize=4, label="measured, 95 % interval"

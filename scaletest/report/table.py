@@ -34,7 +34,12 @@ class Column:
 def rows(result: Evaluation) -> list[Row]:
     """One row for every step, in order."""
     scaled = {one.workers: one for one in result.growth.scaling}
-    return [Row(step, scaled.get(step.workers)) for step in result.steps]
+    return [Row(step, scaled.get(step.level)) for step in result.steps]
+
+
+def works(found: Sequence[Row]) -> list[str]:
+    """The figures of work that a step reports, each a column of its own."""
+    return list(dict.fromkeys(name for row in found for name in row.step.work))
 
 
 def aligned(columns: Sequence[Column], width: int) -> list[str]:

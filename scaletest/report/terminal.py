@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from scaletest.analysis.steps import Step
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean
 from scaletest.report import words
 from scaletest.report.run import Run
-from scaletest.report.table import Column, Row, aligned, rows
+from scaletest.report.table import Column, Row, aligned, rows, works
 
 COLOURS = {VerdictKind.PASS: "green", VerdictKind.FAIL: "red", VerdictKind.INVALID: "yellow"}
 SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: "?"}
@@ -39,10 +39,9 @@ def summary(run: Run, console: Console) -> None:
     if result.steps:
         for number, line in enumerate(_table(run, console.width)):
             say(line, "bold" if number == 0 else "")
-        say(_foot(result.steps), "dim")
-    told = words.law(result)
-    if told:
-        say(f"law: {told}")
+        say(_foot(result), "dim")
+    for line in _told(result):
+        say(line)
     for line in _limited([f"warning: {line}" for line in result.warnings], MOST_WARNINGS, "warning"):
         say(line, "yellow" if line.startswith("warning") else "")
     for line in _limited(_errors(run), MOST_ERRORS, "kind of failure"):
@@ -66,13 +65,34 @@ def verdict_line(verdict: Verdict) -> Text:
     return line
 
 
+def _told(result: Evaluation) -> list[str]:
+    found = {"law": words.law(result), "shares": words.shares(result)}
+    return [f"{name}: {told}" for name, told in found.items() if told]
+
+
 def _table(run: Run, width: int) -> list[str]:
-    """Speed-up goes first when it is too wide: ratio and efficiency say the same."""
-    columns = _columns(rows(run.result), words.common_quantile(run.result.steps))
+    """What others say too goes first when it is too wide: speed-up, efficiency, wait."""
+    found, quantile = rows(run.result), words.common_quantile(run.result.steps)
+    columns = _shared(found, quantile) if run.result.plan.compares else _columns(found, quantile)
     lines = aligned(columns, width)
-    if len(lines[0]) > width:
-        lines = aligned([column for column in columns if column.title != "speed-up"], width)
+    for title in ("speed-up", "effic.", f"wait {quantile}"):
+        if len(lines[0]) > width:
+            columns = [column for column in columns if column.title != title]
+            lines = aligned(columns, width)
     return lines
+
+
+def _shared(found: Sequence[Row], quantile: str) -> list[Column]:
+    """Of a run that compares numbers of workers per device."""
+    own = {column.title: column for column in _columns(found, quantile)}
+    fair = [[words.fair(row.step, group) for row in found] for group in ("worker", "device")]
+    return [
+        Column("K", [str(row.step.per_device) for row in found]),
+        *(column for title, column in own.items() if title not in ("ratio", "effic.", f"wait {quantile}", "failed")),
+        Column("fair", ["/".join(filter(None, pair)) or NOTHING for pair in zip(*fair, strict=True)]),
+        Column("memory", [str(row.step.memory_hits) for row in found]),
+        own["failed"],
+    ]
 
 
 def _columns(found: Sequence[Row], quantile: str) -> list[Column]:
@@ -83,6 +103,7 @@ def _columns(found: Sequence[Row], quantile: str) -> list[Column]:
     return [
         Column("N", [str(row.step.workers) for row in found]),
         Column("requests/s", [words.rate(row.step) for row in found]),
+        *(Column(f"{name}/s", [words.work(row.step, name) for row in found]) for name in works(found)),
         Column("ratio", [words.ratio(row.step.ratio) for row in found]),
         Column("speed-up", [significant(row.scaled.speedup.value) if row.scaled else NOTHING for row in found]),
         Column("effic.", [percent(row.scaled.efficiency.value, 0) if row.scaled else NOTHING for row in found]),
@@ -92,9 +113,12 @@ def _columns(found: Sequence[Row], quantile: str) -> list[Column]:
     ]
 
 
-def _foot(steps: Sequence[Step]) -> str:
+def _foot(result: Evaluation) -> str:
+    steps = result.steps
     quantile = words.common_quantile(steps)
     few = f"; p95 needs {words.needs('p95')} requests a step" if quantile != "p95" else ""
+    if result.plan.compares:
+        return f"± {words.interval(steps)}; K: workers on each device; fair: most over least of workers/devices{few}"
     return f"± {words.interval(steps)}, 90 % for the ratio{few}"
 
 

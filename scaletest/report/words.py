@@ -14,6 +14,7 @@ from scaletest.analysis.peak import Peak
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
+from scaletest.analysis.throughput import Throughput
 from scaletest.render.numbers import NOTHING, between, measured, percent, percent_between, plural, significant
 from scaletest.render.text import clean
 
@@ -39,6 +40,9 @@ def machine(environment: Mapping[str, Any]) -> str:
 def wanted(result: Evaluation) -> str:
     """What was asked of the run."""
     plan = result.plan
+    if plan.compares:
+        numbers = ", ".join(map(str, plan.per_device))
+        return f"{numbers} workers on each of {plural(plan.devices, 'device')}"
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
 
 
@@ -62,7 +66,12 @@ def law(result: Evaluation) -> str:
     if found.lacking:
         names = ", ".join(found.lacking)
         few = f" (too few steps to tell from {names}: {next(iter(found.lacking.values())).remedy})"
-    return _law(found) + _peak(found.peak) + few
+    return _law(found) + _peak(found.peak, "workers" + at_device(result)) + few
+
+
+def at_device(result: Evaluation) -> str:
+    """What follows the word workers where a run compares numbers of them on each device."""
+    return " on each device" if result.plan.compares else ""
 
 
 def _law(found: Growth) -> str:
@@ -85,13 +94,13 @@ def _law(found: Growth) -> str:
     return "linear: nothing shared limits it here"
 
 
-def _peak(peak: Peak) -> str:
+def _peak(peak: Peak, workers: str) -> str:
     if peak.workers is None:
         return ""
     around = ""
     if peak.low is not None and peak.high is not None:
         around = f" [{peak.low:.0f}, {peak.high:.0f}]" if math.isfinite(peak.high) else f" [{peak.low:.0f}, no limit]"
-    return f"; throughput is highest with {peak.workers:.0f}{around} workers, {peak.reason}"
+    return f"; throughput is highest with {peak.workers:.0f}{around} {workers}, {peak.reason}"
 
 
 KNEES = {
@@ -113,7 +122,38 @@ def knee(found: Knee) -> str:
 
 def rate(step: Step) -> str:
     """Throughput with its interval."""
-    found = step.throughput
+    return _rate(step.throughput)
+
+
+def work(step: Step, name: str) -> str:
+    """Work per second, as frames/s, with its interval."""
+    return _rate(step.work[name]) if name in step.work else NOTHING
+
+
+def fair(step: Step, group: str) -> str:
+    """How much more the busiest of a group did than the idlest; "" where there is only one."""
+    found = step.fairness.get(group)
+    return significant(found.ratio) if found else ""
+
+
+def shares(result: Evaluation) -> str:
+    """Which numbers of workers per device are worse than the best, and by how much; "" where none are compared."""
+    found = result.sharing
+    if not found or found.best is None:
+        return ""
+    lines = []
+    for one in found.candidates:
+        if one.excluded:
+            lines.append(f"{one.per_device}: {one.excluded}")
+        elif one.relative and one.per_device != found.leader:
+            lines.append(
+                f"{one.per_device}: {percent_between(one.relative.value, one.relative.low, one.relative.high)}"
+            )
+    told = f"; of the throughput with {found.leader}: {'; '.join(lines)}" if lines else ""
+    return f"best is {found.best}{told}"
+
+
+def _rate(found: Throughput) -> str:
     return measured(found.per_s, found.half_width) if found.per_s > 0 else NOTHING
 
 

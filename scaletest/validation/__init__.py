@@ -2,6 +2,6 @@
 
 from scaletest.validation.interfaces import Backend, Load, Progress
 from scaletest.validation.local import LocalBackend, WorkerOptions
-from scaletest.validation.runner import Runner, complete
+from scaletest.validation.runner import READY_TIMEOUT_S, Runner, complete
 
-__all__ = ["Backend", "Load", "LocalBackend", "Progress", "Runner", "WorkerOptions", "complete"]
+__all__ = ["Backend", "Load", "LocalBackend", "Progress", "READY_TIMEOUT_S", "Runner", "WorkerOptions", "complete"]

@@ -15,6 +15,7 @@ logger = logging.getLogger("scaletest.validation")
 
 LOOK_S = 0.5
 PATIENCE_S = 60.0
+RELEASE_S = 30.0
 RESTORE_TRIES = 10
 
 
@@ -34,6 +35,9 @@ class Scalable(Protocol):
 
     def pause(self, scaled_object: str, paused: bool) -> None:
         """Set or remove KEDA's pause mark."""
+
+    def released(self, scaled_object: str) -> bool:
+        """Whether KEDA let go of it."""
 
     def trouble(self) -> str:
         """Why it is not ready."""
@@ -70,6 +74,7 @@ class KubernetesBackend:
             # noted first: it is put back even when the answer never came
             self._paused.append(name)
             self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
+            self._wait_released(name)
         self._wanted = workers
         self._insist(lambda: self._deployment.scale(workers))
         self._asked_at = self._answered_at = self._clock()
@@ -113,6 +118,22 @@ class KubernetesBackend:
             name = self._paused[-1]
             self._restore(lambda: self._deployment.pause(name, False), f"ScaledObject {name}")  # noqa: B023
             self._paused.pop()
+
+    def _wait_released(self, scaled_object: str) -> None:
+        """Until then KEDA's HPA scales against us. Raises WaitTimeout."""
+        deadline = self._clock() + RELEASE_S
+        while True:
+            try:
+                if self._deployment.released(scaled_object):
+                    return
+            except Busy as error:
+                logger.warning("%s; trying again", error)
+            if self._clock() >= deadline:
+                raise WaitTimeout(
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is still there",
+                    hint="see whether KEDA's operator runs: it takes the HPA away while the ScaledObject is paused",
+                )
+            self._sleep(LOOK_S)
 
     def _insist(self, act: Callable[[], None]) -> None:
         """An API server that is being replaced refuses for some seconds."""

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaletest.model.checks import cut
@@ -21,13 +21,20 @@ STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How every worker is started."""
+    """How every worker is started.
+
+    shares: how many workers share a device, by the number of workers; without one worker N uses the N-th device and
+    leases nothing.
+    """
 
     redis_url: str
     queue: str
     command: tuple[str, ...] = ()
     device_glob: str = ""
     time_limit_s: float = 0.0
+    preset: str = ""
+    device_policy: str = ""
+    shares: Mapping[int, int] = field(default_factory=dict)
 
 
 class LocalBackend:
@@ -39,9 +46,18 @@ class LocalBackend:
         self._alive = alive
         self._guard = Guard("KILL")
         self._processes: list[subprocess.Popen[bytes]] = []
+        self._share = 0
 
     def scale(self, workers: int) -> None:
-        """Start what is missing. A validation only ever grows; fewer are reached by ending the last ones."""
+        """Start what is missing. A validation only ever grows; fewer are reached by ending the last ones.
+
+        Workers that share a device with more or fewer than the last ones did are all started anew.
+        """
+        share = self._options.shares.get(workers, self._share)
+        if share != self._share:
+            self._end(self._processes)
+            self._processes = []
+            self._share = share
         while len(self._processes) < workers:
             self._processes.append(self._start(len(self._processes)))
         while len(self._processes) > workers:
@@ -90,8 +106,12 @@ class LocalBackend:
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"]
         if options.time_limit_s:
             line += ["--time-limit", repr(options.time_limit_s)]
-        if options.device_glob:
-            line += ["--device-glob", options.device_glob, "--device-index", str(index)]
+        for name, value in (("--preset", options.preset), ("--device-glob", options.device_glob)):
+            line += [name, value] if value else []
+        if self._share:
+            line += ["--per-device", str(self._share), "--device-policy", options.device_policy]
+        elif options.device_glob or options.preset:
+            line += ["--device-index", str(index)]
         if options.command:
             line += ["--null-input", "--", *options.command]
         return line

@@ -130,15 +130,17 @@ class RemoteLoad:
         """The answer, asked for again for a while: a proxy may be replaced, a pod may be restarted."""
         began = self._clock()
         while True:
+            error: ScaletestError
             try:
                 status, body, headers = self._http.get(path, **query)
+            except Unreachable as away:
+                error = away
+            else:
                 if status == 200:
                     return body, headers
                 error = self._refused(status, body)
                 if status < 500:
                     raise error
-            except Unreachable as away:
-                error = away
             if self._clock() - began > PATIENCE_S:
                 raise error
             self._sleep(LOOK_S)

@@ -25,7 +25,6 @@ from scaletest.system.waiting import Wake
 from scaletest.validation.interfaces import Backend, Load, Other, Progress
 from scaletest.validation.tally import Tally
 
-# Backends that know why they are not ready give up earlier, and say so.
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
 # A step with more failures than are tolerated goes on this long, to show which workers fail.
@@ -50,7 +49,8 @@ def schedule(plan: Plan) -> list[tuple[int, int]]:
 class Runner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
-    stored: what an earlier process measured of it.
+    stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
+    not ready gives up earlier by itself, and says so.
     """
 
     def __init__(
@@ -60,8 +60,10 @@ class Runner:
         progress: Progress,
         clock: Callable[[], float] = time.monotonic,
         stored: Stored | None = None,
+        ready_s: float = READY_TIMEOUT_S,
     ) -> None:
         self._plan = plan
+        self._ready_s = ready_s
         self._folder = folder
         self._progress = progress
         self._clock = clock
@@ -81,6 +83,9 @@ class Runner:
         if record.queue != self._plan.queue:
             self._background.append(record)
             return
+        share = self._plan.share(record.step)
+        if share:
+            record = replace(record, per_device=share)
         self._records[record.step, record.repeat].append(record)
         self._tally.add(record)
 
@@ -158,11 +163,11 @@ class Runner:
                 self._progress.step(_line(step))
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
-        deadline = self._clock() + READY_TIMEOUT_S
+        deadline = self._clock() + self._ready_s
         while backend.ready() < workers and not self._wake.wait(LOOK_S / 5):
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"{backend.ready()} of {workers} workers were ready after {READY_TIMEOUT_S:.0f} s",
+                    f"{backend.ready()} of {workers} workers were ready after {self._ready_s:.0f} s",
                     hint="look at the workers' log",
                 )
 
@@ -190,7 +195,7 @@ class Runner:
     def _base(self, workers: int, repeat: int) -> tuple[int, Throughput] | None:
         """The step that this one is compared with. With repeats no doubling is decided within one of them."""
         index = self._plan.steps.index(workers)
-        if index == 0 or self._plan.repeats > 1:
+        if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
         key = (self._plan.steps[index - 1], repeat)
         for one in self._measurements:
@@ -199,7 +204,12 @@ class Runner:
         return None
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
-        """Every request failed: more workers would only fail faster."""
+        """Every request failed: more workers would only fail faster.
+
+        Where numbers of workers per device are compared, that it fails with one of them is an answer.
+        """
+        if self._plan.compares:
+            return False
         rows = self._records[workers, repeat]
         return bool(rows) and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures
 

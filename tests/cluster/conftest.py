@@ -20,20 +20,33 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from hack.kube import ControlPlane, NotBuilt, Pool, Refused, tool
+from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"
+# The kubeconfig of a cluster to use instead of our own. KUBECONFIG is not taken: tests define kinds, and often it names
+# a cluster that others work with.
+OTHER = "SCALETEST_TEST_KUBECONFIG"
+KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
+needs_own = pytest.mark.skipif(bool(os.environ.get(OTHER)), reason="needs the nodes that hack/cluster plays")
 
 
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus."""
+    """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.
+
+    With SCALETEST_TEST_KUBECONFIG that cluster, as it is; where the CRDs are not there, they are while the tests run.
+    """
     made = ControlPlane(tmp_path_factory.mktemp("plane"))
+    other = os.environ.get(OTHER, "")
     try:
         crds = Path(tool("crds", "crds.yaml"))
-        made.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
+        if other:
+            made.kubeconfig = Path(other)
+        else:
+            made.up([Pool("plain", 2, 0), Pool("intel", 2, 2)])
     except NotBuilt as error:
         made.down()
         missing(str(error))
@@ -41,10 +54,14 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         made.down()
         raise
     try:
-        made.kubectl("apply", "--server-side", "-f", str(crds))
-        # a kind that was just defined is refused for a while
-        eventually(lambda: _served(made, "scaledobjects,scaledjobs,triggerauthentications,servicemonitors"))
+        defined = served(made, KINDS)
+        if not defined:
+            made.kubectl("apply", "--server-side", "-f", str(crds))
+            # a kind that was just defined is refused for a while
+            eventually(lambda: served(made, KINDS))
         yield made
+        if other and not defined:
+            made.kubectl("delete", "-f", str(crds), "--wait=false")
     finally:
         made.down()
 
@@ -52,13 +69,19 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
     """A namespace that admits only what is restricted, and says so."""
+    name = restricted(plane)
+    yield name
+    plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def restricted(plane: ControlPlane) -> str:
+    """The name of a new such namespace."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     marks = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": marks}}])
     # pods are refused before the controller manager has made it
     eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
-    yield name
-    plane.kubectl("delete", "namespace", name, "--wait=false")
+    return name
 
 
 class Helm:
@@ -71,23 +94,24 @@ class Helm:
         """Run it. It must succeed."""
         line = [self._program, "--kubeconfig", str(self._plane.kubeconfig), *arguments]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stdout + done.stderr
         return done
 
 
 @pytest.fixture(params=["helm3", "helm4"])
 def helm(plane: ControlPlane, request: pytest.FixtureRequest) -> Helm:
     """Every Helm."""
-    return Helm(plane, _program(request.param))
+    return Helm(plane, helm_program(request.param))
 
 
 @pytest.fixture
 def helm3(plane: ControlPlane) -> Helm:
     """Helm 3."""
-    return Helm(plane, _program("helm3"))
+    return Helm(plane, helm_program("helm3"))
 
 
-def _program(name: str) -> str:
+def helm_program(name: str) -> str:
+    """The path of a Helm that was built."""
     try:
         return tool(name, "helm")
     except NotBuilt as error:
@@ -195,10 +219,11 @@ def released(plane: ControlPlane, namespace: str, helm3: Helm) -> str:
 
 def kubeconfig_of(plane: ControlPlane, namespace: str, account: str, folder: Path) -> Path:
     """A kubeconfig that has no more rights than a service account."""
-    whole = json.loads(plane.kubeconfig.read_text())
+    whole = yaml.safe_load(plane.kubeconfig.read_text("utf-8"))
+    context = next(one for one in whole["contexts"] if one["name"] == whole["current-context"])
     token = plane.kubectl("-n", namespace, "create", "token", account).strip()
     assert re.fullmatch(r"[\w.-]+", token) and base64.urlsafe_b64decode(token.split(".")[1] + "==")
-    whole["users"] = [{"name": "admin", "user": {"token": token}}]
+    whole["users"] = [{"name": context["context"]["user"], "user": {"token": token}}]
     path = folder / f"{account}.kubeconfig"
     path.write_text(json.dumps(whole))
     return path
@@ -232,7 +257,8 @@ def _answers(address: str, port: int) -> bool:
         return one.connect_ex((address, port)) == 0
 
 
-def _served(plane: ControlPlane, kinds: str) -> bool:
+def served(plane: ControlPlane, kinds: str) -> bool:
+    """Whether the API server knows these kinds."""
     try:
         plane.kubectl("get", kinds, "-A")
     except Refused:

@@ -15,15 +15,13 @@ import pytest
 import yaml
 
 from scaletest.cli.main import cli
+from scaletest.web.app import checked
+from tests.cluster.charts import CHART, EXAMPLES, NEWEST, ROOT, objects, refusal, render
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "scaletest"
 GOLDEN = Path(__file__).parent / "golden" / "chart"
-EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
-NEWEST = "1.37.0"
 
 
 @pytest.fixture(scope="session", params=["helm3", "helm4"])
@@ -41,24 +39,6 @@ def helm(request: pytest.FixtureRequest) -> str:
     return path
 
 
-def render(helm: str, *arguments: str, version: str = NEWEST) -> str:
-    line = [helm, "template", "trial", str(CHART), "-n", "bench", "--kube-version", version, *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def refusal(helm: str, *arguments: str, version: str = NEWEST) -> str:
-    line = [helm, "template", "trial", str(CHART), "--kube-version", version, *arguments]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode != 0
-    return done.stderr
-
-
-def objects(text: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(text) if one]
-
-
 def without_chance(text: str) -> str:
     """Passwords are drawn anew each time."""
     text = re.sub(r"^(  password-\w+: ).*$", r"\1DRAWN", text, flags=re.MULTILINE)
@@ -71,7 +51,7 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
         spec = row.get("spec", {})
         for key in ("jobTemplate", "jobTargetRef"):
             spec = spec.get(key, spec)
-        template = spec.get("spec", spec).get("template") or spec.get("template")
+        template = row if row["kind"] == "Pod" else spec.get("spec", spec).get("template") or spec.get("template")
         if template:
             found.append((f"{row['kind']}/{row['metadata']['name']}", template["spec"]))
     return found
@@ -111,7 +91,7 @@ def test_pods_are_restricted(helm: str, example: Path | None) -> None:
 def test_tokens_are_mounted_only_where_they_are_needed(helm: str) -> None:
     rows = objects(render(helm, "-f", str(CHART / "examples" / "keda-redis.yaml")))
     with_token = {name for name, spec in pod_specs(rows) if spec["automountServiceAccountToken"]}
-    assert with_token == {"Deployment/trial-scaletest-exporter", "Job/trial-scaletest-test"}
+    assert with_token == {"Deployment/trial-scaletest-exporter", "Pod/trial-scaletest-test"}
 
 
 def test_commands_have_the_options_that_the_chart_gives(helm: str) -> None:
@@ -140,6 +120,60 @@ def test_queue_names_become_names_of_objects(helm: str) -> None:
     assert "trial-scaletest-a-b" in names
     assert any(re.fullmatch("trial-scaletest-a-b-[0-9a-f]{6}", name) for name in names)
     assert all(len(name) <= 63 for name in names)
+
+
+@pytest.mark.parametrize("name", ["exporter", "sleep-client"])
+def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
+    rows = objects(render(helm, "--set", f"queues.{name}.note=x"))
+    names = [(row["kind"], row["metadata"]["name"]) for row in rows]
+    assert len(names) == len(set(names))
+
+
+def test_large_numbers_stay_whole(helm: str) -> None:
+    specs = dict(pod_specs(objects(render(helm, "--set", "queues.sleep.maximum=1000000"))))
+    assert "1000000" in specs["Deployment/trial-scaletest-sleep"]["initContainers"][0]["args"]
+
+
+def test_another_chart_version_starts_no_pod_again(helm: str, tmp_path: Path) -> None:
+    shutil.copytree(CHART, tmp_path / "chart")
+    file = tmp_path / "chart" / "Chart.yaml"
+    file.write_text(re.sub("^version: .*", "version: 99.0.0", file.read_text("utf-8"), flags=re.MULTILINE), "utf-8")
+    newer = subprocess.run(
+        [helm, "template", "trial", str(tmp_path / "chart"), "-n", "bench", "--kube-version", NEWEST],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert "scaletest-99.0.0" in newer
+
+    def templates(text: str) -> dict[str, Any]:
+        return {
+            f"{row['kind']}/{row['metadata']['name']}": row["spec"]["template"]
+            for row in objects(without_chance(text))
+            if row["kind"] in ("Deployment", "StatefulSet")
+        }
+
+    assert templates(newer) == templates(render(helm))
+
+
+def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str) -> None:
+    given = {"enabled": True, "host": "bench.example.org", "tls": [{"hosts": ["tls.example.org", "*.example.org"]}]}
+    rows = objects(render(helm, "--set-json", f"queues.sleep.client.ingress={json.dumps(given)}"))
+    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep-client"]["containers"][0]["args"]
+    names = [word.partition("=")[2] for word in arguments if word.startswith("--allow-host=")]
+    assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
+    # the client itself takes them
+    checked("", names)
+
+
+@pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
+    options = ["-f", str(example)] if example else []
+    line = [helm, "lint", "--strict", "--kube-version", NEWEST, str(CHART), *options]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "[WARNING]" not in done.stdout
+    assert "[ERROR]" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -188,6 +222,27 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=11"], "minReplicas"),
         (["queues.sleep.device.resource=a/b", "queues.sleep.device.deviceClass=c"], "exclude each other"),
         (["queues.sleep.autoscaling.kind=hpa", "exporter.enabled=false"], "exporter.enabled"),
+        (["queues.sleep.autoscaling.target=0"], "/queues/sleep/autoscaling/target"),
+        (["queues.sleep.client.ingress.hostt=x"], "/queues/sleep/client/ingress': additional properties 'hostt'"),
+        (["queues.sleep.client.parallel=600"], "parallel is more than maxParallel"),
+        (["queues.sleep.client.arguments=null", "queues.other.client.enabled=true"], "queues.other.client.arguments"),
+        (["queues.sleep.device.resource=gpu"], "/queues/sleep/device/resource"),
+        (["queues.sleep.nodeSelector.gpu=true"], "/queues/sleep/nodeSelector/gpu"),
+        (["queues.sleep.maxUnavailable=half"], "/queues/sleep/maxUnavailable"),
+        (["queues.a b.note=x"], "queues.a b"),
+        (["commonLabels.team=1"], "/commonLabels/team"),
+        (["fullnameOverride=Upper_Case"], "/fullnameOverride"),
+        (["image.repository="], "/image/repository"),
+        (["test.queue=typo"], "test.queue is typo"),
+        (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
+        (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
+        (
+            [
+                *("queues.sleep.autoscaling.kind=keda", "queues.sleep.autoscaling.minReplicas=0"),
+                *("queues.sleep.client.enabled=false", "exporter.enabled=false"),
+            ],
+            "nobody declares the queue",
+        ),
     ],
 )
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:

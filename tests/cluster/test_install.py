@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
+from scaletest.cli.main import cli
 from tests.cluster.conftest import CHART, Helm
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+PREVIOUS = Path(__file__).parent / "chart-previous"
 # Only as a claim is an NFS volume restricted; the example says so.
 OUTSIDE_RESTRICTED = {"intel-media"}
 
@@ -25,18 +29,43 @@ def test_examples_install_without_a_warning(helm: Helm, namespace: str, example:
         assert "nfs" in done.stderr
     else:
         assert done.stderr == ""
+    # and notes with commands that there are
+    lines = re.findall(r"scaletest (validate|cluster check)( .*)", done.stdout.split("NOTES:")[1])
+    assert lines
+    for name, arguments in lines:
+        words = [*name.split(), *arguments.split()]
+        command: Any = cli
+        while hasattr(command, "get_command"):
+            command = command.get_command(None, words.pop(0))
+        assert command.make_context(name, words).params["namespace"] == namespace
 
 
-def test_an_upgrade_keeps_the_passwords(helm: Helm, plane: ControlPlane, namespace: str) -> None:
+@pytest.mark.parametrize("before", [PREVIOUS, CHART], ids=["previous", "same"])
+@pytest.mark.parametrize("options", [[], ["--reuse-values"]], ids=["", "reuse"])
+def test_an_upgrade_keeps_the_passwords(
+    helm: Helm, plane: ControlPlane, namespace: str, before: Path, options: list[str]
+) -> None:
     def passwords() -> dict[str, str]:
         found = json.loads(plane.kubectl("-n", namespace, "get", "secret", "bench-redis", "-o", "json"))
         return dict(found["data"])
 
-    helm("install", "bench", str(CHART), "-n", namespace)
-    before = passwords()
-    helm("upgrade", "bench", str(CHART), "-n", namespace, "--set", "queues.more.note=x")
-    assert passwords() == before
-    assert len(before) == 6
+    # given a release of this or the previous version
+    helm("install", "bench", str(before), "-n", namespace, "--set", "queues.first.note=x")
+    old = passwords()
+    assert len(old) == 6
+    volumes = plane.kubectl("-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}")
+    # when it is upgraded
+    done = helm("upgrade", "bench", str(CHART), "-n", namespace, "--set", "queues.more.note=x", *options)
+    # expect silence, the same users, the same StatefulSet, and what was said before only with --reuse-values
+    assert done.stderr == ""
+    assert passwords() == old
+    assert plane.kubectl("-n", namespace, "get", "statefulset", "-o", "jsonpath={.items[*].metadata.uid}") == volumes
+    names = plane.kubectl("-n", namespace, "get", "deployments", "-o", "name").split()
+    assert "deployment.apps/bench-scaletest-more" in names
+    assert ("deployment.apps/bench-scaletest-first" in names) is bool(options)
+    # when it is taken back
+    assert helm("rollback", "bench", "1", "-n", namespace).stderr == ""
+    assert passwords() == old
 
 
 def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, namespace: str) -> None:

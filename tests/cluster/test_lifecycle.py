@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane, tool
+from hack.kubernetes import ControlPlane, tool
 from tests.conftest import eventually, program
 
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
-from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of
+from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
+pytestmark = needs_own
 DEPLOYMENT, CLIENT = "bench-scaletest-sleep", "bench-scaletest-sleep-client"
 
 
@@ -56,10 +57,7 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
 ) -> None:
     # given the chart's own service account, with and without reading nodes
     if cluster_read:
-        name = f"{released}-bench-scaletest-read"
-        plane.kubectl("create", "clusterrole", name, "--verb=list", "--resource=nodes,pods")
-        account = f"--serviceaccount={released}:bench-scaletest-validate"
-        plane.kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+        helm3("upgrade", "bench", str(CHART), "-n", released, "--reuse-values", "--set", "rbac.clusterRead=true")
     config = kubeconfig_of(plane, released, "bench-scaletest-validate", tmp_path)
     plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=3")
     # when its workers are doubled to 8

@@ -35,7 +35,7 @@ def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: A
     """`count` requests of every worker that take about `seconds`.
 
     options: noise (relative), slow (the first requests take longer), fail_every (each n-th fails), name (of workers),
-    error (of those that fail).
+    error (of those that fail), figures (of those that do not), per_device.
     """
     chance = random.Random(f"{workers} {repeat}")
     found = []
@@ -70,8 +70,9 @@ def _record(
         enqueued_s=at,
         started_s=at + wait_s,
         ended_s=at + wait_s + run_s,
+        figures={"memory_limit_hits": 1} if failed and "figures" in options else options.get("figures", {}),
     )
-    return Record("q", workers, reply, wait_s + run_s + 0.0005, repeat)
+    return Record("q", workers, reply, wait_s + run_s + 0.0005, repeat, options.get("per_device", 0))
 
 
 def stored(
@@ -97,6 +98,23 @@ def loaded(folder: RunFolder) -> Run:
     return replace(read(folder, folder.path.parent), name="2026-09-21T141320Z-a7c3", folder="/runs/a7c3")
 
 
+# two devices that serve two runs each at full speed, and whose memory is too small for eight
+SHARING = Plan(
+    limit=16, command=("transcode", "--input", "v.h265"), device_glob="/dev/dri/renderD*", per_device=(1, 2, 4, 8),
+    devices=2, queue="q",
+)  # fmt: skip
+
+
+def sharing_steps() -> list[list[Record]]:
+    """The records of that plan's steps."""
+    found = []
+    for count in SHARING.per_device:
+        failing = {"fail_every": 5, "error": "the device is out of memory"} if count == 8 else {}
+        seconds, figures = 0.2 * max(1, count / 2), {"frames": 300}
+        found.append(rows(2 * count, seconds, 40, noise=0.03, figures=figures, per_device=count, **failing))
+    return found
+
+
 def make(case: str, path: Path) -> Run:
     """One of the cases by name."""
     folder = path / case
@@ -116,6 +134,8 @@ def make(case: str, path: Path) -> Run:
         counts = (1, 2, 4, 8, 16, 32)
         steps = [rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03) for n in counts]
         return loaded(stored(folder, Plan(limit=32, seconds=0.2, queue="q"), steps))
+    if case == "sharing":
+        return loaded(stored(folder, SHARING, sharing_steps()))
     if case == "interrupted":
         steps = [rows(1, 0.5, 12)]
         return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C"))
@@ -128,4 +148,4 @@ def make(case: str, path: Path) -> Run:
     return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
 
 
-CASES = ("pass", "fail", "failures", "repeats", "peak", "interrupted", "nothing", "hostile")
+CASES = ("pass", "fail", "failures", "repeats", "peak", "sharing", "interrupted", "nothing", "hostile")

@@ -52,6 +52,14 @@ def test_without_npm_or_network_the_build_goes_on_unless_told_otherwise(target: 
     assert hatch_build.ensure("skip") == "page assets: left out"
 
 
+def test_what_lies_there_is_kept_when_told_so(target: Path) -> None:
+    assert hatch_build.ensure("keep") == "page assets: left out"
+    target.mkdir()
+    (target / "VERSIONS").write_text("uplot 1.2.3 MIT\n")
+    assert hatch_build.ensure("keep") == "page assets: uplot 1.2.3 MIT"
+    assert (target / "VERSIONS").exists()
+
+
 def test_the_lock_pins_one_version_with_its_hash() -> None:
     lock = json.loads((hatch_build.LOCK / "package-lock.json").read_text())
     wanted = json.loads((hatch_build.LOCK / "package.json").read_text())["dependencies"]

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.capacity import Node, quantity, requests, room
+from scaletest.cluster.capacity import Node, limits, quantity, quota_room, requests, room, scarcest
+from scaletest.cluster.devices import Devices, Slice, of_slices, on_nodes, removed
 from scaletest.cluster.states import first_failing, pod
 
 
@@ -42,6 +43,71 @@ def test_room_is_what_selector_taints_and_devices_leave() -> None:
     assert room(spec, nodes) == 6
     assert room({**spec, "nodeSelector": {"colour": "blue"}}, nodes) == 3
     assert room({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
+
+
+def test_what_ends_first_is_named() -> None:
+    spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
+    free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
+    assert scarcest(spec, [Node("1", free)]) == "cpu"
+    assert scarcest(spec, [Node("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
+    assert scarcest(spec, [Node("1", free, schedulable=False)]) == ""
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "expected"),
+    [
+        ({"pods": "10"}, {"pods": "4"}, (6, "quota q: pods")),
+        ({"count/pods": "2"}, {}, (2, "quota q: count/pods")),
+        ({"requests.cpu": "4", "limits.memory": "3Gi"}, {"requests.cpu": "1"}, (3, "quota q: limits.memory")),
+        ({"cpu": "3"}, {"cpu": "5"}, (0, "quota q: cpu")),
+        ({"requests.a/gpu": "5"}, {"requests.a/gpu": "1"}, (2, "quota q: requests.a/gpu")),
+        ({"configmaps": "1", "requests.storage": "1Gi"}, {}, None),
+    ],
+)
+def test_quotas_admit_what_is_left_of_them(
+    hard: dict[str, str], used: dict[str, str], expected: tuple[int, str] | None
+) -> None:
+    resources = {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi", "a/gpu": 2}}
+    spec = {"containers": [{"resources": resources}]}
+    row: dict[str, Any] = {"metadata": {"name": "q"}, "spec": {"hard": hard}, "status": {"used": used}}
+    assert limits(spec) == {"memory": 1024**3, "a/gpu": 2}
+    assert quota_room(spec, [row]) == expected
+    row["spec"]["scopes"] = ["BestEffort"]
+    assert quota_room(spec, [row]) is None
+
+
+def test_devices_are_what_vendors_offer() -> None:
+    has = {"cpu": Decimal(8), "pods": Decimal(110), "nvidia.com/gpu": Decimal(4), "hugepages-2Mi": Decimal(1)}
+    has |= {"batch.kubernetes.io/cpu": Decimal(9)}
+    free = {**has, "nvidia.com/gpu": Decimal(-1)}
+    node = Node("n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has)
+    assert on_nodes([node]) == [Devices("n", "H100", "nvidia.com/gpu", 4, 0, False)]
+
+
+def test_slices_count_by_product_and_only_the_newest_generation() -> None:
+    def row(generation: int, node: str, *devices: dict[str, Any]) -> dict[str, Any]:
+        pool = {"name": f"{node or 'net'}-pool", "generation": generation, "resourceSliceCount": 1}
+        spec = {"driver": "gpu.example.com", "pool": pool, "devices": list(devices)}
+        return {"spec": {**spec, "nodeName": node} if node else {**spec, "allNodes": True}}
+
+    new = {"attributes": {"gpu.example.com/productName": {"string": "X"}}}
+    old = {"basic": {"attributes": {"model": {"string": "Y"}}}}
+    rows = [row(1, "n", new, new, new), row(2, "n", new, old), row(2, "n", new), row(1, "", {})]
+    assert of_slices(rows) == [
+        Slice("gpu.example.com", "n-pool", "n", "X", 2),
+        Slice("gpu.example.com", "n-pool", "n", "Y", 1),
+        Slice("gpu.example.com", "net-pool", "", "", 1),
+    ]
+    assert of_slices([]) == []
+
+
+def test_only_what_was_removed_is_warned_of() -> None:
+    def spec(*names: str) -> dict[str, Any]:
+        return {"initContainers": [{}], "containers": [{"resources": {"requests": dict.fromkeys(names, "1")}}]}
+
+    assert removed("x", spec("gpu.intel.com/i915", "cpu")) == []
+    (line,) = removed("deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max"))
+    assert line.startswith("deployment x asks for gpu.intel.com/memory.max, which")
 
 
 def test_the_pod_that_restarts_is_looked_at_first() -> None:

@@ -128,16 +128,23 @@ def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> Non
 def test_permission_denied_names_the_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = files(tmp_path, "renderD128")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(NoDevice, match="permission denied") as error:
-        DeviceChooser(DeviceOptions(pattern)).choose()
-    assert f"supplementalGroups: [{(tmp_path / 'renderD128').stat().st_gid}]" in error.value.hint
+    for group, kind, expected in [
+        (60001, "", "supplementalGroups: [60001]"),
+        (60001, "intel", "60001 (no name here, render or video on most nodes)"),
+        # nobody should be told to join root's group
+        (0, "intel", "its group is root: let udev on the node give it to render or video"),
+    ]:
+        monkeypatch.setattr(device_faults, "_group_of", lambda path, group=group: group)
+        with pytest.raises(NoDevice, match="permission denied") as error:
+            DeviceChooser(DeviceOptions(pattern, preset=kind)).choose()
+        assert expected in error.value.hint
 
 
 @pytest.mark.parametrize(
     ("number", "what", "todo"),
     [
         (1, "device rules forbid", "docker run --device"),
-        (13, "permission denied", "group"),
+        (13, "permission denied", "the node"),
         (6, "no device behind", "driver"),
     ],
 )

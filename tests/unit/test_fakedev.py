@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.fakedev import FakeWork, Phase, Use, exposition, from_words
+from scaletest.kinds.fakedev import Annotated, FakeWork, Phase, Use, annotated, exposition, from_words
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
@@ -22,7 +22,7 @@ from tests.conftest import eventually
 from workers.fakedev_metrics import server
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
-from workers.workloads.fakedev import FOLDER_VARIABLE, all_uses, folder, uses
+from workers.workloads.fakedev import FOLDER_VARIABLE, PODINFO_VARIABLE, all_uses, folder, uses
 
 
 @pytest.fixture(autouse=True)
@@ -162,3 +162,65 @@ def test_metrics_are_served(place: Path) -> None:
     wake.close()
     assert "DCGM_FI_DEV_FB_USED{" in text
     assert "xpum" not in text
+
+
+# -- annotations ----------------------------------------------------------------------------------------------------
+
+# as the downward API writes them, with others' around
+ANNOTATIONS = (
+    'kubernetes.io/config="a \\"quoted\\" one"\nrun.ai/simulated-gpu-utilization="20-35"\ngpu-fraction="0.5"\n'
+)
+
+
+def test_annotations_of_the_fake_gpu_operator_are_read() -> None:
+    said = annotated(ANNOTATIONS)
+    assert said == Annotated((20, 35), 0.5)
+    assert [said.activity(98, chance) for chance in (-1, 0, 1)] == [20, 27.5, 35]
+    assert said.memory_mib(100, 16384) == 8192
+    assert annotated('run.ai/simulated-gpu-utilization="7"').activity(98, 1) == 7
+    nothing = annotated('other="1"\n')
+    assert (nothing.activity(98, 1), nothing.memory_mib(100, 1000)) == (98, 100)
+
+
+@pytest.mark.parametrize("value", ["high", "101", "-5", "35-20", "1-2-3", "", "nan", "1e999", "\\x41"])
+def test_an_annotation_that_is_no_number_is_named(value: str) -> None:
+    with pytest.raises(InvalidValue, match="simulated-gpu-utilization"):
+        annotated(f'run.ai/simulated-gpu-utilization="{value}"')
+
+
+@given(st.text(max_size=60))
+def test_any_file_of_annotations_is_read_or_refused(text: str) -> None:
+    try:
+        assert isinstance(annotated(text), Annotated)
+        assert isinstance(annotated(f"gpu-fraction={text}"), Annotated)
+    except InvalidValue:
+        pass
+
+
+def test_annotations_drive_what_the_exporter_says(
+    wake: Wake, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a pod with annotations, and a run in it
+    podinfo = tmp_path / "podinfo"
+    podinfo.mkdir()
+    (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="40"\ngpu-fraction="0.25"\n')
+    (podinfo / "namespace").write_text("bench")
+    monkeypatch.setenv(PODINFO_VARIABLE, str(podinfo))
+    other = Wake()
+    thread = in_background(other, "--seconds", "30", "--device-memory", "1000")
+    try:
+        eventually(lambda: [use.activity for use in uses(place)] == [40])
+        text = exposition(uses(place), ["nvidia"])
+        assert 'namespace="bench"' in text
+        values = {line.split("{")[0]: float(line.split()[-1]) for line in text.splitlines() if line[0] != "#"}
+        assert values == {"DCGM_FI_DEV_GPU_UTIL": 40, "DCGM_FI_DEV_FB_USED": 250, "DCGM_FI_DEV_FB_FREE": 750}
+        # when somebody changes them, expect the new ones; nonsense changes nothing
+        (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="80"\n')
+        eventually(lambda: [use.activity for use in uses(place)] == [80])
+        (podinfo / "annotations").write_text('run.ai/simulated-gpu-utilization="much"\n')
+        refused = run(wake, "--seconds", "0")
+        assert (refused.outcome, "'much' (write it as 20 or 20-35)" in refused.error) == (Outcome.FAILED, True)
+    finally:
+        other.set()
+        thread.join()
+        other.close()

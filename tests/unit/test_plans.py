@@ -35,6 +35,9 @@ max_step: 90
 warmup: 4.5
 command: [ffmpeg, -i, "1.mkv"]
 device_glob: /dev/dri/*
+preset: intel
+per_device: [2]
+device_policy: packed
 time_limit: 30
 tolerate_failures: 2
 repeats: 3
@@ -54,6 +57,8 @@ good: dict[str, st.SearchStrategy[Any]] = {
     "warmup": st.none() | st.floats(0, 50),
     "command": st.lists(words, max_size=4),
     "device_glob": words,
+    "preset": st.sampled_from(["intel", "nvidia", "amd"]),
+    "device_policy": st.sampled_from(["first", "balanced", "packed"]),
     "time_limit": st.floats(0, 1000),
     "tolerate_failures": st.integers(0, 1000),
     "repeats": st.integers(1, 10),
@@ -91,7 +96,7 @@ def test_a_file_can_say_everything(file: Path) -> None:
     values = plan.to_dict()
     assert set(yaml.safe_load(FULL)) == set(SCHEMA["properties"])
     for field, default in Plan().to_dict().items():
-        if field not in ("schema_version", "queue", "step_s"):
+        if field not in ("schema_version", "queue", "devices", "step_s"):
             assert values[field] != default, f"{field} did not arrive"
     assert (plan.warmup_s, plan.max_step_s, plan.time_limit_s) == (4.5, 90, 30)
     assert plan.command == ("ffmpeg", "-i", "1.mkv")
@@ -99,7 +104,7 @@ def test_a_file_can_say_everything(file: Path) -> None:
 
 
 def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
-    fields = set(properties_of(Plan)) - {"queue"}
+    fields = set(properties_of(Plan)) - {"queue", "devices"}
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {one.name for one in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
@@ -107,8 +112,52 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert made() == Plan(queue="q")
 
 
+def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("per_device: [1, 2, 4]\npreset: intel\n")
+    file = str(tmp_path / "p.yaml")
+    for arguments, expected in {
+        ("-f", file): (1, 2, 4),
+        ("-f", file, "--set", "per_device=2,3"): (2, 3),
+        ("-f", file, "--set", "per_device=[3]"): (3,),
+        ("-f", file, "--per-device", "5"): (5,),
+    }.items():
+        assert made(*arguments).per_device == expected
+    for text in ("--per-device=x", "--per-device=1;2", "--set=per_device=1,a", "--set=per_device=1.5"):
+        with pytest.raises((click.BadParameter, InvalidValue)):
+            made("--preset", "intel", text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"per_device": (2, 1), "preset": "intel"}, "per device are 2 1"),
+        ({"per_device": (1, 1), "preset": "intel"}, "per device are 1 1"),
+        ({"per_device": (0,), "preset": "intel"}, "workers per device"),
+        ({"per_device": (1, 2)}, "no device to share"),
+        ({"per_device": (2,), "preset": "intel", "devices": 2, "limit": 8}, "8 workers do not fit into 4 slots"),
+        ({"per_device": (1, 2), "preset": "intel", "thresholds": ("ratio>1",)}, "has no ratio"),
+        ({"preset": "acme"}, "unknown preset"),
+        ({"device_policy": "random"}, "unknown device policy"),
+    ],
+)
+def test_shares_that_cannot_be_are_refused(settings: dict[str, Any], text: str) -> None:
+    with pytest.raises(InvalidValue, match=text):
+        Plan(**settings)
+
+
+def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path: Path) -> None:
+    arguments = ("--per-device", "1,2,3", "--preset", "intel")
+    plan = plans.plan(context(*arguments), "q", lambda values: 4)
+    assert (plan.steps, plan.limit, [plan.share(workers) for workers in plan.steps]) == ((4, 8, 12), 12, [1, 2, 3])
+    with pytest.raises(UsageError, match="limit is 8, fewer than 3 workers on each of 4 devices"):
+        plans.plan(context(*arguments, "--limit", "8"), "q", lambda values: 4)
+    # one number is how the workers of an ordinary run share
+    plan = plans.plan(context("--per-device", "2", "--preset", "intel"), "q", lambda values: 4)
+    assert (plan.steps, plan.share(1), plan.share(8)) == ((1, 2, 4, 8), 2, 2)
+
+
 @given(st.fixed_dictionaries({}, optional=good))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     read = plans.read(str(tmp_path / "p.yaml"), SCHEMA)
@@ -124,7 +173,7 @@ def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None
     | anything.map(lambda value: yaml.safe_dump(value, allow_unicode=True))
     | st.binary(max_size=40)
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | bytes) -> None:
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
     (tmp_path / "p.yaml").write_bytes(raw)
@@ -136,7 +185,7 @@ def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | b
 
 
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "typo"]), anything, max_size=3))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_wrong_values_under_right_keys_are_a_usage_error(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     try:

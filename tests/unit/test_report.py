@@ -37,6 +37,7 @@ KINDS = {
     "failures": VerdictKind.FAIL,
     "repeats": VerdictKind.PASS,
     "peak": VerdictKind.FAIL,
+    "sharing": VerdictKind.FAIL,
     "interrupted": VerdictKind.INVALID,
     "nothing": VerdictKind.INVALID,
     "hostile": VerdictKind.INVALID,
@@ -81,7 +82,7 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
-@pytest.mark.parametrize("case", ["pass", "fail", "hostile"])
+@pytest.mark.parametrize("case", ["pass", "fail", "sharing", "hostile"])
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
     golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
 
@@ -194,7 +195,8 @@ def test_junit_has_a_case_for_every_doubling(made: dict[str, Run], case: str) ->
     root = ElementTree.fromstring(formats.FORMATS["junit"](made[case]))
     plan, verdict = made[case].result.plan, made[case].result.verdict
     found = {one.get("name"): one for one in root.iter("testcase")}
-    assert len(found) == len(plan.steps)  # one less for the doublings, one more for the verdict
+    # one less for the doublings, one more for the verdict
+    assert len(found) == (1 if plan.compares else len(plan.steps))
     tags = {VerdictKind.PASS: None, VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error"}
     inner = [child.tag for child in found["verdict"]]
     assert inner == ([tags[verdict.kind]] if tags[verdict.kind] else [])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scaletest.kinds.media import container, make_arguments, read_probe, refusal
 from scaletest.kinds.transcode import Acceleration, Engine, Output, Quality, Transcode, from_words
 from scaletest.kinds.transcode_arguments import arguments, par
-from scaletest.kinds.transcode_output import Reading, ffmpeg, onevpl
+from scaletest.kinds.transcode_output import READERS, Reading, ffmpeg, onevpl
 from scaletest.model.errors import InvalidValue
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -299,3 +299,16 @@ def test_any_probe_answer_is_read_or_refused(text: str) -> None:
         read_probe("a", text, b"")
     except InvalidValue:
         pass
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sample_multi_transcode", "[ERROR], sts=MFX_ERR_MEMORY_ALLOC(-4), Init, m_pmfxENC->Init failed"),
+        ("ffmpeg", "[h264_nvenc @ 0x5] InitializeEncoder failed: CUDA_ERROR_OUT_OF_MEMORY"),
+        ("ffmpeg", "Error while filtering: Cannot allocate memory"),
+    ],
+)
+def test_memory_that_ran_out_is_counted(name: str, text: str) -> None:
+    reading = READERS[name]("", text)
+    assert (reading.figures["memory_limit_hits"], reading.complaint) == (1, "memory ran out")

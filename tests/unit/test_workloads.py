@@ -212,3 +212,11 @@ def test_a_killed_worker_takes_its_group_along(tmp_path: Path) -> None:
     process.wait()
     # expect nobody left
     eventually(lambda: not processes_with(f"# {mark}"), 5)
+
+
+def test_a_device_in_place_of_the_program_is_a_pattern_without_quotes(wake: Wake) -> None:
+    runtime = Runtime(Settings(command=("/dev/null", "--", "ffmpeg"), device_glob="/dev/zero", device_index=0), wake)
+    result, _ = runtime.run((), 0.0)
+    runtime.close()
+    assert result.reason is Reason.NO_BINARY
+    assert "put the pattern of --device-glob into quotes" in result.error

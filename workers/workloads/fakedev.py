@@ -16,18 +16,20 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, fields
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import IO
 
-from scaletest.kinds.fakedev import FakeWork, Use, from_words
+from scaletest.kinds.fakedev import Annotated, FakeWork, Use, annotated, from_words
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen
 from workers.workloads.base import Interrupt, Interrupted, Result
 
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
+# Where a volume of the downward API shows the pod's own annotations and namespace.
+PODINFO_VARIABLE, PODINFO = "SCALETEST_PODINFO", Path("/etc/podinfo")
 # How often a run looks who else is there, and how often it looks whether they live and says how busy it is.
 LOOK_S = 0.02
 TELL_S = 0.5
@@ -56,10 +58,14 @@ class FakeDevice:
         """Take the device's time once. Raises Interrupted."""
         try:
             what = from_words((*self._words, *(() if self._ignore_arguments else arguments)))
+            said = _annotations()
         except InvalidValue as error:
-            return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
+            hint = f" ({error.hint})" if error.hint else ""
+            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+        what = replace(what, memory_mib=said.memory_mib(what.memory_mib, what.device_memory_mib))
         name = device.device.id if device else "none"
-        use = Use(name, 0.0, what.memory_mib, what.device_memory_mib, self._node, self._pod)
+        namespace = _podinfo("namespace").strip()
+        use = Use(name, 0.0, what.memory_mib, what.device_memory_mib, self._node, self._pod, namespace)
         with _present(folder(), use) as (place, file):
             taken = sum(one.memory_mib for one in uses(place)) if what.memory_mib else 0
             if taken > what.device_memory_mib:
@@ -73,7 +79,7 @@ class FakeDevice:
     def _work(self, what: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
         left = max(0.0, what.seconds * self._chance.gauss(1.0, what.jitter))
         began = before = told = time.monotonic()
-        shared = 0.0
+        shared, said = 0.0, Annotated()
         while left > 0:
             runs = max(1, sum(1 for _ in place.iterdir()))
             speed = what.law.speed(runs)
@@ -86,7 +92,11 @@ class FakeDevice:
             if now - told >= TELL_S or told == began:
                 told = now
                 uses(place)
-                _tell(file, use, what.activity(now - began, self._chance.uniform(-1, 1)))
+                # they may change while the pod runs
+                with suppress(InvalidValue):
+                    said = _annotations()
+                chance = self._chance.uniform(-1, 1)
+                _tell(file, use, said.activity(what.activity(now - began, chance), chance))
             before = now
         if self._chance.random() < what.failure_rate:
             return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
@@ -97,6 +107,18 @@ class FakeDevice:
         ready, _, _ = select.select([self._interrupt], [], [], seconds)
         if ready:
             raise Interrupted
+
+
+def _podinfo(name: str) -> str:
+    try:
+        return (Path(os.environ.get(PODINFO_VARIABLE) or PODINFO) / name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _annotations() -> Annotated:
+    """What the pod's annotations say; nothing without such a file. Raises InvalidValue."""
+    return annotated(_podinfo("annotations"))
 
 
 @contextmanager

@@ -189,4 +189,7 @@ def _result(code: int, program: str, errors: str) -> Result:
 def _cannot_start(program: str, error: OSError, options: ProgramOptions) -> str:
     if options.directory and not Path(options.directory).is_dir():
         return f"the work directory {options.directory} is not there"
+    path = Path(program)
+    if path.is_char_device() or path.is_block_device():
+        return f"{program} is a device, not a program: put the pattern of --device-glob into quotes"
     return f"{program} cannot be started: {error.strerror}"

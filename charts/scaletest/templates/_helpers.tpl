@@ -26,9 +26,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* A queue's name as part of object names: two queues never share one. */}}
+{{/* Labels of pods. No version: another chart is no reason to start pods again that are the same. */}}
+{{- define "scaletest.podLabels" -}}
+{{ include "scaletest.selector" . }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* A queue's name as part of object names: no two queues share one, and none has that of an exporter or a client. */}}
 {{- define "scaletest.queueName" -}}
-{{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) -}}
+{{- $taken := or (eq . "exporter") (hasSuffix "-client" .) -}}
+{{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not $taken) -}}
 {{- . -}}
 {{- else -}}
 {{- printf "%s-%s" (regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 13 | trimAll "-") (sha256sum . | trunc 6) -}}
@@ -54,8 +63,17 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (ne $scaling.kind "none") (ne $scaling.kind "cron") (or (hasPrefix "hpa" $scaling.kind) (eq $scaling.source "exporter") $scaling.deletionCost) (not .root.Values.exporter.enabled) -}}
 {{- fail (printf "\nqueues.%s.autoscaling needs the exporter: set exporter.enabled" .name) -}}
 {{- end -}}
+{{- if gt (int $queue.client.parallel) (int $queue.client.maxParallel) -}}
+{{- fail (printf "\nqueues.%s.client: parallel is more than maxParallel" .name) -}}
+{{- end -}}
+{{- if and $queue.client.enabled (not $queue.command) (not $queue.client.arguments) -}}
+{{- fail (printf "\nqueues.%s.client.arguments is empty: without a command the workers sleep, and its requests must say how many seconds, as in [\"2\"]" .name) -}}
+{{- end -}}
 {{- if and $queue.device.resource $queue.device.deviceClass -}}
 {{- fail (printf "\nqueues.%s.device: resource and deviceClass exclude each other" .name) -}}
+{{- end -}}
+{{- if and $queue.device.deviceClass (semverCompare "<1.34.0-0" .root.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nqueues.%s.device.deviceClass needs Kubernetes 1.34, this is %s; set device.resource" .name .root.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- toYaml $queue -}}
 {{- end -}}
@@ -66,6 +84,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- printf "%s@%s" $image.repository $image.digest -}}
 {{- else -}}
 {{- printf "%s:%s" $image.repository (default .root.Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* How long a request takes, as far as the chart can know: what its client has it sleep. Argument: a queue. */}}
+{{- define "scaletest.seconds" -}}
+{{- if and (not .command) .client.arguments (regexMatch "^[0-9]+([.][0-9]+)?$" (first .client.arguments)) -}}
+{{- first .client.arguments -}}
 {{- end -}}
 {{- end -}}
 
@@ -92,6 +117,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $e := .Values.externalRedis -}}
 {{- if not (or $e.host $e.sentinel.nodes $e.urlKey) -}}
 {{- fail "\nredis.enabled is false: say where Redis is, with externalRedis.host, externalRedis.sentinel.nodes or externalRedis.urlKey" -}}
+{{- end -}}
+{{- if and $e.username (not $e.existingSecret) -}}
+{{- fail "\nexternalRedis.username needs externalRedis.existingSecret with its password" -}}
 {{- end -}}
 {{- if and $e.urlKey (not $e.existingSecret) -}}
 {{- fail "\nexternalRedis.urlKey needs externalRedis.existingSecret" -}}
@@ -180,6 +208,9 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{/* The queue that helm test validates. */}}
 {{- define "scaletest.testQueue" -}}
 {{- $found := .Values.test.queue -}}
+{{- if and $found (not (and (index .Values.queues $found) (include "scaletest.queue" (dict "root" . "name" $found) | fromYaml).client.enabled)) -}}
+{{- fail (printf "\ntest.queue is %s: there is no such queue with a client" $found) -}}
+{{- end -}}
 {{- range $name, $given := .Values.queues -}}
 {{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}
 {{- if and (not $found) $queue.client.enabled (has $queue.autoscaling.kind (list "none" "keda")) -}}{{- $found = $name -}}{{- end -}}

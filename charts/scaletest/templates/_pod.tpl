@@ -1,3 +1,21 @@
+{{/* An init container that declares a queue. Arguments: root, name, queue, role, image. */}}
+{{- define "scaletest.declare" -}}
+- name: {{ eq .role "exporter" | ternary (printf "declare-%s" (include "scaletest.queueName" .name)) "declare" }}
+  image: {{ include "scaletest.image" . | quote }}
+  imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+  args: [queue, add, {{ .name | quote }}, --maximum, {{ .queue.maximum | int64 | quote }}, --note, {{ .queue.note | quote }}]
+  env: {{ include "scaletest.redisEnv" (dict "root" .root "role" .role) | nindent 4 }}
+  securityContext: {{ include "scaletest.containerSecurity" .root | nindent 4 }}
+  resources: {requests: {cpu: 50m, memory: 96Mi}, limits: {memory: 256Mi}}
+  volumeMounts: {{ include "scaletest.mounts" .root | nindent 4 }}
+{{- end -}}
+
+{{/* Whether a queue's workers may all be away, so that none of them declares it. */}}
+{{- define "scaletest.mayBeEmpty" -}}
+{{- $kind := .autoscaling.kind -}}
+{{- if or (has $kind (list "job" "cron")) (eq 0 (int (eq $kind "none" | ternary .replicas .autoscaling.minReplicas))) -}}yes{{- end -}}
+{{- end -}}
+
 {{/* The pod of a queue's worker. Arguments: root, name, queue, burst. */}}
 {{- define "scaletest.workerPod" -}}
 {{- $root := .root -}}
@@ -5,7 +23,7 @@
 {{- $grace := int (include "scaletest.grace" $queue) -}}
 metadata:
   labels:
-    {{- include "scaletest.labels" $root | nindent 4 }}
+    {{- include "scaletest.podLabels" $root | nindent 4 }}
     app.kubernetes.io/component: worker
     scaletest/queue: {{ include "scaletest.queueName" .name }}
     scaletest/redis: "true"
@@ -31,14 +49,7 @@ spec:
     runAsUser: {{ int $queue.runAsUser }}
     {{- end }}
   initContainers:
-    - name: declare
-      image: {{ include "scaletest.image" (dict "root" $root "image" $queue.image) | quote }}
-      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
-      args: [queue, add, {{ .name | quote }}, --maximum, {{ $queue.maximum | quote }}, --note, {{ $queue.note | quote }}]
-      env: {{ include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
-      securityContext: {{ include "scaletest.containerSecurity" $root | nindent 8 }}
-      resources: {requests: {cpu: 50m, memory: 96Mi}, limits: {memory: 256Mi}}
-      volumeMounts: {{ include "scaletest.mounts" $root | nindent 8 }}
+    {{- include "scaletest.declare" (dict "root" $root "name" .name "queue" $queue "role" "worker" "image" $queue.image) | nindent 4 }}
   containers:
     - name: worker
       image: {{ include "scaletest.image" (dict "root" $root "image" $queue.image) | quote }}

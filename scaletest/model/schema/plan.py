@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaletest.model.plan import MAX_WORKERS, Plan
+from scaletest.model.presets import POLICIES, PRESETS
 from scaletest.model.schema.parts import Schema, closed, count, document, properties_of
 
 # field -> key, where they differ: options carry no unit in their names
@@ -16,10 +17,13 @@ KEYS: Mapping[str, str] = {
     "time_limit_s": "time_limit",
 }
 _FIELDS = {key: field for field, key in KEYS.items()}
-# made up for every run
-_NOT_IN_FILES = {"queue"}
+# made up or found for every run
+_NOT_IN_FILES = {"queue", "devices"}
 _LIMITS: Mapping[str, Schema] = {
     "limit": {"minimum": 1, "maximum": MAX_WORKERS},
+    "preset": {"enum": ["", *PRESETS]},
+    "device_policy": {"enum": list(POLICIES)},
+    "devices": {"minimum": 0},
     "scale": {"minimum": 1, "maximum": 2},
     "precision": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
     "repeats": {"minimum": 1, "maximum": 1000},
@@ -50,9 +54,9 @@ def file() -> Schema:
     return document("plan-file", "Settings of scaletest validate -f.", properties, tuple(properties))
 
 
-def as_plan(values: Mapping[str, Any], queue: str) -> Plan:
-    """The plan of a file's values, already checked, on that queue."""
-    row = {_FIELDS.get(key, key): value for key, value in values.items()}
+def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
+    """The plan of a file's values, already checked, on that queue and that number of devices."""
+    row = {_FIELDS.get(key, key): value for key, value in values.items()} | {"devices": devices}
     if "background" in row:
         row["background"] = [{_FIELDS.get(key, key): value for key, value in one.items()} for one in row["background"]]
     return Plan.from_dict({**row, "queue": queue})
@@ -69,4 +73,5 @@ def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
 def _limited(properties: dict[str, Schema], names: Mapping[str, str]) -> dict[str, Schema]:
     for field, limit in _LIMITS.items():
         properties[names.get(field, field)].update(limit)
+    properties["per_device"]["items"].update({"minimum": 1, "maximum": MAX_WORKERS})
     return properties

@@ -18,7 +18,8 @@ def record() -> Schema:
         "overhead_s": number("what the tester itself cost: total - wait - run"),
         "schema_version": count("version of the format", 1),
     }
-    return document("record", "One request that ended.", properties, [name for name in reply if name not in ALWAYS])
+    optional = ["per_device", *(name for name in reply if name not in ALWAYS)]
+    return document("record", "One request that ended.", properties, optional)
 
 
 def measurement() -> Schema:

@@ -24,6 +24,7 @@ def result() -> Schema:
             "plan": plan.stored_object(),
             "steps": rows(_step(), "one for every number of workers that was measured"),
             **_growth(),
+            "sharing": maybe(_sharing()),
             "failures": rows(_failure_group(), "failed requests that have all of this in common, most first"),
             "background": rows(_background(), "the plan's other queues, in every measuring of a step"),
             "warnings": rows(text(), "what a reader should know although it decides nothing"),
@@ -73,6 +74,12 @@ def _step() -> Schema:
             "overhead_share": number("the same as a part of the request's whole time"),
             "suspects": rows(text(), "workers that failed all of at least five requests"),
             "fairness": table(_fairness(), "by worker, node and device, where there is more than one"),
+            "per_device": count("workers on each device, in a run that compares that; else 0"),
+            "work": table(
+                closed({"per_s": maybe(number()), "half_width_per_s": maybe(number("of the 95 % interval"))}),
+                "what requests report to have done, per second: frames, samples, bytes",
+            ),
+            "memory_limit_hits": count("requests that met the limit of a device's memory"),
         }
     )
 
@@ -169,6 +176,28 @@ def _growth() -> dict[str, Schema]:
             }
         ),
     }
+
+
+def _sharing() -> Schema:
+    candidate = closed(
+        {
+            "per_device": count("", 1),
+            "relative": maybe(estimate("throughput over that of the leader; the intervals hold together at 95 %")),
+            "worse": flag("whether the interval lies below 1"),
+            "excluded": text("why it is no candidate; empty when it is one"),
+        }
+    )
+    return closed(
+        {
+            "devices": count("", 1),
+            "best": maybe(count("the least number of workers per device that is not worse than the leader", 1)),
+            "leader": maybe(count("the number with the highest throughput", 1)),
+            "equals": rows(count("", 1), "all that cannot be told from the leader"),
+            "candidates": rows(candidate),
+            "sentence": text(),
+        },
+        "null unless the run compares numbers of workers per device",
+    )
 
 
 def _scaled() -> Schema:

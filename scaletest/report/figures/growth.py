@@ -38,7 +38,7 @@ class Curve:
     @property
     def base(self) -> float:
         """Requests/s of one worker, from the first step."""
-        return self.steps[0].throughput.per_s / self.steps[0].workers
+        return self.steps[0].throughput.per_s / self.steps[0].level
 
     @property
     def top(self) -> float:
@@ -49,7 +49,7 @@ class Curve:
 
     def grid(self) -> list[float]:
         """Numbers of workers close enough for a smooth line."""
-        first = float(self.steps[0].workers) if self.log else 0.0
+        first = float(self.steps[0].level) if self.log else 0.0
         if self.log:
             factor = math.log(self.end / first) / (CURVE_POINTS - 1)
             return [first * math.exp(factor * index) for index in range(CURVE_POINTS)]
@@ -57,7 +57,7 @@ class Curve:
 
     def tested(self) -> list[float]:
         """The part of the curve between the first step and the last, both included."""
-        first = self.steps[0].workers
+        first = self.steps[0].level
         return [float(first), *(n for n in self.grid() if first < n < self.last), float(self.last)]
 
     def beyond(self) -> list[float]:
@@ -71,7 +71,7 @@ def curve_of(result: Evaluation) -> Curve | None:
     if not steps:
         return None
     law = result.law.law if result.law else None
-    last = steps[-1].workers
+    last = steps[-1].level
     end = last * (BEYOND if law else 1.06)
     peak = result.growth.peak.workers
     if law and peak and peak <= FARTHEST * last:
@@ -136,17 +136,17 @@ def _point(chart: Chart, step: Step) -> None:
     rate = step.throughput
     if len(step.samples) > 1:
         for one in step.samples:
-            chart.dot(step.workers, one.throughput.per_s, "c-faint", radius=3.0)
+            chart.dot(step.level, one.throughput.per_s, "c-faint", radius=3.0)
     if math.isfinite(rate.half_width):
-        chart.error(step.workers, rate.per_s - rate.half_width, rate.per_s + rate.half_width, "c-error")
+        chart.error(step.level, rate.per_s - rate.half_width, rate.per_s + rate.half_width, "c-error")
     css = "c-dot" if step.sound else "c-dot c-hollow"
-    chart.dot(step.workers, rate.per_s, css, f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s")
+    chart.dot(step.level, rate.per_s, css, f"{plural(step.workers, 'worker')}: {words.rate(step)} requests/s")
 
 
 def efficiency(result: Evaluation) -> Figure | None:
     """Efficiency with intervals, beside what the wanted ratio needs; None for less than two steps."""
     data = curve_of(result)
-    if data is None or len(data.steps) < 2:
+    if data is None or len(data.steps) < 2 or result.plan.compares:
         return None
     found = [row for row in rows(result) if row.scaled]
     if len(found) < 2:
@@ -202,8 +202,8 @@ def _needed(scale: float, base: int) -> Callable[[float], float]:
 
 def workers_axis(data: Curve, width: float) -> Axis:
     """Marks at the steps that were measured, fewer where they would touch."""
-    counts = [float(step.workers) for step in data.steps]
-    label = "workers"
+    counts = [float(step.level) for step in data.steps]
+    label = "workers on each device" if data.steps[0].per_device else "workers"
     if data.log:
         every = math.ceil(len(counts) / (width / 55.0))
         marks = counts[::-1][::every][::-1]

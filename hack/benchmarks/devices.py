@@ -1,0 +1,339 @@
+"""Bars of devices: leases under attack, and how far a transcode scales on a machine of two cores. A line of JSON a bar.
+
+full: 64 workers started at once on 8 made devices with --per-device 8 hold exactly 8 each.
+none-free: with --per-device 1, 56 of them end, say that no device is free, and name the option that shares one.
+sequences: workers under load on 2 devices of 4 slots are killed, frozen, woken and started anew in random sequences;
+    a recorder in each writes down every moment at which it is sure of its slot. No slot may have two at a time.
+transcode: one thread a worker on two cores, up to 8 workers, three repeats: 1 to 2 passes at --scale 1.6, 2 to 4 fails,
+    and the interval of the capped law's ceiling holds what 8 workers do. It wants a quiet machine of two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scaletest.analysis.growth import SEED
+from scaletest.analysis.law import fit
+from scaletest.analysis.law_interval import law_interval
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker.devices import device_leases
+from scaletest.load import ClosedLoop
+
+NODE = "bar"
+# short, so that many leases end in an attack; elsewhere the worker's own
+HEARTBEAT_S = 0.5
+# A worker as it is, and a thread in it that writes down when it is sure of which slot. A tenure ends when it is not.
+RECORDER = """
+import sys, threading, time
+from scaletest.broker.devices import DeviceLeases
+from scaletest.cli.main import main
+path, name = sys.argv.pop(1), sys.argv.pop(1)
+claim, made = DeviceLeases.claim, []
+def recorded(self, *arguments):
+    before = self.slot
+    found = claim(self, *arguments)
+    if found is not None and found != before:
+        self.tenure = getattr(self, "tenure", 0) + 1
+    made[:] = [self]
+    return found
+DeviceLeases.claim = recorded
+def record():
+    with open(path, "a", buffering=1) as log:
+        while True:
+            time.sleep(0.004)
+            for leases in made:
+                tenure = leases.tenure if hasattr(leases, "tenure") else 0
+                now = time.monotonic()
+                slot = leases.slot_at(now)
+                # a claim in between would give a new tenure to an old moment
+                if slot and tenure == getattr(leases, "tenure", 0):
+                    log.write(f"{now!r} {slot.device} {slot.number} {name}/{tenure}\\n")
+threading.Thread(target=record, daemon=True).start()
+main()
+"""
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Worker processes on made devices."""
+
+    url: str
+    devices: list[Path]
+    log: Path
+    living: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    frozen: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    ended: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    count: int = 0
+
+    def start(self, *arguments: str, recorder: bool = False) -> None:
+        """One more worker. recorder: it writes down when it is sure of its slot, and its leases are short."""
+        name = f"w{self.count}"
+        self.count += 1
+        if recorder:
+            arguments = ("--heartbeat", f"{HEARTBEAT_S:g}", *arguments)
+        begin = ["-c", RECORDER, str(self.log.parent / "moments"), name] if recorder else ["-m", "scaletest"]
+        pattern = f"{self.devices[0].parent}/fake*"
+        line = [sys.executable, *begin, "worker", "--queue", "q", "--name", name, "--node-env", "BAR_NODE"]
+        line += ["--device-glob", pattern, *arguments, "--", "sleep", "0.02"]
+        environment = {**os.environ, "SCALETEST_REDIS_URL": self.url, "BAR_NODE": NODE}
+        with (self.log.parent / f"{name}.log").open("wb") as log:
+            self.living[name] = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )
+
+    def said(self, name: str) -> str:
+        """What a worker wrote."""
+        return (self.log.parent / f"{name}.log").read_text(errors="replace")
+
+    def kill(self, name: str) -> None:
+        """End it at once, frozen or not."""
+        process = self.living.pop(name, None) or self.frozen.pop(name)
+        process.kill()
+        process.wait()
+
+    def freeze(self, name: str) -> None:
+        """Let it not run any more."""
+        self.frozen[name] = self.living.pop(name)
+        self.frozen[name].send_signal(signal.SIGSTOP)
+
+    def wake(self, name: str) -> None:
+        """Let it run again."""
+        self.living[name] = self.frozen.pop(name)
+        self.living[name].send_signal(signal.SIGCONT)
+
+    def close(self) -> None:
+        """End all."""
+        for name in [*self.living, *self.frozen]:
+            self.kill(name)
+
+
+@contextmanager
+def fleet(devices: int) -> Iterator[tuple[Fleet, Any]]:
+    """Workers to be started on made devices, and their Redis."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaletest-bar-")))
+        (folder / "dev").mkdir()
+        made = [folder / "dev" / f"fake{number}" for number in range(devices)]
+        for path in made:
+            path.touch()
+        url = stack.enter_context(EmbeddedServer()).url
+        redis = connect(url)
+        stack.callback(redis.close)
+        Queues(redis).add("q")
+        found = Fleet(url, made, folder / "log")
+        stack.callback(found.close)
+        yield found, redis
+
+
+def held(here: Fleet, redis: Any) -> Counter[str]:
+    """Holders by device."""
+    leases = device_leases(redis, NODE, [str(path) for path in here.devices])
+    return Counter(one.device for one in leases if one.left_s > 0)
+
+
+def until(condition: Callable[[], bool], seconds: float) -> bool:
+    """Whether it came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def full(_: argparse.Namespace) -> dict[str, Any]:
+    """64 at once, 8 of each device."""
+    with fleet(8) as (here, redis):
+        for _ in range(64):
+            here.start("--per-device", "8", "--device-wait", "120")
+        until(lambda: sum(held(here, redis).values()) == 64, 240)
+        alive = sum(process.poll() is None for process in here.living.values())
+        counts = sorted(held(here, redis).values())
+    return {"workers": 64, "alive": alive, "held": counts, "pass": counts == [8] * 8 and alive == 64}
+
+
+def none_free(_: argparse.Namespace) -> dict[str, Any]:
+    """64 at once, 8 of which get a device."""
+    with fleet(8) as (here, redis):
+        for _ in range(64):
+            here.start("--per-device", "1", "--device-wait", "20")
+        until(lambda: sum(process.poll() is not None for process in here.living.values()) >= 56, 300)
+        counts = sorted(held(here, redis).values())
+        codes = Counter(process.poll() for process in here.living.values())
+        gone = [name for name, process in here.living.items() if process.poll() is not None]
+        texts = [here.said(name) for name in gone]
+    said = sum("no device is free: 8 of 8 slots of 8 devices are leased" in text for text in texts)
+    named = sum("--per-device 2" in text for text in texts)
+    row = {"workers": 64, "held": counts, "ended": codes[2], "said_none_free": said, "named_option": named}
+    return {**row, "pass": counts == [1] * 8 and (codes[None], codes[2], said, named) == (8, 56, 56, 56)}
+
+
+def sequence(here: Fleet, chance: random.Random) -> Counter[str]:
+    """Three to six things that happen to workers, in any order, some of them longer than a lease."""
+    done: Counter[str] = Counter()
+    for _ in range(chance.randint(3, 6)):
+        what = chance.choice(["kill", "freeze", "wake", "restart"])
+        if what == "freeze" and len(here.frozen) < 6:
+            here.freeze(chance.choice(sorted(here.living)))
+        elif what == "wake" and here.frozen:
+            here.wake(chance.choice(sorted(here.frozen)))
+        elif what in ("kill", "restart"):
+            here.kill(chance.choice(sorted([*here.living, *here.frozen])))
+            if what == "kill":
+                time.sleep(chance.uniform(0, 3 * HEARTBEAT_S))
+            here.start("--per-device", "4", "--device-wait", "600", recorder=True)
+        else:
+            continue
+        done[what] += 1
+        time.sleep(chance.uniform(0, 1.5 * HEARTBEAT_S))
+    return done
+
+
+def sequences(given: argparse.Namespace) -> dict[str, Any]:
+    """Random sequences against twelve workers that want eight slots, while requests come in."""
+    chance, done = random.Random(given.seed), Counter[str]()
+    with fleet(2) as (here, redis), Client(connect(here.url)) as client:
+        answered: Counter[str] = Counter()
+        load = ClosedLoop(client, "q", lambda record: answered.update([record.reply.outcome.value]))
+        for _ in range(12):
+            here.start("--per-device", "4", "--device-wait", "600", recorder=True)
+        began = until(lambda: sum(held(here, redis).values()) == 8, 120)
+        load.set_parallel(16, 1)
+        for _ in range(given.sequences):
+            done += sequence(here, chance)
+        for name in list(here.frozen):
+            here.wake(name)
+        ended = until(lambda: sorted(held(here, redis).values()) == [4, 4], 60)
+        load.set_parallel(0)
+        idle = load.wait_idle(120)
+        load.close()
+        rows = moments(here.log.parent / "moments")
+    wrong = overlaps(rows)
+    row = {"sequences": given.sequences, "seed": given.seed, "actions": dict(done), "requests": dict(answered)}
+    row |= {"moments": sum(one.count for one in rows), "tenures": len(rows), "overlaps": len(wrong), "first": wrong[:3]}
+    row |= {"all_held_in_the_end": ended, "all_answered": idle}
+    return {**row, "pass": began and ended and idle and not wrong and len(rows) > given.sequences // 2}
+
+
+@dataclass(slots=True)
+class Tenure:
+    """When one worker was sure of one slot, seconds of the machine's monotonic clock."""
+
+    slot: str
+    holder: str
+    first: float
+    last: float
+    count: int = 1
+
+
+def moments(path: Path) -> list[Tenure]:
+    """The tenures that were recorded; a killed worker may leave half a line."""
+    found: dict[tuple[str, str], Tenure] = {}
+    for line in path.read_text().splitlines():
+        parts = line.split()
+        if len(parts) != 4 or "/" not in parts[3]:
+            continue
+        at, slot, holder = float(parts[0]), f"{parts[1]}#{parts[2]}", parts[3]
+        one = found.setdefault((slot, holder), Tenure(slot, holder, at, at, 0))
+        one.first, one.last, one.count = min(one.first, at), max(one.last, at), one.count + 1
+    return list(found.values())
+
+
+def overlaps(tenures: list[Tenure]) -> list[str]:
+    """Slots of which two were sure at one moment."""
+    by: dict[str, list[Tenure]] = defaultdict(list)
+    for one in tenures:
+        by[one.slot].append(one)
+    wrong = []
+    for slot, rows in by.items():
+        latest: Tenure | None = None
+        for one in sorted(rows, key=lambda row: row.first):
+            if latest and one.first <= latest.last:
+                wrong.append(f"{slot}: {latest.holder} and {one.holder} for {latest.last - one.first:.3f} s")
+            latest = one if latest is None or one.last > latest.last else latest
+    return wrong
+
+
+def transcode(given: argparse.Namespace) -> dict[str, Any]:
+    """A validation of transcodes on the CPU."""
+    with tempfile.TemporaryDirectory(prefix="scaletest-bar-") as folder:
+        make = ["media", "make", "--folder", folder, "--codec", "h264", "--size", "320x240", "--frames", "150"]
+        subprocess.run([sys.executable, "-m", "scaletest", *make], check=True, capture_output=True)
+        stream = next(Path(folder).glob("*.h264"))
+        words = ["transcode", "--input", str(stream), "--output-codec", "h264", "--threads", "1"]
+        line = ["validate", "--local", "--limit", "8", "--repeats", "3", "--scale", "1.6", "--seconds", "0.5"]
+        line += ["--max-step", f"{given.max_step:g}", "--run-dir", f"{folder}/run", "-o", "json", "--", *words]
+        done = subprocess.run([sys.executable, "-m", "scaletest", *line], capture_output=True, text=True, check=False)
+        result = json.loads(done.stdout) if done.stdout else {"steps": []}
+        if len(result["steps"]) < 4:
+            return {"pass": False, "error": result.get("verdict", done.stderr[-400:])}
+        return _judged(result)
+
+
+def _judged(result: dict[str, Any]) -> dict[str, Any]:
+    steps = {step["workers"]: step for step in result["steps"]}
+    kinds = {f"{workers // 2}-{workers}": steps[workers]["ratio"]["verdict"] for workers in (2, 4) if workers in steps}
+    # whichever law was chosen: the interval is that of the capped one
+    points = [(float(n), one["throughput_per_s"]) for n, step in steps.items() for one in step["repeats"]]
+    found = law_interval(fit("capped", points), points, random.Random(SEED))
+    ceiling = found.ceiling
+    eight = steps.get(8, {}).get("throughput_per_s")
+    inside = bool(ceiling and eight and ceiling.low <= eight <= ceiling.high)
+    return {
+        "verdicts": kinds,
+        "ratios": {name: steps[int(name.split("-")[1])]["ratio"]["value"] for name in kinds},
+        "law": (result["law"] or {}).get("name"),
+        "ceiling_per_s": ceiling.to_dict() if ceiling else None,
+        "rate_at_8_per_s": eight,
+        "frames_per_s_at_8": steps.get(8, {}).get("work", {}).get("frames", {}).get("per_s"),
+        "cores": len(os.sched_getaffinity(0)),
+        "load": round(os.getloadavg()[0], 2),
+        "pass": kinds == {"1-2": "PASS", "2-4": "FAIL"} and inside,
+    }
+
+
+BARS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "full": full,
+    "none-free": none_free,
+    "sequences": sequences,
+    "transcode": transcode,
+}
+
+
+def main() -> int:
+    """Run the bars named, all but transcode when none is; 0 when all of them hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bars", nargs="*", metavar="BAR", help=f"{', '.join(BARS)} [default: the first three]")
+    parser.add_argument("--sequences", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=8)
+    parser.add_argument("--max-step", type=float, default=60.0)
+    given = parser.parse_args()
+    unknown = set(given.bars) - set(BARS)
+    if unknown:
+        parser.error(f"there is no bar {', '.join(sorted(unknown))}; there are {', '.join(BARS)}")
+    # whoever ends us ends the workers too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    holds = True
+    for name in given.bars or list(BARS)[:3]:
+        row = BARS[name](given)
+        holds = holds and row["pass"]
+        print(json.dumps({"bar": f"devices {name}", **row}), flush=True)
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Bars that need a cluster and minutes: each prints one JSON line with what was seen, and whether that is enough.
+
+The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
+are kwok's. Autoscalers keep their examples' settings; only KEDA goes to zero after 20 s, and an HPA down after 30 s.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from hack.kubernetes import ControlPlane, NotBuilt, Pool
+from hack.kubernetes.accounts import kubeconfig
+from hack.kubernetes.adapter import Adapter
+from hack.kubernetes.keda import Keda
+from hack.kubernetes.names import Names
+from hack.kubernetes.release import DEPLOYMENT, EXPORTER, Release
+
+REQUESTS, SECONDS = 200, 0.5
+PATIENCE_S = 180.0
+SCALING = "queues.sleep.autoscaling"
+DOWN = f"{SCALING}.behavior.scaleDown.stabilizationWindowSeconds=30"
+
+
+class Site:
+    """A control plane for one bar."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
+        self.plane = ControlPlane(Path(tempfile.mkdtemp(prefix="scaletest-bar-")))
+        stack.callback(self.plane.down)
+        self.plane.up([Pool("plain", 2, 0)])
+        self.names = Names(self.plane.folder)
+
+    def keda(self) -> None:
+        """KEDA beside it."""
+        made = Keda(self.plane, self.names)
+        self._stack.callback(made.down)
+        made.up()
+
+    def adapter(self) -> Adapter:
+        """prometheus-adapter beside it."""
+        made = Adapter(self.plane, self.names)
+        self._stack.callback(made.down)
+        made.up()
+        return made
+
+    def release(self, example: str, *settings: str) -> Release:
+        """The chart, with real processes."""
+        return self._stack.enter_context(Release(self.plane, self.names, example, *settings))
+
+
+def keda_burst(site: Site) -> dict[str, Any]:
+    """200 requests scale workers up from zero and back to zero, and none fails."""
+    site.keda()
+    release = site.release("scale-to-zero", f"{SCALING}.cooldownPeriod=20", DOWN)
+    _until(lambda: release.wanted == 0 and release.declared())
+    return _burst(release, floor=0)
+
+
+def hpa_external(site: Site) -> dict[str, Any]:
+    """An HPA on external metrics scales between 1 and 8."""
+    return _hpa(site, "hpa-prometheus-adapter")
+
+
+def hpa_custom(site: Site) -> dict[str, Any]:
+    """An HPA on custom metrics scales between 1 and 8."""
+    return _hpa(site, "hpa-custom")
+
+
+def validate_1_8(site: Site) -> dict[str, Any]:
+    """scaletest validate, with the chart's own rights: every doubling of sleep workers to 8 at least 1.9, and PASS."""
+    release = site.release("sleep")
+    _until(release.declared)
+    before = release.wanted
+    folder = site.plane.folder
+    config = kubeconfig(site.plane, release.namespace, "bench-scaletest-validate", folder / "validate.kubeconfig")
+    line = [sys.executable, "-m", "scaletest", "validate", "--deployment", DEPLOYMENT, "-n", release.namespace]
+    line += ["--redis-url", release.redis_url("client"), "--seconds", "2", "--limit", "8", "--scale", "1.9"]
+    line += ["-o", "json", "--run-dir", str(folder / "run")]
+    environment = {**os.environ, "KUBECONFIG": str(config)}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
+    result = json.loads(done.stdout) if done.stdout else {"verdict": {"kind": done.stderr}, "steps": []}
+    return {
+        "passed": done.returncode == 0 and release.wanted == before,
+        "verdict": result["verdict"],
+        "workers": [step["workers"] for step in result["steps"]],
+        "replicas_before": before,
+        "replicas_after": release.wanted,
+    }
+
+
+def _hpa(site: Site, example: str) -> dict[str, Any]:
+    adapter = site.adapter()
+    release = site.release(example, DOWN)
+    adapter.scrape(release.namespace, EXPORTER)
+    _until(release.declared)
+    return _burst(release, floor=1)
+
+
+def _burst(release: Release, floor: int) -> dict[str, Any]:
+    first, began = len(release.history) - 1, release.age_s()
+    statistics = release.burst(REQUESTS, SECONDS)
+    done_s = release.age_s() - began
+    _until(lambda: release.wanted == floor)
+    wanted = [workers for _, workers in release.history[first:]]
+    return {
+        "passed": statistics["succeeded"] == REQUESTS and max(wanted) == 8 and min(wanted) == wanted[-1] == floor,
+        "requests": REQUESTS,
+        "seconds": SECONDS,
+        "succeeded": statistics["succeeded"],
+        "failed": statistics["failed"],
+        "all_done_s": round(done_s, 1),
+        "wanted": [[round(max(0.0, at - began), 1), workers] for at, workers in release.history[first:]],
+        "events": release.events("ScaledObject", "HorizontalPodAutoscaler"),
+    }
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"it did not happen within {PATIENCE_S:.0f} s")
+        time.sleep(0.5)
+
+
+BARS: dict[str, Callable[[Site], dict[str, Any]]] = {
+    "keda-burst": keda_burst,
+    "hpa-external": hpa_external,
+    "hpa-custom": hpa_custom,
+    "validate-1-8": validate_1_8,
+}
+
+
+def run(name: str) -> dict[str, Any]:
+    """One bar, on a control plane of its own. Raises NotBuilt; whatever else goes wrong, it is not passed."""
+    made: dict[str, Any] = {"bar": name, "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    made["conditions"] = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}
+    with ExitStack() as stack:
+        try:
+            site = Site(stack)
+            version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
+            made["conditions"]["kubernetes"] = version
+            made |= BARS[name](site)
+        except NotBuilt:
+            raise
+        except Exception as error:
+            made |= {"passed": False, "error": f"{type(error).__name__}: {error}"}
+    return made
+
+
+def main() -> None:
+    lines = [f"{name:16} {bar.__doc__}" for name, bar in BARS.items()]
+    parser = argparse.ArgumentParser(
+        prog="hack/bars", description="\n".join(lines), formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="+", choices=BARS, metavar="NAME")
+    failed = False
+    for name in parser.parse_args().names:
+        try:
+            made = run(name)
+        except NotBuilt as error:
+            sys.exit(f"error: {error}")
+        print(json.dumps(made), flush=True)
+        failed |= not made["passed"]
+    sys.exit(3 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

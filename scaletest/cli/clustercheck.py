@@ -1,0 +1,121 @@
+"""scaletest cluster check: what a validation would meet here, asked before one is tried."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options
+
+if TYPE_CHECKING:
+    from scaletest.cluster.connection import Cluster
+    from scaletest.cluster.rights import Right
+
+
+@click.command("check")
+@click.option("-n", "--namespace", default="", metavar="NAME", help="Where the workers are. [default: ours]")
+@click.option("--context", default="", metavar="NAME", help="Of the kubeconfig. [default: the pod's own, or current]")
+@click.option(
+    "--deployment", default="", metavar="NAME", help="Look at this Deployment. [default: at all, if we may list them]"
+)
+@options.output
+def check(namespace: str, context: str, deployment: str, output: str) -> int:
+    """Say what a validation may do here, what the cluster has for autoscaling, and what stands in the way.
+
+    \b
+    scaletest cluster check -n scaletest
+
+    Changes nothing. Exit code 7 when a right is missing without which nothing can be validated.
+    """
+    from scaletest.cli.deployment import forbidden
+    from scaletest.cluster import discovery
+    from scaletest.cluster.connection import connect
+
+    cluster = connect(namespace, context)
+    served = discovery.groups(cluster)
+    rows, lacking = _rights(cluster, discovery.KEDA in served)
+    quotas, warnings = _quotas(cluster), _warnings(cluster, deployment)
+    found = {
+        "namespace": cluster.namespace,
+        "version": discovery.version(cluster),
+        "rights": rows,
+        "apis": [one._asdict() for one in discovery.metrics(cluster, served)],
+        "keda": discovery.KEDA in served,
+        "dynamic_resource_allocation": served.get(discovery.ALLOCATION, ""),
+        "quotas": quotas,
+        "warnings": warnings,
+    }
+    if output == "table":
+        _show(found)
+    else:
+        options.show(found, output)
+    if lacking:
+        raise forbidden(lacking, cluster.namespace)
+    return 0
+
+
+def _rights(cluster: Cluster, keda: bool) -> tuple[list[dict[str, Any]], list[Right]]:
+    """A row for every right, and those that are needed and missing."""
+    from scaletest.cluster import rights
+
+    needed = (*rights.NEEDED, rights.PROXY, *((rights.KEDA, rights.PAUSE) if keda else ()))
+    useful = (*rights.EXPLAIN, *rights.QUOTA, *rights.LISTED, *rights.CAPACITY, *rights.SLICES, *rights.CLASSES)
+    lacking = rights.missing(cluster, needed + useful)
+    rows = [
+        {"right": str(one), "allowed": one not in lacking, "needed": one in needed, "for": one.why}
+        for one in needed + useful
+    ]
+    return rows, [one for one in lacking if one in needed]
+
+
+def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
+    """What every quota allows; None when we may not know."""
+    from scaletest.cluster import capacity, rights
+
+    if rights.missing(cluster, rights.QUOTA):
+        return None
+    return [
+        {"quota": row["metadata"]["name"], "resource": key, "hard": hard, "used": used.get(key, "0")}
+        for row in capacity.quotas(cluster)
+        for used in [row.get("status", {}).get("used", {})]
+        for key, hard in row["spec"].get("hard", {}).items()
+    ]
+
+
+def _warnings(cluster: Cluster, name: str) -> list[str]:
+    """About what the Deployments ask for."""
+    from scaletest.cluster import deployment, devices, rights
+
+    if name:
+        templates = {name: deployment.Deployment(cluster, name).template}
+    elif rights.missing(cluster, rights.LISTED):
+        return ["the Deployments were not looked at: we may not list them; give --deployment NAME"]
+    else:
+        templates = deployment.templates(cluster)
+    return [
+        line for one, template in templates.items() for line in devices.removed(f"deployment {one}", template["spec"])
+    ]
+
+
+def _show(found: dict[str, Any]) -> None:
+    from scaletest.render.text import clean
+
+    allocation = found["dynamic_resource_allocation"]
+    click.echo(f"Kubernetes {found['version']}, namespace {found['namespace']}")
+    click.echo("\nrights")
+    width = max(len(row["right"]) for row in found["rights"])
+    for row in found["rights"]:
+        state = "yes" if row["allowed"] else "MISSING" if row["needed"] else "no"
+        click.echo(f"  {state:8} {row['right']:{width}}  {row['for']}")
+    click.echo("\nautoscaling and devices")
+    for api in found["apis"]:
+        click.echo(f"  {api['state']:9} {api['group']:26} {api['why']}")
+    click.echo(f"  {'available' if found['keda'] else 'absent':9} keda.sh")
+    click.echo(f"  {'available' if allocation else 'absent':9} resource.k8s.io {allocation}")
+    if found["quotas"] is None:
+        click.echo("\nquotas: unknown, we may not list resourcequotas")
+    for row in found["quotas"] or ():
+        click.echo(f"\nquota {row['quota']}: {row['resource']} {row['used']} of {row['hard']}")
+    for line in found["warnings"]:
+        click.echo(f"\nwarning: {clean(line)}")

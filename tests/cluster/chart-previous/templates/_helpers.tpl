@@ -1,0 +1,188 @@
+{{- define "scaletest.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 30 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 30 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 30 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "scaletest.selector" -}}
+app.kubernetes.io/name: scaletest
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "scaletest.labels" -}}
+{{ include "scaletest.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* A queue's name as part of object names: two queues never share one. */}}
+{{- define "scaletest.queueName" -}}
+{{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) -}}
+{{- . -}}
+{{- else -}}
+{{- printf "%s-%s" (regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trunc 13 | trimAll "-") (sha256sum . | trunc 6) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A queue with its defaults, as YAML. Arguments: root, name. Checks what a schema cannot. */}}
+{{- define "scaletest.queue" -}}
+{{- $queue := mergeOverwrite (deepCopy .root.Values.queueDefaults) (deepCopy (index .root.Values.queues .name | default dict)) -}}
+{{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" .name) -}}
+{{- fail (printf "\nqueues.%s: a queue's name has letters, digits, '.', '_' and '-' only, at most 100" .name) -}}
+{{- end -}}
+{{- $scaling := $queue.autoscaling -}}
+{{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) -}}
+{{- fail (printf "\nqueues.%s.autoscaling: minReplicas is more than maxReplicas" .name) -}}
+{{- end -}}
+{{- if and (hasPrefix "hpa" $scaling.kind) (eq (int $scaling.minReplicas) 0) (semverCompare "<1.37.0-0" .root.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.minReplicas is 0: an HPA scales to zero from Kubernetes 1.37 on, this is %s; set kind: keda" .name .root.Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and (eq $scaling.source "redis") (has $scaling.kind (list "keda" "job")) (not (has $scaling.metric (list "waiting" "running" "demand"))) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.metric: KEDA cannot read %s from Redis; set source: exporter" .name $scaling.metric) -}}
+{{- end -}}
+{{- if and (ne $scaling.kind "none") (ne $scaling.kind "cron") (or (hasPrefix "hpa" $scaling.kind) (eq $scaling.source "exporter") $scaling.deletionCost) (not .root.Values.exporter.enabled) -}}
+{{- fail (printf "\nqueues.%s.autoscaling needs the exporter: set exporter.enabled" .name) -}}
+{{- end -}}
+{{- if and $queue.device.resource $queue.device.deviceClass -}}
+{{- fail (printf "\nqueues.%s.device: resource and deviceClass exclude each other" .name) -}}
+{{- end -}}
+{{- toYaml $queue -}}
+{{- end -}}
+
+{{- define "scaletest.image" -}}
+{{- $image := mergeOverwrite (deepCopy .root.Values.image) (.image | default dict) -}}
+{{- if $image.digest -}}
+{{- printf "%s@%s" $image.repository $image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $image.repository (default .root.Chart.AppVersion $image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "scaletest.grace" -}}
+{{- if kindIs "invalid" .graceSeconds -}}
+{{- if gt (float64 .timeLimit) 0.0 -}}{{ add (ceil (float64 .timeLimit)) 20 }}{{- else -}}60{{- end -}}
+{{- else -}}{{ int .graceSeconds }}{{- end -}}
+{{- end -}}
+
+{{/* As the subchart says it, which cannot be asked when it is disabled. */}}
+{{- define "scaletest.redisName" -}}
+{{- printf "%s-redis" (.Release.Name | trunc 40 | trimSuffix "-") -}}
+{{- end -}}
+
+{{- define "scaletest.redisSecret" -}}
+{{- if .Values.redis.enabled -}}
+{{- .Values.redis.existingSecret | default (include "scaletest.redisName" .) -}}
+{{- else -}}
+{{- .Values.externalRedis.existingSecret -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "scaletest.checkExternal" -}}
+{{- $e := .Values.externalRedis -}}
+{{- if not (or $e.host $e.sentinel.nodes $e.urlKey) -}}
+{{- fail "\nredis.enabled is false: say where Redis is, with externalRedis.host, externalRedis.sentinel.nodes or externalRedis.urlKey" -}}
+{{- end -}}
+{{- if and $e.urlKey (not $e.existingSecret) -}}
+{{- fail "\nexternalRedis.urlKey needs externalRedis.existingSecret" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Environment that says where Redis is. Arguments: root, role. */}}
+{{- define "scaletest.redisEnv" -}}
+{{- if .root.Values.redis.enabled -}}
+- name: REDIS_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ include "scaletest.redisSecret" .root }}, key: password-{{ .role }}}}
+- name: SCALETEST_REDIS_URL
+  value: redis://{{ .role }}:$(REDIS_PASSWORD)@{{ include "scaletest.redisName" .root }}:6379/0
+{{- else -}}
+{{- include "scaletest.checkExternal" .root -}}
+{{- $e := .root.Values.externalRedis -}}
+{{- if $e.urlKey -}}
+- name: SCALETEST_REDIS_URL
+  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret }}, key: {{ $e.urlKey }}}}
+{{- else -}}
+{{- $login := "" -}}
+{{- if $e.existingSecret -}}
+{{- $login = printf "%s:$(REDIS_PASSWORD)@" ($e.username | urlquery) -}}
+- name: REDIS_PASSWORD
+  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret }}, key: {{ $e.passwordKey }}}}
+{{ end -}}
+{{- $query := list -}}
+{{- if $e.tls.enabled -}}
+{{- if $e.tls.existingSecret }}{{ $query = append $query "ssl_ca_certs=/etc/scaletest/redis-tls/ca.crt" }}{{ end -}}
+{{- if $e.tls.insecureSkipVerify }}{{ $query = concat $query (list "ssl_cert_reqs=none" "ssl_check_hostname=false") }}{{ end -}}
+{{- end -}}
+- name: SCALETEST_REDIS_URL
+{{- if $e.sentinel.nodes }}
+  {{- if $e.tls.enabled }}{{ $query = append $query "ssl=true" }}{{ end }}
+  value: {{ printf "sentinel://%s%s/%s/%d" $login (join "," $e.sentinel.nodes) $e.sentinel.service (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
+{{- else }}
+  value: {{ printf "%s://%s%s:%d/%d" (ternary "rediss" "redis" $e.tls.enabled) $login $e.host (int $e.port) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
+{{- end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "scaletest.hasRedisTls" -}}
+{{- if and (not .Values.redis.enabled) .Values.externalRedis.tls.enabled .Values.externalRedis.tls.existingSecret -}}yes{{- end -}}
+{{- end -}}
+
+{{- define "scaletest.mounts" -}}
+- {name: tmp, mountPath: /tmp}
+{{- if include "scaletest.hasRedisTls" . }}
+- {name: redis-tls, mountPath: /etc/scaletest/redis-tls, readOnly: true}
+{{- end }}
+{{- end -}}
+
+{{- define "scaletest.volumes" -}}
+- {name: tmp, emptyDir: {}}
+{{- if include "scaletest.hasRedisTls" . }}
+- {name: redis-tls, secret: {secretName: {{ .Values.externalRedis.tls.existingSecret }}}}
+{{- end }}
+{{- end -}}
+
+{{- define "scaletest.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "scaletest.podSecurity" -}}
+runAsNonRoot: true
+seccompProfile: {type: RuntimeDefault}
+{{- end -}}
+
+{{- define "scaletest.pull" -}}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Whether any queue wants deletion costs. */}}
+{{- define "scaletest.deletionCost" -}}
+{{- range $name, $given := .Values.queues -}}
+{{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}
+{{- if and $queue.autoscaling.deletionCost (ne $queue.autoscaling.kind "none") -}}yes{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The queue that helm test validates. */}}
+{{- define "scaletest.testQueue" -}}
+{{- $found := .Values.test.queue -}}
+{{- range $name, $given := .Values.queues -}}
+{{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}
+{{- if and (not $found) $queue.client.enabled (has $queue.autoscaling.kind (list "none" "keda")) -}}{{- $found = $name -}}{{- end -}}
+{{- end -}}
+{{- $found -}}
+{{- end -}}

@@ -1,0 +1,152 @@
+{{/* The pod of a queue's worker. Arguments: root, name, queue, burst. */}}
+{{- define "scaletest.workerPod" -}}
+{{- $root := .root -}}
+{{- $queue := .queue -}}
+{{- $grace := int (include "scaletest.grace" $queue) -}}
+metadata:
+  labels:
+    {{- include "scaletest.labels" $root | nindent 4 }}
+    app.kubernetes.io/component: worker
+    scaletest/queue: {{ include "scaletest.queueName" .name }}
+    scaletest/redis: "true"
+    {{- with $queue.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- with $queue.podAnnotations }}
+  annotations: {{ toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  terminationGracePeriodSeconds: {{ $grace }}
+  {{- include "scaletest.pull" $root | nindent 2 }}
+  {{- if .burst }}
+  restartPolicy: Never
+  {{- end }}
+  securityContext:
+    {{- include "scaletest.podSecurity" $root | nindent 4 }}
+    {{- with $queue.supplementalGroups }}
+    # the groups that own the device files on the nodes; the only thing a device needs beyond its resource
+    supplementalGroups: {{ toJson . }}
+    {{- end }}
+    {{- if not (kindIs "invalid" $queue.runAsUser) }}
+    runAsUser: {{ int $queue.runAsUser }}
+    {{- end }}
+  initContainers:
+    - name: declare
+      image: {{ include "scaletest.image" (dict "root" $root "image" $queue.image) | quote }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      args: [queue, add, {{ .name | quote }}, --maximum, {{ $queue.maximum | quote }}, --note, {{ $queue.note | quote }}]
+      env: {{ include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
+      securityContext: {{ include "scaletest.containerSecurity" $root | nindent 8 }}
+      resources: {requests: {cpu: 50m, memory: 96Mi}, limits: {memory: 256Mi}}
+      volumeMounts: {{ include "scaletest.mounts" $root | nindent 8 }}
+  containers:
+    - name: worker
+      image: {{ include "scaletest.image" (dict "root" $root "image" $queue.image) | quote }}
+      imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+      args:
+        - worker
+        - --queue={{ .name }}
+        - --grace={{ max 1 (sub $grace 10) }}
+        - --node-env=NODE_NAME
+        - --pod-env=POD_NAME
+        {{- if gt (float64 $queue.timeLimit) 0.0 }}
+        - --time-limit={{ $queue.timeLimit }}
+        {{- end }}
+        {{- with $queue.device.glob }}
+        - {{ printf "--device-glob=%s" . | quote }}
+        {{- end }}
+        {{- with $queue.directory }}
+        - {{ printf "--directory=%s" . | quote }}
+        {{- end }}
+        {{- if $queue.nullInput }}
+        - --null-input
+        {{- end }}
+        {{- if $queue.nullOutput }}
+        - --null-output
+        {{- end }}
+        {{- if $queue.ignoreArguments }}
+        - --ignore-arguments
+        {{- end }}
+        {{- if .burst }}
+        - --burst
+        {{- end }}
+        {{- range $queue.extraArguments }}
+        - {{ . | quote }}
+        {{- end }}
+        {{- with $queue.command }}
+        - --
+        {{- range . }}
+        - {{ . | quote }}
+        {{- end }}
+        {{- end }}
+      env:
+        - name: NODE_NAME
+          valueFrom: {fieldRef: {fieldPath: spec.nodeName}}
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        {{- include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
+        {{- with $queue.env }}{{ toYaml . | nindent 8 }}{{ end }}
+      {{- if not .burst }}
+      # started when the worker says so in Redis; after that nothing is asked: a worker that ends is restarted
+      startupProbe:
+        exec:
+          command: [sh, -c, {{ printf "scaletest queue show %s -o json | grep -q \"\\\"$HOSTNAME-\"" .name | quote }}]
+        periodSeconds: 3
+        timeoutSeconds: 15
+        failureThreshold: 60
+      {{- end }}
+      securityContext: {{ include "scaletest.containerSecurity" $root | nindent 8 }}
+      resources: {{ include "scaletest.workerResources" . | nindent 8 }}
+      volumeMounts:
+        {{- include "scaletest.mounts" $root | nindent 8 }}
+        {{- with $queue.volumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
+  {{- if $queue.device.deviceClass }}
+  resourceClaims:
+    - name: device
+      resourceClaimTemplateName: {{ include "scaletest.fullname" $root }}-{{ include "scaletest.queueName" .name }}
+  {{- end }}
+  volumes:
+    {{- include "scaletest.volumes" $root | nindent 4 }}
+    {{- with $queue.volumes }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- with $queue.nodeSelector }}
+  nodeSelector: {{ toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $queue.affinity }}
+  affinity: {{ toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $queue.tolerations }}
+  tolerations: {{ toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $queue.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+  {{- with $queue.runtimeClassName }}
+  runtimeClassName: {{ . }}
+  {{- end }}
+  {{- if not .burst }}
+  topologySpreadConstraints:
+    {{- if kindIs "invalid" $queue.topologySpreadConstraints }}
+    - maxSkew: 1
+      topologyKey: kubernetes.io/hostname
+      whenUnsatisfiable: ScheduleAnyway
+      labelSelector:
+        matchLabels:
+          {{- include "scaletest.selector" $root | nindent 10 }}
+          scaletest/queue: {{ include "scaletest.queueName" .name }}
+    {{- else }}
+    {{- toYaml $queue.topologySpreadConstraints | nindent 4 }}
+    {{- end }}
+  {{- end }}
+{{- end -}}
+
+{{- define "scaletest.workerResources" -}}
+{{- $resources := deepCopy .queue.resources -}}
+{{- $device := .queue.device -}}
+{{- if $device.resource -}}
+{{- $resources = mergeOverwrite $resources (dict "limits" (dict $device.resource (int $device.count))) -}}
+{{- end -}}
+{{- if $device.deviceClass -}}
+{{- $resources = set $resources "claims" (list (dict "name" "device")) -}}
+{{- end -}}
+{{- toYaml $resources -}}
+{{- end -}}

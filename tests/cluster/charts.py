@@ -1,0 +1,39 @@
+"""What tests of the rendered chart share: Helm without a cluster."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "scaletest"
+EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
+OLDEST, NEWEST = "1.30.0", "1.37.0"
+
+
+def template(helm: str, *arguments: str, version: str = NEWEST) -> subprocess.CompletedProcess[str]:
+    """Run `helm template` on the chart."""
+    line = [helm, "template", "trial", str(CHART), "-n", "bench", "--kube-version", version, *arguments]
+    return subprocess.run(line, capture_output=True, text=True, check=False)
+
+
+def render(helm: str, *arguments: str, version: str = NEWEST) -> str:
+    """What Helm makes of the chart. It must succeed."""
+    done = template(helm, *arguments, version=version)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(helm: str, *arguments: str, version: str = NEWEST) -> str:
+    """What Helm says against it. It must fail."""
+    done = template(helm, *arguments, version=version)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def objects(text: str) -> list[dict[str, Any]]:
+    """The objects of a rendered chart."""
+    return [one for one in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if one]

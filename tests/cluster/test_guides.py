@@ -1,0 +1,100 @@
+"""What the guides say to type is what the chart and the program take."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.kubernetes import NotBuilt, tool
+from scaletest.cli.main import cli
+from tests.cluster.charts import ROOT, objects, render
+from tests.conftest import missing
+
+pytestmark = pytest.mark.integration
+
+GUIDES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "from-the-original")]
+
+
+@pytest.fixture
+def helm() -> str:
+    try:
+        return tool("helm4", "helm")
+    except NotBuilt as error:
+        missing(str(error))
+        raise
+
+
+def lines(page: Path, program: str) -> list[list[str]]:
+    """The command lines of a program, as the page has them."""
+    text = page.read_text("utf-8").splitlines()
+    return [shlex.split(line)[1:] for line in text if line.strip().startswith(f"{program} ")]
+
+
+@pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
+def test_our_commands_are_taken(page: Path) -> None:
+    seen = lines(page, "scaletest")
+    assert seen
+    for words in seen:
+        command: Any = cli
+        while hasattr(command, "get_command"):
+            command = command.get_command(None, words.pop(0))
+            assert command is not None
+        command.make_context(command.name, words)
+
+
+def test_helm_takes_what_is_set(helm: str) -> None:
+    seen = [words for page in GUIDES for words in lines(page, "helm") if words[0] == "install"]
+    assert seen
+    for words in seen:
+        assert words[2] == "charts/scaletest"
+        given = [word for flag, value in pairwise(words) if flag == "--set" for word in (flag, value)]
+        render(helm, *given)
+
+
+def test_the_originals_media_deployment_becomes_an_equivalent_pod(helm: str, tmp_path: Path) -> None:
+    # given the values of the guide
+    block = re.search(r"```yaml\n(.*?)```", GUIDES[1].read_text("utf-8"), re.DOTALL)
+    assert block
+    values = tmp_path / "values.yaml"
+    values.write_text(block[1], "utf-8")
+    rows = objects(render(helm, "-f", str(values)))
+    pods = {row["metadata"]["name"]: row["spec"]["template"]["spec"] for row in rows if row["kind"] == "Deployment"}
+    media = pods["trial-scaletest-media"]
+    (worker,) = media["containers"]
+    # expect the arguments of the original's, word for word, and what they stand for
+    options, command = worker["args"][: worker["args"].index("--")], worker["args"][worker["args"].index("--") + 1 :]
+    original = "/usr/bin/sample_multi_transcode -hw -async 4 -device FILENAME -i::h265 input.h265 -o::h265 /dev/null"
+    assert command == f"{original} -u medium -w 3840 -h 2160 -n 600".split()
+    wanted = {"--device-glob=/dev/dri/renderD*", "--directory=/data", "--null-input", "--ignore-arguments"}
+    assert wanted <= set(options)
+    assert worker["resources"]["limits"]["gpu.intel.com/i915"] == 1
+    assert {"name": "data", "mountPath": "/data", "readOnly": True} in worker["volumeMounts"]
+    assert any(one.get("persistentVolumeClaim", {}).get("claimName") == "media-data" for one in media["volumes"])
+    # and the documented differences: no root, and the device's groups instead
+    assert media["securityContext"]["runAsNonRoot"] is True
+    assert media["securityContext"]["supplementalGroups"] == [44, 109]
+    assert media["terminationGracePeriodSeconds"] >= 15
+    # its sleep queue: the load of the original
+    client = pods["trial-scaletest-sleep-client"]["containers"][0]["args"]
+    assert {"--parallel=2", "--max-parallel=16"} <= set(client)
+    assert client[-2:] == ["--", "2"]
+    monitor = next(row for row in rows if row["kind"] == "ServiceMonitor")
+    assert monitor["spec"]["endpoints"][0]["interval"] == "4s"
+
+
+def test_the_blocks_of_autoscaling_are_taken(helm: str) -> None:
+    found = re.findall(r"`autoscaling: (\{.*?\})`", GUIDES[1].read_text("utf-8"))
+    assert len(found) == 2
+    for text in found:
+        block = yaml.safe_load(text)
+        given = [
+            word for key, value in block.items() for word in ("--set-string", f"queues.sleep.autoscaling.{key}={value}")
+        ]
+        rows = objects(render(helm, *given))
+        assert any(row["kind"] == "HorizontalPodAutoscaler" for row in rows)

@@ -1,0 +1,220 @@
+"""The chart on a real node: its images run, a validation passes, and whatever is interrupted leaves no trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane, NotBuilt, Pool, tool
+from tests.cluster.conftest import CHART, Helm, helm_program, kubeconfig_of, restricted, served
+from tests.conftest import eventually, missing, program
+
+ROOT = Path(__file__).parents[2]
+IMAGES = ("scaletest", "redis", "pause")
+DEPLOYMENT, CLIENT, EXPORTER = "bench-scaletest-sleep", "bench-scaletest-sleep-client", "bench-scaletest-exporter"
+WORKERS = "app.kubernetes.io/component=worker"
+START_S = 180.0
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with one real node that has the project's images, and a fake one that nobody wants."""
+    made = ControlPlane(tmp_path_factory.mktemp("real"))
+    try:
+        crds = Path(tool("crds", "crds.yaml"))
+        made.up([Pool("plain", 1, 0)], real=True, images=archives())
+        made.kubectl("apply", "--server-side", "-f", str(crds))
+        eventually(lambda: served(made, "scaledobjects"))
+        yield made
+    except NotBuilt as error:
+        missing(str(error))
+    finally:
+        made.down()
+
+
+def archives() -> list[Path]:
+    """The images as they are now. Raises NotBuilt."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "scaletest" / "images" / "archives"
+    line = [ROOT / "hack" / "images", "--archive", folder, *IMAGES]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NotBuilt(f"hack/images: {done.stderr[-1000:]}")
+    return [folder / f"{name}.tar" for name in IMAGES]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The chart as release `bench`, with no more rights than its own account for validations."""
+
+    plane: ControlPlane
+    namespace: str
+    kubeconfig: Path
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.plane.kubectl("-n", self.namespace, *arguments)
+
+    def scale(self, replicas: int) -> None:
+        self.kubectl("scale", "deployment", DEPLOYMENT, f"--replicas={replicas}")
+        self.kubectl("rollout", "status", f"deployment/{DEPLOYMENT}", f"--timeout={START_S:.0f}s")
+        eventually(lambda: len(self.workers()) == replicas, START_S)
+
+    def replicas(self) -> int:
+        return int(self.kubectl("get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
+
+    def workers(self) -> list[str]:
+        return self.kubectl("get", "pods", "-l", WORKERS, "-o", "jsonpath={.items[*].metadata.name}").split()
+
+    def proxy(self, service: str, port: int, path: str) -> str:
+        return self.kubectl(
+            "get", "--raw", f"/api/v1/namespaces/{self.namespace}/services/{service}:{port}/proxy{path}"
+        )
+
+    def parallel(self, query: str = "") -> int:
+        return int(json.loads(self.proxy(CLIENT, 9996, f"/parallel?type=json{query}"))["result"])
+
+    def validate(self, folder: Path, *options: str) -> subprocess.Popen[str]:
+        """Its standard error is in the file `said` of the folder."""
+        line = program("validate", "--deployment", DEPLOYMENT, "-n", self.namespace, "--client", f"svc/{CLIENT}")
+        line += ["--seconds", "2", "--run-dir", str(folder / "run"), "--progress", "plain", "-o", "json", *options]
+        environment = {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
+        with (folder / "said").open("w") as said:
+            return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=said, text=True, env=environment)
+
+
+@pytest.fixture(scope="module")
+def release(real: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Release:
+    """One for the tests that leave it as it was; every pod is ready."""
+    namespace = restricted(real)
+    install(Helm(real, helm_program("helm3")), namespace, seconds="2")
+    config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path_factory.mktemp("account"))
+    return Release(real, namespace, config)
+
+
+def install(helm: Helm, namespace: str, seconds: str) -> subprocess.CompletedProcess[str]:
+    """Every pod is ready when it returns; the client's requests sleep so long."""
+    values = ["--set", f"queues.sleep.client.arguments={{{seconds}}}", "--set", "test.stepTime=15"]
+    return helm("install", "bench", str(CHART), "-n", namespace, "--wait", f"--timeout={START_S:.0f}s", *values)
+
+
+@pytest.mark.parametrize("name", ["helm3", "helm4"])
+@pytest.mark.timeout(600)
+def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(real: ControlPlane, name: str) -> None:
+    # given a namespace that admits only what is restricted
+    helm, namespace = Helm(real, helm_program(name)), restricted(real)
+
+    def rows(kinds: str) -> list[dict[str, Any]]:
+        return list(json.loads(real.kubectl("-n", namespace, "get", kinds, "-o", "json"))["items"])
+
+    # when the chart is installed and tested
+    done = install(helm, namespace, seconds="0.5")
+    # expect no warning, every pod ready on the real node, and Redis on a volume
+    assert done.stderr == ""
+    assert f"helm test bench -n {namespace} --logs" in done.stdout
+    pods = rows("pods")
+    assert {pod["spec"]["nodeName"] for pod in pods} == {"real"}
+    assert all(status["ready"] for pod in pods for status in pod["status"]["containerStatuses"])
+    assert [claim["status"]["phase"] for claim in rows("pvc")] == ["Bound"]
+    assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", namespace, "--logs").stdout
+    # when it is uninstalled
+    helm("uninstall", "bench", "-n", namespace, "--wait")
+    real.kubectl("-n", namespace, "wait", "--for=delete", "pods", "-l", "!helm.sh/hook", "--timeout=120s")
+    # expect the volume, and the pod of the test, which no Helm takes away
+    kinds = "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,roles,rolebindings,pvc,pods"
+    kinds += ",networkpolicies,poddisruptionbudgets,jobs"
+    left = {f"{row['kind']}/{row['metadata']['name']}" for row in rows(kinds)}
+    left -= {"ConfigMap/kube-root-ca.crt", "ServiceAccount/default"}
+    assert left == {"PersistentVolumeClaim/data-bench-redis-0", "Pod/bench-scaletest-test"}
+
+
+@pytest.mark.timeout(900)
+def test_eight_workers_do_eight_times_the_work(release: Release, tmp_path: Path) -> None:
+    # given the chart's own account, and three workers
+    release.scale(3)
+    # when they are doubled to eight
+    process = release.validate(tmp_path, "--limit", "8", "--scale", "1.9", "--step-time", "30")
+    out, _ = process.communicate(timeout=800)
+    # expect every doubling, in the pods of the real node, and three workers again
+    said = (tmp_path / "said").read_text()
+    assert process.returncode == 0, out + said
+    result = json.loads(out)
+    assert result["verdict"]["kind"] == "PASS"
+    assert [step["workers"] for step in result["steps"]] == [1, 2, 4, 8]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    assert {row["outcome"] for row in rows} == {"succeeded"}
+    assert {row["node"] for row in rows} == {"real"}
+    assert len({row["pod"] for row in rows if row.get("step") == 8}) == 8
+    assert (release.replicas(), release.parallel()) == (3, 0)
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.timeout(400)
+def test_a_worker_that_is_deleted_breaks_no_request(release: Release, force: bool) -> None:
+    # given two workers, each with a request
+    release.scale(2)
+    line = ["exec", f"deployment/{CLIENT}", "-c", "client", "--", "scaletest", "client", "--queue", "sleep"]
+    config = [tool("kubernetes", "kubectl"), f"--kubeconfig={release.plane.kubeconfig}", "-n", release.namespace]
+    batch = [*config, *line, "--batch", "4", "--listen", "none", "-o", "json", "--", "10"]
+    client = subprocess.Popen(batch, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = 'scaletest_queue_running{queue="sleep"} 2.0'
+    eventually(lambda: running in release.proxy(EXPORTER, 9998, "/metrics"), 60)
+    # when one is deleted, kindly or not
+    gone = release.workers()[0]
+    release.kubectl("delete", "pod", gone, *(["--force", "--grace-period=0"] if force else []))
+    # expect that its request was finished by it, or done again by another
+    out, errors = client.communicate(timeout=200)
+    assert client.returncode == 0, errors
+    found = json.loads(out)
+    assert (found["succeeded"], found["failed"]) == (4, 0)
+    assert (gone in {place["pod"] for place in found["places"]}) is not force
+
+
+@pytest.mark.parametrize(
+    ("moment", "signals"),
+    [
+        ("1 worker: scaling", [signal.SIGINT]),
+        ("1 worker: scaling", [signal.SIGTERM, signal.SIGTERM]),
+        ("1 worker: measuring", [signal.SIGTERM]),
+        ("2 workers: scaling", [signal.SIGINT, signal.SIGINT]),
+        ("2 workers: measuring", [signal.SIGINT, signal.SIGINT]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "-".join(one.name for one in value),
+)
+@pytest.mark.timeout(400)
+def test_an_interrupted_validation_leaves_what_was(
+    release: Release, tmp_path: Path, moment: str, signals: list[signal.Signals]
+) -> None:
+    # given three workers, a client that keeps two requests in flight, and KEDA on the Deployment
+    release.scale(3)
+    release.parallel("&value=2")
+    spec = {"scaleTargetRef": {"name": DEPLOYMENT}, "triggers": [{"type": "cron", "metadata": {}}]}
+    meta = {"name": "keda", "namespace": release.namespace, "annotations": {"mine": "stays"}}
+    release.plane.apply([{"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": meta, "spec": spec}])
+
+    def marks() -> dict[str, str]:
+        return dict(json.loads(release.kubectl("get", "scaledobject", "keda", "-o", "json"))["metadata"]["annotations"])
+
+    # when a validation is interrupted
+    try:
+        process = release.validate(tmp_path, "--limit", "4", "--step-time", "8", "--pause-autoscalers")
+        eventually(lambda: moment in (tmp_path / "said").read_text(), START_S)
+        assert "autoscaling.keda.sh/paused" in marks()
+        for number in signals:
+            process.send_signal(number)
+        out, _ = process.communicate(timeout=120)
+        # expect the world as it was
+        said = (tmp_path / "said").read_text()
+        assert process.returncode not in (0, 1), out + said
+        assert "Traceback" not in said
+        assert (release.replicas(), release.parallel(), marks()) == (3, 2, {"mine": "stays"}), said
+    finally:
+        release.kubectl("delete", "scaledobject", "keda")
+        release.parallel("&value=0")

@@ -1,0 +1,260 @@
+"""What a validation needs: exactly the documented roles, and each verb that is missing is named.
+
+Everything is asked with the token of the chart's own service account. Which rules it has, the tests change.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane, tool
+from scaletest.broker import Queues
+from tests.cluster.charts import CHART, ROOT
+from tests.cluster.conftest import OTHER, Helm, kubeconfig_of, needs_own, restricted
+from tests.conftest import eventually, program
+
+ROLE, ACCOUNT = "bench-scaletest-validate", "bench-scaletest-validate"
+NEEDED = [
+    "get deployments.apps",
+    "get deployments/scale.apps",
+    "patch deployments/scale.apps",
+    "list pods",
+    "list horizontalpodautoscalers.autoscaling",
+    "get services/proxy",
+    "list scaledobjects.keda.sh",
+    "patch scaledobjects.keda.sh",
+]
+USEFUL = ["list events", "get pods/log", "list resourcequotas"]
+CLUSTER = ["list nodes", "list pods", "list resourceslices.resource.k8s.io", "list deviceclasses.resource.k8s.io"]
+
+
+@pytest.fixture(scope="module")
+def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The chart with all its rights, for whose workers there is no node: its namespace, a kubeconfig of the account."""
+    helm = Helm(plane, tool("helm4", "helm"))
+    name = restricted(plane)
+    options = ["--set", "rbac.clusterRead=true", "--set", "queues.sleep.nodeSelector.colour=blue"]
+    helm("install", "bench", str(CHART), "-n", name, *options)
+    yield name, kubeconfig_of(plane, name, ACCOUNT, tmp_path_factory.mktemp("rights"))
+    helm("uninstall", "bench", "-n", name)
+    plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def without(plane: ControlPlane, release: tuple[str, Path]) -> Iterator[Any]:
+    """Take one verb out of the role, or the cluster's role; it is put back afterwards."""
+    name = release[0]
+    before: list[tuple[tuple[str, ...], Any]] = []
+
+    def take(right: str, *, everywhere: bool = False) -> None:
+        what = ("clusterrole", f"{name}-bench-scaletest-read") if everywhere else ("-n", name, "role", ROLE)
+        scope = what[:2] if what[0] == "-n" else ()
+        kind, role = what[-2:]
+        rules = json.loads(plane.kubectl(*scope, "get", kind, role, "-o", "json"))["rules"]
+        left = [rule for one in rules for rule in split(one) if words(rule) != right]
+        assert len(left) == sum(len(split(one)) for one in rules) - 1, f"the role has no {right}"
+        before.append(((*scope, "patch", kind, role), rules))
+        change(before[-1][0], left)
+
+    def change(line: tuple[str, ...], rules: Any) -> None:
+        plane.kubectl(*line, "--type=merge", "-p", json.dumps({"rules": rules}))
+
+    yield take
+    for line, rules in before:
+        change(line, rules)
+
+
+def split(rule: dict[str, Any]) -> list[dict[str, Any]]:
+    """One rule for each verb on each resource."""
+    return [
+        {"apiGroups": rule["apiGroups"], "resources": [resource], "verbs": [verb]}
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+def words(rule: dict[str, Any]) -> str:
+    group = rule["apiGroups"][0]
+    return f"{rule['verbs'][0]} {rule['resources'][0]}" + (f".{group}" if group else "")
+
+
+def scaletest(config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "KUBECONFIG": str(config)}
+    done = subprocess.run(program(*arguments), capture_output=True, text=True, env=environment, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def says(config: Path, *arguments: str, until: str) -> subprocess.CompletedProcess[str]:
+    """Run it until it says so: the API server learns of a changed role a moment later."""
+    return eventually(
+        lambda: (done := scaletest(config, *arguments)) and until in done.stderr + done.stdout and done, 30
+    )
+
+
+def test_the_roles_are_those_of_the_docs(plane: ControlPlane, release: tuple[str, Path]) -> None:
+    name = release[0]
+    page = (ROOT / "docs" / "how-to" / "kubernetes.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/]+) \| ([\w, ]+) \| .* \|$", page.split("## Rights")[1], re.MULTILINE)
+    documented = {
+        f"{verb} {what}" + (f".{group}" if group else "") for group, what, verbs in rows for verb in verbs.split(", ")
+    }
+    rules = json.loads(plane.kubectl("-n", name, "get", "role", ROLE, "-o", "json"))["rules"]
+    assert {words(one) for rule in rules for one in split(rule)} == documented == {*NEEDED, *USEFUL}
+    rules = json.loads(plane.kubectl("get", "clusterrole", f"{name}-bench-scaletest-read", "-o", "json"))["rules"]
+    assert {words(one) for rule in rules for one in split(rule)} == {*CLUSTER}
+
+
+def test_check_finds_every_right(release: tuple[str, Path]) -> None:
+    name, config = release
+    done = scaletest(config, "cluster", "check", "-n", name, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    lacking = [row["right"] for row in found["rights"] if not row["allowed"]]
+    assert lacking == ["list deployments.apps"]
+    assert found["version"].startswith("v1.")
+    assert found["keda"] is True
+    states = {api["group"]: api["state"] for api in found["apis"]}
+    assert list(states) == ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"]
+    assert os.environ.get(OTHER) or set(states.values()) == {"absent"}
+    table = scaletest(config, "cluster", "check", "-n", name).stdout
+    assert "MISSING" not in table
+    assert "namespace " + name in table
+
+
+@pytest.mark.parametrize("right", NEEDED)
+def test_a_needed_verb_that_is_missing_is_named_before_anything_changes(
+    plane: ControlPlane, release: tuple[str, Path], without: Any, right: str, tmp_path: Path
+) -> None:
+    name, config = release
+    without(right)
+    if right in CLUSTER:
+        without(right, everywhere=True)
+    told = says(config, "cluster", "check", "-n", name, until=f"we may not {right} in namespace {name}")
+    assert told.returncode == 7
+    assert re.search(rf"^  MISSING +{re.escape(right)} ", told.stdout, re.MULTILINE)
+    options = ["--deployment", "bench-scaletest-sleep", "-n", name, "--client", "svc/bench-scaletest-sleep-client"]
+    done = scaletest(config, "validate", *options, "--pause-autoscalers", "--run-dir", str(tmp_path / "run"))
+    assert done.returncode == 7, done.stderr
+    assert f"we may not {right} in namespace {name}" in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("right", USEFUL)
+def test_a_useful_verb_that_is_missing_is_named_and_the_run_goes_on(
+    plane: ControlPlane, release: tuple[str, Path], without: Any, right: str, tmp_path: Path, url: str, redis: Any
+) -> None:
+    # given a pod that never starts
+    name, config = release
+    Queues(redis).add("sleep")
+    without(right)
+    says(config, "cluster", "check", "-n", name, until=f"no       {right} ")
+    options = ["--deployment", "bench-scaletest-sleep", "-n", name, "--redis-url", url, "--ready-timeout", "3"]
+    # when nobody may read nodes, so that it is tried
+    without("list nodes", everywhere=True)
+    says(config, "cluster", "devices", until="we may not list nodes")
+    done = scaletest(config, "validate", *options, "--limit", "1", "--run-dir", str(tmp_path / "run"))
+    # expect that the run says what it could not find out
+    assert done.returncode == 6, done.stderr
+    assert right.split()[1] in done.stderr
+
+
+@pytest.mark.parametrize("right", CLUSTER)
+def test_without_a_verb_in_the_whole_cluster_devices_are_unknown(
+    plane: ControlPlane, release: tuple[str, Path], without: Any, right: str
+) -> None:
+    name, config = release
+    without(right, everywhere=True)
+    told = says(config, "cluster", "devices", "-n", name, until=f"we may not {right} in all namespaces")
+    assert told.returncode == 0
+    assert "unknown: " in told.stdout
+
+
+@needs_own
+def test_devices_are_counted_by_node_and_driver(release: tuple[str, Path]) -> None:
+    name, config = release
+    done = scaletest(config, "cluster", "devices", "-n", name, "-o", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [(row["node"], row["resource"], row["allocatable"]) for row in found["nodes"]] == [
+        ("intel-0", "gpu.intel.com/xe", 2),
+        ("intel-1", "gpu.intel.com/xe", 2),
+    ]
+    assert [(row["driver"], row["node"], row["devices"]) for row in found["slices"]] == [
+        ("gpu.intel.com", "intel-0", 2),
+        ("gpu.intel.com", "intel-1", 2),
+    ]
+    assert found["unknown"] == []
+
+
+@needs_own
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--resource", "gpu.intel.com/xe=1", "--limit", "4"], 0, "4 workers fit"),
+        (["--resource", "gpu.intel.com/xe=1", "--cpu", "1", "--limit", "5"], 3, "no more of gpu.intel.com/xe"),
+        (["--resource", "gpu.intel.com/xe=2", "--limit", "4"], 3, "2 workers fit"),
+        (["--cpu", "500m", "--memory", "512Mi"], 0, "a worker asks for cpu 0.5, memory 512Mi"),
+        (["--cpu", "30", "--memory", "1Gi", "--limit", "8"], 3, "no more of cpu"),
+        (["--resource", "nvidia.com/gpu=1", "--limit", "1"], 3, "0 workers fit"),
+        (["--deployment", "bench-scaletest-sleep", "--limit", "1"], 3, "0 workers fit"),
+        (["--resource", "nonsense", "--limit", "1"], 2, "nvidia.com/gpu=1"),
+        (["--limit", "1"], 2, "--deployment"),
+        (["--cpu", "many"], 2, "500m"),
+    ],
+)
+def test_how_far_a_plan_can_grow(release: tuple[str, Path], options: list[str], code: int, said: str) -> None:
+    name, config = release
+    done = scaletest(config, "cluster", "devices", "-n", name, *options)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert said in done.stdout + done.stderr
+
+
+def test_a_quota_ends_a_plan(plane: ControlPlane, release: tuple[str, Path]) -> None:
+    name, config = release
+    plane.kubectl("-n", name, "create", "quota", "few", "--hard=requests.memory=10Gi")
+    try:
+        options = ["cluster", "devices", "-n", name, "--cpu", "1", "--memory", "3Gi", "--limit", "4"]
+        told = says(config, *options, until="no more of quota few: requests.memory")
+        assert told.returncode == 3
+        assert "quota few: requests.memory" in scaletest(config, "cluster", "check", "-n", name).stdout
+    finally:
+        plane.kubectl("-n", name, "delete", "quota", "few")
+
+
+def test_shares_that_intel_removed_are_warned_of(plane: ControlPlane, release: tuple[str, Path]) -> None:
+    # given a Deployment as the original tester's media example had it
+    name, config = release
+    old = {"gpu.intel.com/i915": 1, "gpu.intel.com/millicores": 480, "gpu.intel.com/memory.max": "560M"}
+    labels = {"app": "old"}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"containers": [{"name": "a", "image": "a", "resources": {"limits": old}}]},
+    }
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    meta = {"name": "old-media", "namespace": name}
+    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+    # when its cluster is checked, with and without the right to list all of them
+    asked: list[tuple[Path, list[str]]] = [(config, ["--deployment", "old-media"]), (plane.kubeconfig, [])]
+    for who, options in asked:
+        done = scaletest(who, "cluster", "check", "-n", name, *options)
+        assert done.returncode == 0, done.stderr
+        assert (
+            "warning: deployment old-media asks for gpu.intel.com/millicores, gpu.intel.com/memory.max" in done.stdout
+        )
+        assert "-shared-dev-num" in done.stdout
+
+
+def test_no_cluster_is_an_error_that_says_so(tmp_path: Path) -> None:
+    for action in ("check", "devices"):
+        done = scaletest(tmp_path / "none", "cluster", action)
+        assert done.returncode == 7
+        assert "no Kubernetes cluster is configured" in done.stderr

@@ -1,0 +1,130 @@
+"""Workers that share devices, through validation: known laws come back, and memory that ends is seen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import call, eventually, missing, program
+from tests.unit.valid import checked
+
+
+@pytest.fixture
+def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for made devices, whose runs meet there."""
+    monkeypatch.setenv("SCALETEST_FAKEDEV", str(tmp_path / "meet"))
+    made = tmp_path / "devices"
+    made.mkdir()
+    return made
+
+
+def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    line = ["validate", "--local", "--run-dir", str(run), "--device-glob", f"{devices}/fake*", "-o", "json", *arguments]
+    done = call(*line)
+    assert done.stdout, done.stderr
+    return done.returncode, checked(json.loads(done.stdout))
+
+
+def records(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "records.jsonl").read_text().splitlines()]
+
+
+def test_a_device_with_a_ceiling_gives_it_back(tmp_path: Path, devices: Path) -> None:
+    # given two devices that serve two runs of 0.2 s each at full speed: 20 requests/s together
+    for number in range(2):
+        (devices / f"fake{number}").touch()
+    fake = ("--", "fakedev", "--seconds", "0.2", "--law", "capped:2")
+    code, result = compare(tmp_path / "run", devices, "--per-device", "1,2,4,8", "--seconds", "0.2", *fake)
+    # expect the law as one of workers per device
+    assert (code, result["verdict"]["kind"]) == (0, "PASS"), result["verdict"]
+    assert result["law"]["name"] == "capped"
+    assert result["law"]["ceiling_per_s"] == pytest.approx(20, rel=0.1)
+    assert result["sharing"]["best"] == 2
+    # every device full in every step, and the records say how full
+    rows = records(tmp_path / "run")
+    for count in (1, 2, 4, 8):
+        places = {(row["device"], row["device_info"]["slot"]) for row in rows if row["per_device"] == count}
+        assert len(places) == 2 * count
+    assert {row["step"] for row in rows} == {2, 4, 8, 16}
+
+
+def test_a_device_with_contention_and_coherency_gives_both_back(tmp_path: Path, devices: Path) -> None:
+    # given one device whose throughput is highest with sqrt(0.9 / 0.03) = 5.5 runs
+    (devices / "fake0").touch()
+    fake = ("--", "fakedev", "--seconds", "0.2", "--law", "usl:0.1:0.03")
+    options = ("--per-device", "1,2,4,8,16", "--seconds", "0.2", "--precision", "0.01")
+    _, result = compare(tmp_path / "run", devices, *options, *fake)
+    law = result["law"]
+    assert law["name"] == "usl", law
+    assert law["contention"] == pytest.approx(0.1, abs=0.04)
+    assert law["coherency"] == pytest.approx(0.03, rel=0.25)
+    assert result["peak"]["workers"] == pytest.approx(5.5, rel=0.2)
+    assert result["sharing"]["best"] in (4, 8)
+
+
+def test_memory_that_ends_takes_a_number_out(tmp_path: Path, devices: Path) -> None:
+    (devices / "fake0").touch()
+    fake = ("--", "fakedev", "--seconds", "0.1", "--memory", "400", "--device-memory", "1000")
+    code, result = compare(tmp_path / "run", devices, "--per-device", "1,2,4", "--seconds", "0.1", *fake)
+    assert (code, result["sharing"]["best"]) == (3, 2), result["verdict"]
+    assert "met the limit of a device's memory" in result["verdict"]["reason"]
+    assert [step["memory_limit_hits"] > 0 for step in result["steps"]] == [False, False, True]
+
+
+def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, devices: Path) -> None:
+    # given a comparison that is killed in its third step
+    (devices / "fake0").touch()
+    run, options = tmp_path / "run", ("--seconds", "0.2", "--per-device", "1,2,3", "--device-glob", f"{devices}/fake*")
+    line = program("validate", "--local", *options, "--run-dir", str(run), "--", "fakedev", "--seconds", "0.2")
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    steps = run / "steps.jsonl"
+    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) == 2)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = steps.read_text()
+    # when there is another device, expect a clear refusal
+    (devices / "fake1").touch()
+    refused = call("validate", "--local", "--resume", str(run))
+    assert (refused.returncode, "begun with 1 devices, and there are 2 now" in refused.stderr) == (2, True)
+    # and when it is gone again, the rest
+    (devices / "fake1").unlink()
+    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    assert json.loads(resumed.stdout)["sharing"]["equals"] == [3], resumed.stderr
+    assert steps.read_text().startswith(before)
+    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devices: Path) -> None:
+    (devices / "fake0").touch()
+    options = ("--per-device", "2", "--limit", "2", "--seconds", "0.2", "--scale", "1.5")
+    code, result = compare(tmp_path / "run", devices, *options, "--", "fakedev", "--seconds", "0.2")
+    assert (code, result["sharing"]) == (0, None), result["verdict"]
+    assert {(row["step"], row["per_device"]) for row in records(tmp_path / "run")} == {(1, 2), (2, 2)}
+    too_many = call("validate", "--local", "--per-device", "2", "--limit", "4", "--device-glob", f"{devices}/fake*")
+    assert (too_many.returncode, "4 workers do not fit into 2 slots" in too_many.stderr) == (2, True)
+
+
+def test_without_a_device_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    done = call("validate", "--local", "--per-device", "1,2", "--device-glob", f"{tmp_path}/none*")
+    assert (done.returncode, "no device matches" in done.stderr) == (2, True), done.stderr
+
+
+def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
+    # given a stream of 20 frames
+    if shutil.which("ffmpeg") is None:
+        missing("FFmpeg is not installed")
+    assert call("media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20").returncode == 0
+    stream = str(next(tmp_path.glob("*.h264")))
+    words = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
+    line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--precision", "0.2", "--run-dir")
+    done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *words)
+    (step,) = checked(json.loads(done.stdout))["steps"]
+    assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
+    shown = call("report", str(tmp_path / "run")).stdout
+    assert "frames/s" in shown

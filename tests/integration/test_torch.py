@@ -1,0 +1,53 @@
+"""The workload torch for real, on the CPU with tiny sizes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client
+from scaletest.model import Request
+from tests.conftest import call, wait_for
+from tests.unit.valid import checked
+
+WORDS = {
+    "matmul": ("--model", "matmul", "--size", "64"),
+    "alexnet": ("--model", "alexnet", "--size", "64"),
+    "alexnet-train": ("--model", "alexnet", "--size", "64", "--mode", "train"),
+    "resnet50": ("--model", "resnet50", "--size", "32"),
+    "resnet50-train": ("--model", "resnet50", "--size", "32", "--mode", "train"),
+    "llama": ("--model", "llama", "--size", "4"),
+}
+TINY = ("--device", "cpu", "--batch", "2", "--batches", "2", "--threads", "1")
+
+
+@pytest.fixture(autouse=True)
+def installed() -> None:
+    """An extra of half a gigabyte is no part of a test environment, in CI neither."""
+    if find_spec("torch") is None:
+        pytest.skip("torch is not installed (pip install 'scaletest[torch]')")
+
+
+@pytest.mark.timeout(600)
+def test_every_model_runs_through_the_queue(client: Client, start: Callable[..., Any]) -> None:
+    start("--", "torch", *TINY)
+    client.submit([Request(name, "q", words) for name, words in WORDS.items()])
+    replies = wait_for(client, len(WORDS), 500)
+    assert {name: replies[name].error for name in WORDS} == dict.fromkeys(WORDS, "")
+    for reply in replies.values():
+        assert (reply.figures["samples"], reply.figures["batches"], reply.figures["torch_device"]) == (4, 2, "cpu")
+    assert float(replies["matmul"].figures["tflops"]) > 0
+
+
+@pytest.mark.timeout(300)
+def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
+    line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--precision", "0.2", "--max-step", "30")
+    words = ("torch", *WORDS["matmul"], *TINY)
+    done = call(*line, "--run-dir", str(tmp_path / "run"), "-o", "json", "--", *words)
+    (step,) = checked(json.loads(done.stdout))["steps"]
+    assert step["work"]["samples"]["per_s"] == pytest.approx(4 * step["throughput_per_s"])

@@ -1,0 +1,63 @@
+"""What the images are made from: pins that fit the project, and Dockerfiles that any builder takes."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+DOCKERFILES = sorted([*(ROOT / "dockerfiles").glob("*Dockerfile"), *(ROOT / "hack/stand-ins").glob("*Dockerfile")])
+
+
+def pins(name: str) -> dict[str, tuple[str, int]]:
+    """Version and number of hashes by package."""
+    blocks = re.findall(r"^(\S+)==(\S+) \\\n((?: {4}--hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text(name), re.M)
+    assert len(blocks) == text(name).count("=="), "something is not pinned with hashes"
+    return {canonicalize_name(package): (version, hashes.count("--hash")) for package, version, hashes in blocks}
+
+
+def text(name: str) -> str:
+    return (ROOT / "dockerfiles" / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("requirements.txt", PROJECT["project"]["dependencies"]),
+        ("requirements-build.txt", PROJECT["build-system"]["requires"]),
+    ],
+)
+def test_pins_fit_what_the_project_asks_for(name: str, wanted: list[str]) -> None:
+    found = pins(name)
+    for requirement in map(Requirement, wanted):
+        version, _ = found[canonicalize_name(requirement.name)]
+        assert version in requirement.specifier, f"{requirement}, but {name} has {version}: hack/images lock"
+
+
+def test_pins_name_no_place() -> None:
+    for name in ("requirements.txt", "requirements-build.txt"):
+        assert "://" not in text(name) and "--" not in re.sub("--hash=", "", text(name))
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.name)
+def test_dockerfiles_mount_settings_and_name_no_registry(path: Path) -> None:
+    source = path.read_text().replace("\\\n", " ")
+    for line in re.findall(r"^RUN .*$", source, re.M):
+        for program, setting in (("apt-get", "apt.conf"), ("/pip install", "pip.conf")):
+            fetches = program in line and "--no-deps" not in line
+            assert not fetches or f"id={setting}" in line, line
+    for base in re.findall(r"^ARG \w+=(\S+)$", source, re.M):
+        assert re.fullmatch(r"[a-z]+(:[\w.-]+)?", base), "short names only"
+
+
+def test_the_context_holds_only_what_is_built() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert "*" in lines
+    for path in (line[1:] for line in lines if line.startswith("!")):
+        assert list(ROOT.glob(path)), f"{path} is gone"

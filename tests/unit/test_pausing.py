@@ -1,0 +1,70 @@
+"""A validation on Kubernetes waits until KEDA lets go, and lets it go on whatever happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaletest.cluster.states import Pod
+from scaletest.model.errors import WaitTimeout
+from scaletest.validation.kubernetes import RELEASE_S, KubernetesBackend
+
+
+class Scaled:
+    """A Deployment whose HPA KEDA takes away after so many looks; the calls in order."""
+
+    name = "workers"
+
+    def __init__(self, looks: int) -> None:
+        self._looks = looks
+        self.calls: list[str] = []
+        self.now = 0.0
+
+    def replicas(self) -> int:
+        return 3
+
+    def scale(self, replicas: int) -> None:
+        self.calls.append(f"scale {replicas}")
+
+    def pods(self) -> list[Pod]:
+        return []
+
+    def pause(self, scaled_object: str, paused: bool) -> None:
+        self.calls.append(f"pause {scaled_object} {paused}")
+
+    def released(self, scaled_object: str) -> bool:
+        self.calls.append("look")
+        self._looks -= 1
+        return self._looks <= 0
+
+    def trouble(self) -> str:
+        return ""
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def backend(scaled: Scaled) -> KubernetesBackend:
+    return KubernetesBackend(scaled, pause=("so",), clock=lambda: scaled.now, sleep=scaled.sleep)
+
+
+def test_it_scales_when_keda_let_go_and_not_before() -> None:
+    scaled = Scaled(looks=3)
+    made = backend(scaled)
+    made.scale(1)
+    made.scale(2)
+    made.close()
+    assert scaled.calls == [
+        *("pause so True", "look", "look", "look", "scale 1", "scale 2"),
+        *("scale 3", "pause so False"),
+    ]
+
+
+def test_it_gives_up_when_keda_does_not_and_takes_the_mark_away() -> None:
+    scaled = Scaled(looks=10**6)
+    made = backend(scaled)
+    with pytest.raises(WaitTimeout, match="its HPA is still there"):
+        made.scale(1)
+    made.close()
+    assert scaled.now == RELEASE_S
+    assert scaled.calls[-1] == "pause so False"
+    assert "scale 1" not in scaled.calls

@@ -1,0 +1,234 @@
+"""validate --deployment from the command line, against a cluster and a client that the test plays."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from scaletest.archive import RunFolder
+from scaletest.cli.main import run
+from scaletest.cluster import connection, deployment, discovery, proxy, rights
+from scaletest.cluster.connection import Refused
+from scaletest.cluster.deployment import Scaler
+from scaletest.cluster.rights import Right
+from scaletest.cluster.states import Pod
+from scaletest.model import Outcome, Plan, Record, Reply
+from scaletest.model.errors import WaitTimeout
+from scaletest.validation import Runner
+
+RUN_S = 0.02
+URL = "http://client.example:9996"
+
+
+class Played:
+    """A Deployment, and a client whose requests all take RUN_S. What was done to them is in `done`."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.replicas, self.most = 3, 100
+        self.lacking: tuple[Right, ...] = (*rights.CAPACITY, *rights.QUOTA)
+        self.scalers: list[Scaler] = []
+        self.served = {"apps": "v1"}
+        self.parallel = 1
+        self.slots: list[float] = []
+        self.kept: list[Record] = []
+        self.token = ""
+
+    # what is used of the cluster room
+    def deployment(self, cluster: Any, name: str, *, keda: bool) -> Any:
+        spec = {"containers": [{"resources": {"limits": {"gpu.intel.com/millicores": "100"}}}]}
+        return SimpleNamespace(
+            name=name,
+            annotations={"scaletest/queue": "q"},
+            template={"spec": spec},
+            replicas=lambda: self.replicas,
+            scale=self._scale,
+            pods=lambda: [Pod(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)],
+            scalers=lambda: self.scalers if keda else [],
+            pause=lambda name, paused: self.done.append(f"{'pause' if paused else 'resume'} {name}"),
+            released=lambda name: True,
+            trouble=lambda: "",
+        )
+
+    def _scale(self, replicas: int) -> None:
+        if replicas > self.most:
+            raise Refused(f"cannot scale to {replicas}")
+        self.done.append(f"scale {replicas}")
+        self.replicas = replicas
+
+    # what is used of the client's HTTP
+    def direct(self, url: str, token: str = "") -> Any:
+        self.token = token
+        return SimpleNamespace(name=url, get=self._get)
+
+    def _get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+        self._work()
+        if path == "/parallel":
+            self.parallel = int(query["value"])
+            self.done.append(f"parallel {self.parallel}")
+            self.slots = [time.time()] * self.parallel
+            return 200, b"{}", {}
+        if path == "/api/v1/stats":
+            stats = {"queue": "q", "load": "closed", "parallel": self.parallel, "max_parallel": 8}
+            more = {"in_flight": len(self.slots), "record_seq": len(self.kept)}
+            return 200, json.dumps({**stats, **more}).encode(), {}
+        since = int(query["since"])
+        return 200, "\n".join(one.to_json() for one in self.kept[since:]).encode(), {}
+
+    def _work(self) -> None:
+        now = time.time()
+        for number, began in enumerate(self.slots):
+            while began + RUN_S <= now:
+                times = {"enqueued_s": began, "started_s": began, "ended_s": began + RUN_S}
+                reply = Reply(f"r-{len(self.kept)}", Outcome.SUCCEEDED, run_s=RUN_S, worker=f"w-{number}", **times)
+                self.kept.append(Record("q", 0, reply, RUN_S))
+                began += RUN_S
+            self.slots[number] = began
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Played:
+    made = Played()
+    cluster = SimpleNamespace(namespace="bench")
+    monkeypatch.setattr(connection, "connect", lambda namespace, context: cluster)
+    monkeypatch.setattr(deployment, "Deployment", made.deployment)
+    monkeypatch.setattr(discovery, "groups", lambda cluster: made.served)
+    monkeypatch.setattr(rights, "missing", lambda cluster, wanted: [one for one in wanted if one in made.lacking])
+    monkeypatch.setattr(proxy, "Direct", made.direct)
+    monkeypatch.setenv("SCALETEST_CLIENT_TOKEN", "secret")
+    return made
+
+
+def validate(folder: Path, *options: str) -> int:
+    common = ["--deployment", "sleep", "--client", URL, "--progress", "plain"]
+    return run(
+        [
+            "validate",
+            *common,
+            *(options or ["--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "2"]),
+            *(["--run-dir", str(folder)] if "--resume" not in options else []),
+        ]
+    )
+
+
+def steps(folder: Path) -> list[int]:
+    return [json.loads(line)["workers"] for line in (folder / "steps.jsonl").read_text("utf-8").splitlines()]
+
+
+def test_a_client_elsewhere_is_steered_and_all_is_put_back(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = validate(tmp_path / "run")
+    told = capsys.readouterr()
+    assert code in (0, 3, 4), told.err
+    assert played.token == "secret"
+    changes = [one for one in played.done if one != "parallel 0"]
+    assert changes == ["scale 1", "parallel 1", "scale 2", "parallel 2", "parallel 1", "scale 3"]
+    assert steps(tmp_path / "run") == [1, 2]
+    rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()]
+    assert {row["step"] for row in rows} == {1, 2}
+    # and what is not known, or no longer works, is said
+    assert "capacity is unknown: we may not list nodes" in told.err
+    assert "gpu.intel.com/millicores" in told.err
+
+
+def test_a_run_that_broke_goes_on_with_what_is_missing(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a run that ended at its third step, and put everything back
+    played.most = 3
+    folder = tmp_path / "run"
+    code = validate(folder, "--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "4")
+    assert code == 2
+    assert "cannot scale to 4" in capsys.readouterr().err
+    assert played.done[-1] == "scale 3"
+    # when it goes on
+    played.most, played.done = 100, []
+    code = validate(folder, "--resume", str(folder))
+    assert code in (0, 3, 4), capsys.readouterr().err
+    # expect only the missing step, and the rest as it was
+    assert [one for one in played.done if one != "parallel 0"] == ["scale 4", "parallel 4", "parallel 1", "scale 3"]
+    assert steps(folder) == [1, 2, 4]
+
+
+def test_another_plan_is_refused_beside_resume(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert validate(tmp_path, "--resume", str(tmp_path), "--limit", "8") == 2
+    assert "--limit cannot be given with --resume" in capsys.readouterr().err
+    assert played.done == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "said"),
+    [
+        (lambda p: setattr(p, "lacking", rights.NEEDED[1:2]), 7, "we may not get deployments/scale.apps"),
+        (lambda p: setattr(p, "scalers", [Scaler("HorizontalPodAutoscaler", "h")]), 2, "HorizontalPodAutoscaler h"),
+        (lambda p: setattr(p, "scalers", [Scaler("ScaledObject", "s")]), 2, "--pause-autoscalers"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_anything_changes(
+    played: Played,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: Callable[[Played], None],
+    code: int,
+    said: str,
+) -> None:
+    played.served = {discovery.KEDA: "v1alpha1"}
+    change(played)
+    assert validate(tmp_path / "run") == code
+    assert said in capsys.readouterr().err
+    assert played.done == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_keda_no_right_on_its_kinds_is_needed(
+    played: Played, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    played.lacking = (*rights.CAPACITY, *rights.QUOTA, rights.KEDA, rights.PAUSE)
+    assert validate(tmp_path / "run") in (0, 3, 4), capsys.readouterr().err
+
+
+@pytest.mark.parametrize("client", ["sleep", "pod/x", "svc/", "ftp://x"])
+def test_a_client_that_is_none_is_refused(played: Played, tmp_path: Path, client: str) -> None:
+    line = ["validate", "--deployment", "sleep", "--client", client, "--run-dir", str(tmp_path / "run")]
+    assert run(line) == 2
+
+
+def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
+    # given workers that take 200 s
+    now = [0.0]
+
+    def ready() -> int:
+        now[0] += 50.0
+        return int(now[0] >= 200.0)
+
+    backend: Any = SimpleNamespace(scale=lambda workers: None, ready=ready, close=lambda: None)
+    told: Any = SimpleNamespace(phase=lambda *a: None, tick=lambda *a: None, step=lambda line: None)
+    plan = Plan(limit=1, queue="q", seconds=1.0)
+
+    def runner(name: str, **options: Any) -> Runner:
+        folder = RunFolder.create(tmp_path / name)
+        folder.begin(plan, [])
+        return Runner(plan, folder, told, clock=lambda: now[0], **options)
+
+    class Began(Exception):
+        pass
+
+    def began(*given: Any) -> None:
+        raise Began
+
+    load: Any = SimpleNamespace(set_parallel=began)
+    # expect that only who gave them less gives up
+    with pytest.raises(WaitTimeout):
+        runner("short").run(backend, load)
+    now[0] = 0.0
+    with pytest.raises(Began):
+        runner("long", ready_s=300.0).run(backend, load)

@@ -1,0 +1,147 @@
+"""The process that computes for the workload torch: a request a line comes in, an answer a line goes out.
+
+It stays between requests, since starting torch and CUDA takes longer than most requests; its parent ends it when a
+request must end. Standard output holds answers alone: what libraries print there goes to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from scaletest.kinds.torch import TorchWork, from_words
+from workers import torch_models
+
+WARM_UP_BATCHES = 2
+_STEP = 0.01
+
+
+class Session:
+    """One model with its input on its device, ready to run."""
+
+    def __init__(self, what: TorchWork) -> None:
+        began = time.monotonic()
+        self.device = what.device
+        if what.device == "auto":
+            self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        if self.device == "cuda" and not torch.cuda.is_available():
+            raise LookupError("torch finds no CUDA device here")
+        torch.manual_seed(1)
+        dtype = getattr(torch, what.dtype)
+        self.model = torch_models.build(what.model, what.side).to(self.device, dtype).train(what.train)
+        given = torch_models.sample(what.model, what.batch, what.side).to(self.device)
+        self.given = given.to(dtype) if given.is_floating_point() else given
+        self._turn = self._training(what) if what.train else self._inference
+        for _ in range(WARM_UP_BATCHES):
+            self._turn()
+        self.wait()
+        self.setup_s = time.monotonic() - began
+
+    def _inference(self) -> None:
+        with torch.inference_mode():
+            self.model(self.given)
+
+    def _training(self, what: TorchWork) -> Callable[[], None]:
+        optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
+        wanted = torch.randint(0, torch_models.CLASSES, (what.batch,), device=self.device)
+
+        def turn() -> None:
+            optimiser.zero_grad()
+            torch.nn.functional.cross_entropy(self.model(self.given), wanted).backward()
+            optimiser.step()
+
+        return turn
+
+    def wait(self) -> None:
+        """Until the device has done what it was given."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+
+    def run(self, what: TorchWork) -> dict[str, Any]:
+        """All batches of one request: its figures. Times in ms of one batch, memory in MiB."""
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if self.device == "cuda" else []
+        if marks:
+            torch.cuda.reset_peak_memory_stats()
+            marks[0].record()
+        began = time.monotonic()
+        for _ in range(what.batches):
+            self._turn()
+        if marks:
+            marks[1].record()
+        self.wait()
+        seconds = time.monotonic() - began
+        samples = what.batch * what.batches
+        figures = {
+            "samples": samples,
+            "samples_per_s": samples / seconds,
+            "batches": what.batches,
+            "batch_wall_ms": 1000 * seconds / what.batches,
+            "cpu_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "setup_s": self.setup_s,
+        }
+        if what.flops:
+            figures["tflops"] = what.flops * samples / seconds / 1e12
+        if marks:
+            figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / what.batches
+            figures["gpu_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
+        return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in figures.items()}
+
+
+class Child:
+    """Keeps the session of the last request, for the next one that is like it."""
+
+    def __init__(self) -> None:
+        self._like: TorchWork | None = None
+        self._session: Session | None = None
+
+    def answer(self, words: list[str]) -> dict[str, Any]:
+        """Figures, or an error and what is to blame."""
+        try:
+            what = from_words(words)
+            session = self._ready(what)
+            return {"figures": {**session.run(what), "torch_device": session.device}}
+        except LookupError as error:
+            return {"error": str(error), "no_device": True}
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            self._forget()
+            return {"error": f"out of memory: {error}".splitlines()[0], "figures": {"memory_limit_hits": 1}}
+        except RuntimeError as error:
+            self._forget()
+            # the allocator of the CPU has no class of its own
+            memory = {"memory_limit_hits": 1} if "allocate memory" in str(error) else {}
+            return {"error": str(error).strip().splitlines()[0], "figures": memory}
+
+    def _ready(self, what: TorchWork) -> Session:
+        like = replace(what, batches=1)
+        if self._session is None or like != self._like:
+            self._forget()
+            if what.threads:
+                torch.set_num_threads(what.threads)
+            self._session, self._like = Session(what), like
+        return self._session
+
+    def _forget(self) -> None:
+        self._session = self._like = None
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)
+    child = Child()
+    for line in sys.stdin:
+        answers.write(json.dumps(child.answer(json.loads(line))) + "\n")
+
+
+if __name__ == "__main__":
+    main()

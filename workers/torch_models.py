@@ -1,0 +1,153 @@
+"""The models of the PyTorch benchmark, by their published layers, with random weights. Imported by torch_child alone.
+
+AlexNet as Krizhevsky 2014 has it, ResNet-50 after He et al. 2015 (the stride in the 3x3 convolution, as everybody runs
+it), and a Llama of 8 layers (Touvron et al. 2023: RMS norm, rotary positions, gated feed-forward).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+CLASSES = 1000
+VOCABULARY = 32000
+WIDTH, LAYERS, HEADS = 512, 8, 8
+
+
+def alexnet() -> nn.Module:
+    """Five convolutions and three full layers."""
+    shapes = [(3, 64, 11, 4, 2), (64, 192, 5, 1, 2), (192, 384, 3, 1, 1), (384, 256, 3, 1, 1), (256, 256, 3, 1, 1)]
+    layers: list[nn.Module] = []
+    for number, (before, after, side, stride, padding) in enumerate(shapes):
+        layers += [nn.Conv2d(before, after, side, stride, padding), nn.ReLU(inplace=True)]
+        layers += [nn.MaxPool2d(3, 2)] if number in (0, 1, 4) else []
+    full = [nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True), nn.Dropout()]
+    full += [nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, CLASSES)]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(6), nn.Flatten(), *full)
+
+
+class Bottleneck(nn.Module):
+    """1x1, 3x3, 1x1, and a way around them."""
+
+    def __init__(self, before: int, width: int, stride: int) -> None:
+        super().__init__()
+        after = 4 * width
+        self.body = nn.Sequential(
+            *_convolution(before, width, 1, 1),
+            nn.ReLU(inplace=True),
+            *_convolution(width, width, 3, stride),
+            nn.ReLU(inplace=True),
+            *_convolution(width, after, 1, 1),
+        )
+        same = stride == 1 and before == after
+        self.around = nn.Identity() if same else nn.Sequential(*_convolution(before, after, 1, stride))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The sum of both ways."""
+        found: Tensor = torch.relu(self.body(x) + self.around(x))
+        return found
+
+
+def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Module]:
+    return [nn.Conv2d(before, after, side, stride, side // 2, bias=False), nn.BatchNorm2d(after)]
+
+
+def resnet50() -> nn.Module:
+    """3, 4, 6 and 3 bottlenecks."""
+    blocks: list[nn.Module] = []
+    before = 64
+    for number, count in enumerate((3, 4, 6, 3)):
+        width = 64 * 2**number
+        for index in range(count):
+            blocks.append(Bottleneck(before, width, 2 if index == 0 and number else 1))
+            before = 4 * width
+    head = [*_convolution(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)]
+    return nn.Sequential(*head, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, CLASSES))
+
+
+class Layer(nn.Module):
+    """Attention that looks back, then a gated feed-forward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        inner = 256 * ((8 * WIDTH // 3 + 255) // 256)
+        self.norms = nn.ModuleList([nn.RMSNorm(WIDTH), nn.RMSNorm(WIDTH)])
+        self.mix = nn.Linear(WIDTH, 3 * WIDTH, bias=False)
+        self.out = nn.Linear(WIDTH, WIDTH, bias=False)
+        self.gate = nn.Linear(WIDTH, inner, bias=False)
+        self.up = nn.Linear(WIDTH, inner, bias=False)
+        self.down = nn.Linear(inner, WIDTH, bias=False)
+
+    def forward(self, x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+        """x: batch, tokens, width."""
+        batch, tokens, _ = x.shape
+        parts = self.mix(self.norms[0](x)).view(batch, tokens, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
+        queries, keys = (_turned(one, turn) for one in parts[:2])
+        seen = nn.functional.scaled_dot_product_attention(queries, keys, parts[2], is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, WIDTH))
+        y = self.norms[1](x)
+        found: Tensor = x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+        return found
+
+
+def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
+    """Rotary positions: each pair of numbers is turned by an angle that grows with the token's place."""
+    cosine, sine = turn
+    even, odd = x[..., ::2], x[..., 1::2]
+    return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), -1).flatten(-2)
+
+
+class Llama(nn.Module):
+    """From tokens to what may come next."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.words = nn.Embedding(VOCABULARY, WIDTH)
+        self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
+        self.norm = nn.RMSNorm(WIDTH)
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+        half = WIDTH // HEADS
+        angles = torch.outer(torch.arange(tokens), 10000.0 ** (-torch.arange(0, half, 2) / half))
+        self.register_buffer("cosine", angles.cos())
+        self.register_buffer("sine", angles.sin())
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """tokens: batch, tokens; gives one score a word of the vocabulary."""
+        x = self.words(tokens)
+        for layer in self.layers:
+            x = layer(x, (self.cosine, self.sine))
+        found: Tensor = self.head(self.norm(x)[:, -1])
+        return found
+
+
+class Product(nn.Module):
+    """A matrix times a matrix that stays."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.other = nn.Parameter(torch.randn(side, side))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x: batch, side, side."""
+        return x @ self.other
+
+
+def build(name: str, side: int) -> nn.Module:
+    """The model of that name, on the CPU."""
+    made: dict[str, Any] = {
+        "alexnet": alexnet,
+        "resnet50": resnet50,
+        "llama": lambda: Llama(side),
+        "matmul": lambda: Product(side),
+    }
+    found: nn.Module = made[name]()
+    return found
+
+
+def sample(name: str, batch: int, side: int) -> Tensor:
+    """Random input of that model."""
+    if name == "llama":
+        return torch.randint(0, VOCABULARY, (batch, side))
+    return torch.randn(batch, side, side) if name == "matmul" else torch.randn(batch, 3, side, side)
