@@ -72,6 +72,27 @@ def test_finished_pods_that_are_collected_stay_measured() -> None:
     assert (found.measured, found.lost, found.balanced) == (1, 0, True)
 
 
+@pytest.mark.parametrize("kind", ["LISTED", "MODIFIED"])
+def test_an_end_that_nobody_has_a_time_for_counts_and_is_a_missing_value(kind: str) -> None:
+    # given a pod that was listed, or changed while nobody watched, and does not say when it ended
+    tracker = Tracker({"j"}, bare=True)
+    body = pod("j", "j", scheduled=1, started=2, finished=3)
+    del body["metadata"]["ownerReferences"]
+    for state in body["status"]["containerStatuses"]:
+        state["state"]["terminated"] = {"exitCode": 0, "startedAt": None}
+    tracker.see(seen("pod", kind, body))
+    tracker.see(seen("pod", "DELETED", body))
+    found = of(*tracker.workloads.values())
+    assert (found.books.measured, found.books.lost) == (1, 0)
+    assert found.step("total_finished") is None
+    # a time that its container says is taken
+    tracker = Tracker({"k"}, bare=True)
+    body = pod("k", "k", scheduled=1, started=2, finished=3)
+    del body["metadata"]["ownerReferences"]
+    tracker.see(seen("pod", kind, body))
+    assert course(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
+
+
 def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
     tracker = Tracker({"j", "k"})
     tracker.submitted("j", "n", BEGAN, BEGAN)

@@ -88,10 +88,14 @@ class Duration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A workload with its milestones worked out, its own and those of its pods."""
+    """A workload with its milestones worked out, its own and those of its pods.
+
+    passed: all that it has passed, also those for which nobody has a time.
+    """
 
     workload: Workload
     milestones: Mapping[str, Stamp]
+    passed: frozenset[str]
 
     def stamp(self, name: str) -> Stamp | None:
         """A milestone; None when nobody saw it."""
@@ -102,6 +106,7 @@ def course(workload: Workload) -> Course:
     """Work the milestones out."""
     pods = list(workload.pods.values())
     found = dict(workload.stamps)
+    passed = set(found)
     wanted = workload.expected or len(pods)
     if pods and wanted:
         created = [pod.stamps["created"] for pod in pods if "created" in pod.stamps]
@@ -109,13 +114,15 @@ def course(workload: Workload) -> Course:
         found["last_pod_created"] = _nth(created, wanted)
         for name in (*POD_MILESTONES[1:], "decided"):
             stamps = [pod.stamps[name] for pod in pods if name in pod.stamps]
-            if name == "finished" and name in found:
-                continue
-            found[name] = _nth(stamps, wanted)
+            if len(stamps) >= wanted:
+                passed.add(name)
+            if found.get(name, Stamp()) == Stamp():
+                found[name] = _nth(stamps, wanted)
         evicted = [pod.stamps["evicted"] for pod in pods if "evicted" in pod.stamps]
         if evicted:
             found["evicted"] = _nth([*evicted, *filter(None, [found.get("evicted")])], 1)
-    return Course(workload, {name: stamp for name, stamp in found.items() if stamp != Stamp()})
+    timed = {name: stamp for name, stamp in found.items() if stamp != Stamp()}
+    return Course(workload, timed, frozenset(passed))
 
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
