@@ -19,7 +19,9 @@ from typing import IO
 
 from scaletest.archive import benchmarks, saturation
 from scaletest.archive.folder import FILES, RunFolder
+from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import KIND as SATURATION
 
 MOST_BYTES = 2 * 1024**3
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -28,8 +30,8 @@ _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
 # What reads the whole of a run that is no validation, by its kind.
 _READERS: dict[str, Callable[[RunFolder], object]] = {
-    benchmarks.KIND: benchmarks.check,
-    saturation.KIND: saturation.check,
+    BENCHMARK: benchmarks.check,
+    SATURATION: saturation.check,
 }
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 

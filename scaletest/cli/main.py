@@ -31,6 +31,7 @@ COMMANDS = {
     "bench": ("bench", "Run network, storage and compute benchmarks, alone or as sweeps."),
     "media": ("media", "Make test media, describe files, list devices."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }

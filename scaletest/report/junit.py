@@ -47,7 +47,7 @@ def suite(run: Run) -> str:
     return document(words.heading(run.result), list(cases(run)), run.result.elapsed_s, run.environment.get("began"))
 
 
-def document(title: str, found: Sequence[Case], elapsed_s: float, began: object) -> str:
+def document(title: str, found: Sequence[Case], elapsed_s: float, began: object = "") -> str:
     """JUnit XML of these cases."""
     counts = {
         "tests": str(len(found)),
