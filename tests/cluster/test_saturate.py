@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 import pytest
-from hack.kube import ControlPlane
+from hack.kubernetes import ControlPlane
 
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.cluster.deployment import Deployment
