@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import pytest
-from hack.kubernetes import ControlPlane
 
+from hack.kubernetes import ControlPlane
 from scaletest.cluster.connection import Cluster, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
