@@ -16,6 +16,8 @@ import random
 import sys
 from collections.abc import Callable
 
+from scaletest.load.timers import new_loop
+
 
 class Slots:
     """When a request that comes now would end, or None when there is no room."""
@@ -106,7 +108,8 @@ def main() -> None:
     given = parser.parse_args()
     slots = Slots(given.slots, given.seconds, given.room, given.spread, random.Random(given.seed))
     try:
-        asyncio.run(serve(given.port, lambda: Connection(slots, given.fail, given.token)))
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(serve(given.port, lambda: Connection(slots, given.fail, given.token)))
     except KeyboardInterrupt:
         sys.exit(0)
 

@@ -100,13 +100,16 @@ def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str,
         good = False
     if not good or any(one.isspace() for one in url):
         raise InvalidValue(f"{url[:80]!r} is no address of a service", hint="give http://HOST[:PORT]/PATH")
+    method = given["method"]
+    if method and not (method.isascii() and method.isalpha()):
+        raise InvalidValue(f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word")
     headers = {"User-Agent": plan.client_name, **_headers(given), **(extra or {})}
     carries = bool(given["payload"] or given["payload_provider"])
     if carries and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = "application/json"
     return Call(
         url,
-        (given["method"] or ("POST" if carries else "GET")).upper(),
+        (method or ("POST" if carries else "GET")).upper(),
         headers,
         plan.timeout_s,
         plan.retries,

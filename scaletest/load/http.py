@@ -16,6 +16,7 @@ from scaletest.load.call import Call, Sender
 from scaletest.load.order import Measured, Order
 from scaletest.load.payloads import Payloads
 from scaletest.load.senders import sender
+from scaletest.load.timers import new_loop
 from scaletest.model.sample import UNSENT, Sample
 from scaletest.system.effort import Effort
 
@@ -33,7 +34,7 @@ class HttpLoad:
         self._call = call
         self._payloads = payloads
         self._agent = agent
-        self._runner = asyncio.Runner()
+        self._runner = asyncio.Runner(loop_factory=new_loop)
         self._sender: Sender = self._run(self._make())
 
     async def _make(self) -> Sender:
@@ -65,6 +66,7 @@ class _Step:
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = self._ended = self._failed = self._flying = 0
         self._over = False
+        self._failure: BaseException | None = None
         self._idle = asyncio.Event()
         self._wake = asyncio.Event()
         self._beats: list[float] = []
@@ -89,6 +91,8 @@ class _Step:
         beating.cancel()
         used, throttled = effort.cores(), effort.throttled_s()
         unsent = await self._drain()
+        if self._failure is not None:
+            raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
         return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
@@ -165,7 +169,14 @@ class _Step:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._flying -= 1
-        if not task.cancelled() and task.exception() is None and self._order.pace is None:
+        if task.cancelled():
+            pass
+        elif task.exception() is not None:
+            # a request that cannot even be made; without it on record the step would say less than nothing
+            self._failure = task.exception()
+            self._over = True
+            self._wake.set()
+        elif self._order.pace is None:
             self._next_closed()
         self._pump()
         if not self._tasks and not self._waiting:

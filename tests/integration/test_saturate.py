@@ -113,6 +113,14 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
             assert outcome in CAUSES
 
 
+def test_a_request_that_cannot_be_made_ends_the_load() -> None:
+    # given a method that the library refuses: without an error the step would have no sample, and say that all is well
+    with running() as url:
+        for order in (Order(1.0, parallel=1, count=1), Order(30.0, parallel=2), Order(30.0, pace=constant(100))):
+            with pytest.raises(ValueError, match="GE T"):
+                loaded(Call(url, "GE T"), order)
+
+
 def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> None:
     # given a service so slow that even a busy machine is faster: 2 slots of 100 ms
     root = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
@@ -231,6 +239,7 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
         ("- 1", "no mapping of settings"),
         ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
         ("url: 'ftp://h/'", "no address of a service"),
+        ("url: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
     ],
 )
 def test_a_plan_file_that_cannot_work_says_why(text: str, said: str, tmp_path: Path) -> None:

@@ -1,0 +1,35 @@
+"""An event loop whose timers ring within some 0.1 ms. Nothing else about it differs from asyncio's own.
+
+epoll counts time-outs in whole milliseconds and asyncio rounds them up, so a timer rings up to 1 ms late, 0.5 ms on
+average. Open load counts a request from its intended start: each latency would hold that error of the tester. An epoll
+descriptor can itself be waited for, and select counts in microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import selectors
+
+# select takes no descriptor from here on
+FD_SETSIZE = 1024
+
+
+def new_loop() -> asyncio.AbstractEventLoop:
+    """Where there is no epoll, asyncio's own: kqueue counts in nanoseconds anyway."""
+    if not hasattr(selectors, "EpollSelector"):
+        return asyncio.new_event_loop()
+    return asyncio.SelectorEventLoop(_Exact())
+
+
+class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  # type: ignore[misc]
+    """epoll, waited for with select."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As BaseSelector says."""
+        number: int = self.fileno()
+        if timeout is not None and timeout > 0 and number < FD_SETSIZE:
+            select.select((number,), (), (), timeout)
+            timeout = 0
+        found: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
+        return found
