@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.student import t95
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.model.sample import Sample
+from scaletest.model.saturation import SaturationStep
+
+BATCHES = 20
 
 
 @contextmanager
@@ -36,13 +47,30 @@ def line(*arguments: str) -> list[str]:
 
 
 def saturate(*arguments: str) -> dict[str, Any]:
-    """The result of a run, which is kept nowhere."""
+    """The result of a run, which is kept nowhere. Its last step has `mean_latency_s` with an interval beside it."""
     with tempfile.TemporaryDirectory() as folder:
         words = line("--run-dir", f"{folder}/run", *arguments)
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ)
-    if done.returncode not in (0, 3, 4):
-        sys.exit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
-    return dict(json.loads(done.stdout))
+        if done.returncode not in (0, 3, 4):
+            sys.exit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+        stored = SaturationFolder(Path(folder) / "run").saturation()
+    last = stored.steps[-1]
+    return {**json.loads(done.stdout), "mean_latency_s": mean_latency(last, stored.samples[last.number])}
+
+
+def mean_latency(step: SaturationStep, samples: Sequence[Sample]) -> Estimate | None:
+    """Mean latency in s of the successes due after the warm-up, with its 95 % interval; None with fewer than 200.
+
+    Latencies of neighbours hang together, means of 20 batches by time do not.
+    """
+    good = sorted((one.due_s, one.latency_s) for one in samples if one.ok and one.final)
+    values = [latency for due, latency in good if step.warmup_s <= due < step.seconds]
+    if len(values) < 10 * BATCHES:
+        return None
+    cuts = [len(values) * index // BATCHES for index in range(BATCHES + 1)]
+    means = [statistics.fmean(values[low:high]) for low, high in pairwise(cuts)]
+    mean, half = statistics.fmean(values), t95(BATCHES - 1) * statistics.stdev(means) / math.sqrt(BATCHES)
+    return Estimate(mean, mean - half, mean + half)
 
 
 def report(bar: str, met: bool, **figures: Any) -> int:

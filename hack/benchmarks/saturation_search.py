@@ -1,8 +1,11 @@
 """Bar: 8 slots of 10 ms are found to saturate at 800/s within 3 % in 19 of 20 seeded runs, in 12 steps or fewer.
 
-Over HTTP, against a service in its own process; --room N makes it refuse on overload. It also compares the latency at
-70 % with theory (M/D/8 by Cosmetatos 1975). The service's own time decides; the client's, less what a single request
-costs beyond its 10 ms, is shown beside it: timers of 1 ms and the way through two event loops come on top.
+Over HTTP, against a service in its own process; --room N makes it refuse on overload.
+
+A second line says whether the client's latency at 70 % is what theory says: service time, wait in the queue (M/D/8 by
+Cosmetatos 1975), and what the way through client, kernel and server costs. That cost is measured: the same rate, where
+nobody waits for a slot. The difference must lie within the 95 % intervals of both means in 17 of 20 runs, which true
+intervals do with a chance of 98 %; 19 of 20 they would miss in every fourth series.
 """
 
 from __future__ import annotations
@@ -10,10 +13,13 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from typing import Any
 
 from hack.benchmarks.saturation import report, saturate, service
 
 CAPACITY, SLOTS, SERVICE_S = 800.0, 8, 0.010
+# so many that nobody waits for one
+FREE = 512
 
 
 def main() -> int:
@@ -23,11 +29,10 @@ def main() -> int:
     parser.add_argument("--room", type=int, default=-1, help="so many wait at most; others are refused with 503")
     given = parser.parse_args()
     rows = []
-    with service("--slots", str(SLOTS), "--seconds", str(SERVICE_S), "--room", str(given.room)) as url:
+    words = ["--seconds", str(SERVICE_S), "--slots"]
+    with service(*words, str(SLOTS), "--room", str(given.room)) as url, service(*words, str(FREE)) as free:
         for seed in range(given.runs):
-            found = saturate(
-                "--url", url, "--step-time", given.step_time, "--seed", str(seed), "--server-header", "Server-Time"
-            )
+            found = saturate("--url", url, "--step-time", given.step_time, "--seed", str(seed))
             point = (found["saturation_per_s"] or {}).get("value")
             row = {
                 "seed": seed,
@@ -35,36 +40,38 @@ def main() -> int:
                 "per_s": point,
                 "within": point is not None and abs(point / CAPACITY - 1) <= 0.03,
                 "steps": found["steps_before_confirmation"],
-                **latency(found),
+                **latency(found, free, seed),
             }
             rows.append(row)
             print(row, file=sys.stderr, flush=True)
     good = sum(bool(row["within"]) and row["steps"] <= 12 for row in rows)
     name = "saturation within 3 % of 800/s" + (", refusing" if given.room >= 0 else "")
-    first = report(name, good >= math.ceil(0.95 * given.runs), runs=given.runs, good=good, rows=rows)
-    told = [row for row in rows if row["theory"] is not None]
-    held = sum(bool(row["theory"]) for row in told)
+    first = report(name, good >= math.floor(0.95 * given.runs), runs=given.runs, good=good, rows=rows)
+    held = sum(bool(row["theory"]) for row in rows)
     return max(
         first,
-        report("latency at 70 % within theory", bool(told) and held >= 0.9 * len(told), runs=len(told), good=held),
+        report("latency at 70 % within theory", held >= math.floor(0.85 * given.runs), runs=given.runs, good=held),
     )
 
 
-def latency(found: dict) -> dict:  # type: ignore[type-arg]
-    """Whether mean server time and mean latency at the operating point are what theory says, within their intervals."""
-    at, warm = found["operating_point"], found["steps"][0]
-    if not at or at["tester_bottleneck"] or not at["latency_s"]["count"] or not at["server_s"]:
-        return {"theory": None}
-    wanted = SERVICE_S + md_c_wait(at["level"])
-    # batches of a queue's waits are correlated; 5 % of the mean is what steps of this length scatter by
-    room = 0.05 * wanted
-    cost = warm["latency_s"]["mean"] - SERVICE_S
-    server, client = at["server_s"]["mean"], at["latency_s"]["mean"] - cost
+def latency(found: dict[str, Any], free: str, seed: int) -> dict[str, Any]:
+    """Whether the mean latency at the operating point is what theory says; not, where either was not measured."""
+    at, mean = found["operating_point"], found["mean_latency_s"]
+    if not at or at["tester_bottleneck"] or mean is None:
+        return {"theory": False}
+    words = ["--mode", "sweep", "--start", str(at["level"]), "--step-time", str(at["seconds"]), "--warm", "1"]
+    alone = saturate("--url", free, *words, "--seed", str(seed))
+    base = alone["mean_latency_s"]
+    if base is None or alone["verdict"]["kind"] == "INVALID":
+        return {"theory": False}
+    wanted = base.value + md_c_wait(at["level"])
+    half = math.hypot(mean.high - mean.value, base.high - base.value)
     return {
-        "theory": abs(server - wanted) <= room,
-        "theory_ms": 1e3 * wanted,
-        "server_ms": 1e3 * server,
-        "client_less_cost_ms": 1e3 * client,
+        "theory": abs(mean.value - wanted) <= half,
+        "latency_ms": 1e3 * mean.value,
+        "wanted_ms": 1e3 * wanted,
+        "interval_ms": 1e3 * half,
+        "cost_ms": 1e3 * (base.value - SERVICE_S),
     }
 
 
