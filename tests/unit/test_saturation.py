@@ -238,6 +238,17 @@ def test_what_was_never_sent_is_backlog_and_no_error() -> None:
     assert found.errors == {} and found.success == 1.0
 
 
+@pytest.mark.parametrize(("per_s", "saturated"), [(600, False), (1000, True)])
+def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(per_s: int, saturated: bool) -> None:
+    # given 2,000 requests, evenly, for a service that does 800 a second; the step ends when the last one has
+    rows = Simulated().open([n / per_s for n in range(2000)])
+    whole = step(per_s, max(one.ended_s for one in rows))
+    found = assess(replace(PLAN, count=2000), whole, rows)
+    assert bool(found.saturated) is saturated
+    assert found.growth is not None and found.growth.value == pytest.approx(max(0, per_s - 800), abs=5)
+    assert found.latency.count == 2000
+
+
 def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
     found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)

@@ -113,7 +113,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
     ended = sorted(one.ended_s for one in final)
     lag = _p99([one.lag_s for one in final]) if step.load == LoadKind.OPEN else step.beat_s
     latency = summary(one.latency_s for one in good)
-    found = growth(due, ended, begin, end) if step.load == LoadKind.OPEN and not plan.count else None
+    found = _growth(step, due, ended, begin, due[-1] if plan.count and due else end)
     success = len(good) / len(counted) if counted else 0.0
     return Assessed(
         step=step,
@@ -131,6 +131,15 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
         tester=_tester(step, lag, latency),
         few=len(counted) < FEWEST,
     )
+
+
+def _growth(
+    step: SaturationStep, due: Sequence[float], ended: Sequence[float], begin: float, end: float
+) -> Estimate | None:
+    """Of open load, as long as something was due: a step of a fixed number goes on until all have ended."""
+    if step.load != LoadKind.OPEN:
+        return None
+    return growth(due, ended, begin or min(step.warmup_s, WARMUP_SHARE * end), end)
 
 
 def _saturated(
