@@ -9,7 +9,7 @@ import uuid
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.errors import AgentLost, UsageError
 
 if TYPE_CHECKING:
     from scaletest.load.call import Call
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scaletest.model.saturation import SaturationPlan
 
 END_S = 15.0
+HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
 def together(given: dict[str, Any], plan: SaturationPlan, call: Call, stack: ExitStack) -> LevelLoad:
@@ -89,11 +90,15 @@ def _processes(given: dict[str, Any], plan: SaturationPlan, name: str, url: str,
     def check() -> None:
         for process in started:
             if process.poll() is not None:
-                raise ScaletestError(
-                    f"an agent ended by itself with exit code {process.returncode}", hint="its error stands above"
-                )
+                raise AgentLost(_end_of(process.returncode), hint=HINT)
 
     return check
+
+
+def _end_of(code: int) -> str:
+    if code < 0:
+        return f"an agent was ended by signal {-code}: one step without it says nothing"
+    return f"an agent ended by itself with exit code {code}; its error stands above"
 
 
 def _end(started: list[subprocess.Popen[bytes]]) -> None:

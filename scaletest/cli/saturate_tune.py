@@ -17,6 +17,7 @@ from scaletest.model.errors import ScaletestError, UsageError
 if TYPE_CHECKING:
     from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.analysis.saturation.tuning import Tried
+    from scaletest.cluster.service import Held
     from scaletest.cluster.tuning import Tuning, Usage
     from scaletest.model.saturation import SaturationPlan
 
@@ -90,16 +91,23 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
         click.echo(line, err=True)
     with stopping(stop, unwind=True) as stack:
         enter(stack, held)
-        stack.callback(_restore, tuning, given["ready_timeout"])
+        stack.callback(_restore, tuning)
         for one in wanted:
             if not stop.why:
-                tried.append(_try(one, tuning, plan, given, stop))
+                tried.append(_try(one, tuning, held, plan, given, stop))
     rows = ranked(tried)
     _show(rows, given["output"])
     return 0 if any(one.per_s is not None for one in rows) and not stop.why else 4
 
 
-def _try(setting: dict[str, str], tuning: Tuning, plan: SaturationPlan, given: dict[str, Any], stop: _Stop) -> Tried:
+def _try(
+    setting: dict[str, str],
+    tuning: Tuning,
+    held: Held | None,
+    plan: SaturationPlan,
+    given: dict[str, Any],
+    stop: _Stop,
+) -> Tried:
     from scaletest.analysis.saturation.tuning import Tried
     from scaletest.cluster.capacity import quantity
 
@@ -110,6 +118,8 @@ def _try(setting: dict[str, str], tuning: Tuning, plan: SaturationPlan, given: d
     replicas = int(setting.get("replicas", tuning.replicas))
     base = Tried(setting, None, None, replicas, cpu, memory / GIB)
     try:
+        if held is not None:
+            held.hold(replicas)  # at its old number an autoscaler would take the new pods away
         tuning.apply(setting)
         tuning.wait(given["ready_timeout"])
         with _Sampler(tuning) as sampler:
@@ -150,9 +160,9 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
     return result
 
 
-def _restore(tuning: Tuning, patience_s: float) -> None:
-    tuning.restore()
-    click.echo("the Deployment has its own settings again", err=True)
+def _restore(tuning: Tuning) -> None:
+    for line in tuning.put_back():
+        click.echo(line, err=True)
 
 
 def _show(rows: list[Tried], form: str) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
 from scaletest.cluster.raw import Raw
-from scaletest.model.errors import ScaletestError
+from scaletest.model.errors import AgentLost, ScaletestError
 
 logger = logging.getLogger("scaletest.cluster")
 DEADLINE_S = 86_400
@@ -82,7 +82,7 @@ class AgentJob:
         path = f"/apis/batch/v1/namespaces/{quote(self._namespace)}/jobs/{quote(self.name)}"
         status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
         if status.get("failed"):
-            raise ScaletestError(
+            raise AgentLost(
                 f"{status['failed']} agents of job {self.name} failed", hint=f"kubectl logs job/{self.name}"
             )
 

@@ -7,15 +7,18 @@ nothing. What it had is put back. KEDA's own HPA is held by its ScaledObject's p
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
 from scaletest.cluster.deployment import Deployment, Scaler
 from scaletest.cluster.raw import Raw, service_path
-from scaletest.model.errors import InvalidValue, Unreachable, UsageError
+from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
+RELEASE_S, LOOK_S = 60.0, 0.5
 _REFERENCE = re.compile(
     r"(?:svc|service|services)/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?::([A-Za-z0-9-]{1,63}))?(/.*)?"
 )
@@ -99,8 +102,16 @@ class Service:
 class Held:
     """The autoscalers of a Deployment, held for as long as a test lasts."""
 
-    def __init__(self, cluster: Cluster, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployment: Deployment,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._cluster, self._deployment = cluster, deployment
+        self._clock, self._sleep = clock, sleep
         self._before: dict[str, tuple[int | None, int]] = {}
         self._paused: list[str] = []
 
@@ -109,17 +120,32 @@ class Held:
         found = self._deployment.scalers()
         return [one for one in found if not one.paused and not (one.kind != "ScaledObject" and one.owner)]
 
-    def hold(self) -> None:
-        """Keep them from changing it."""
-        now = max(1, self._deployment.replicas())
+    def hold(self, replicas: int | None = None) -> None:
+        """Keep them from changing it. Again with another number, before the test itself changes it.
+
+        WaitTimeout when KEDA leaves the HPA of a paused ScaledObject where it is, which would go on scaling.
+        """
+        now = max(1, self._deployment.replicas() if replicas is None else replicas)
         for one in self.active():
             if one.kind == "ScaledObject":
                 self._paused.append(one.name)
                 self._deployment.pause(one.name, True)
+                self._wait_released(one.name)
                 continue
-            spec = self._read(one.name)["spec"]
-            self._before[one.name] = (spec.get("minReplicas"), int(spec["maxReplicas"]))
+            if one.name not in self._before:
+                spec = self._read(one.name)["spec"]
+                self._before[one.name] = (spec.get("minReplicas"), int(spec["maxReplicas"]))
             self._write(one.name, now, now)
+
+    def _wait_released(self, scaled_object: str) -> None:
+        deadline = self._clock() + RELEASE_S
+        while not self._deployment.released(scaled_object):
+            if self._clock() > deadline:
+                raise WaitTimeout(
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is still there",
+                    hint="is KEDA's operator running?",
+                )
+            self._sleep(LOOK_S)
 
     def release(self) -> list[str]:
         """Put back what they had; what could not be, in words."""
@@ -128,13 +154,17 @@ class Held:
             try:
                 self._write(name, fewest, most)
                 del self._before[name]
-            except Unreachable as error:
+            except Missing:
+                del self._before[name]  # somebody took it away: there is nothing to put back
+            except ScaletestError as error:
                 left.append(f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}")
         for name in list(self._paused):
             try:
                 self._deployment.pause(name, False)
                 self._paused.remove(name)
-            except Unreachable as error:
+            except Missing:
+                self._paused.remove(name)
+            except ScaletestError as error:
                 left.append(f"resume ScaledObject {name} yourself: {error.message}")
         return left
 

@@ -7,6 +7,7 @@ where the service reads it: in a variable or behind an argument.
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,12 +16,13 @@ from urllib.parse import quote
 
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.capacity import quantity
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, explained
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.raw import Raw
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 
 LOOK_S = 0.5
+RESTORE_TURNS, RESTORE_S = 20, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,27 @@ class Tuning:
         if self._changed:
             self._write(self._original, self._replicas)
             self._changed = False
+
+    def put_back(self) -> list[str]:
+        """Restore, again and again while the API server is busy; what to say of it. Never raises for Kubernetes."""
+        for turn in range(RESTORE_TURNS):
+            try:
+                self.restore()
+                return ["the Deployment has its own settings again"]
+            except Busy as error:
+                trouble: ScaletestError = error
+                if turn + 1 < RESTORE_TURNS:
+                    self._sleep(RESTORE_S)
+            except ScaletestError as error:
+                trouble = error
+                break
+        # variables are left out but the one that was changed: they may hold secrets
+        rows = [one for one in self._original.get("env", []) if self._env and one["name"] == self._env]
+        own = json.dumps({**{name: self._original.get(name) for name in ("resources", "args")}, "env": rows})
+        return [
+            f"put deployment {self._deployment.name} back to {self._replicas} replicas yourself, "
+            f"container {self._original['name']} to {own}: {trouble.message}"
+        ]
 
     def wait(self, patience_s: float) -> None:
         """Until the new pods are ready and no old one is left. WaitTimeout with the reason."""

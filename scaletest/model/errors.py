@@ -76,6 +76,12 @@ class WaitTimeout(ScaletestError):
     exit_code = 6
 
 
+class AgentLost(ScaletestError):
+    """A load agent ended before its work was done: what was measured without it is INVALID."""
+
+    exit_code = 4
+
+
 class Unreachable(ScaletestError):
     """Redis cannot be reached."""
 

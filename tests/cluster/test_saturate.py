@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
-from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.connection import Busy, Cluster, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import Held, Service
@@ -94,8 +94,14 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlan
     held = Held(cluster, Deployment(cluster, "model"))
     held.hold()
     assert limits() == (2, 2)
+    # when the test itself changes the number, the autoscaler is held there, and still put back to what it had
+    held.hold(4)
+    assert limits() == (4, 4)
     assert held.release() == [] and held.release() == []
     assert limits() == (1, 9)
+    held.hold()
+    plane.kubectl("-n", cluster.namespace, "delete", "hpa", "model")
+    assert held.release() == []
 
 
 def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
@@ -116,6 +122,31 @@ def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluste
     tuning.restore()
     tuning.wait(60)
     assert container() == before
+
+
+def test_a_deployment_is_put_back_although_the_api_server_is_busy(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a change, and an API server that is busy twice, then for good
+    pauses: list[float] = []
+    deployment = Deployment(cluster, "model")
+    tuning = Tuning(cluster, deployment, sleep=pauses.append)
+    tuning.apply({"cpu": "100m"})
+    write, left = tuning._write, [2]
+
+    def busy(*given: Any) -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            raise Busy("cannot change deployment model: 503 busy")
+        write(*given)
+
+    monkeypatch.setattr(tuning, "_write", busy)
+    assert tuning.put_back() == ["the Deployment has its own settings again"] and len(pauses) == 2
+    assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
+    tuning.apply({})
+    left[0] = 1000
+    [line] = tuning.put_back()
+    assert "back to 2 replicas yourself" in line and "500m" in line and "503 busy" in line
 
 
 def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:

@@ -261,6 +261,36 @@ def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
     assert "interrupted" in call("report", str(tmp_path / "run")).stdout
 
 
+def test_a_dead_agent_makes_the_run_invalid(url: str, tmp_path: Path) -> None:
+    with running("--slots", "32") as service:
+        line = program(
+            *("saturate", "--url", service, "--redis-url", url, "--agents", "2", "--mode", "sweep", "--start", "20"),
+            *("--step-time", "600", "--warm", "1", "--run-dir", str(tmp_path / "run")),
+        )
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
+        assert len(agents) == 2
+        os.kill(agents[0], signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    # the other one does not outlive the run
+    assert process.returncode == 4 and "signal 9" in said
+    eventually(lambda: b"--agent" not in cmdline(str(agents[1])), 30)
+
+
+def children(pid: int) -> list[str]:
+    """Of a process, by number."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def cmdline(pid: str) -> bytes:
+    """Of a process; nothing when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
 def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
     with running("--slots", "32") as service:
         done = call(
