@@ -97,6 +97,11 @@ class Loop(ABC):
         return len(self._pending)
 
     @property
+    def waiting_since(self) -> list[float]:
+        """When those in flight began or should have begun, on the loop's clock."""
+        return [row.began for row in list(self._pending.values())]
+
+    @property
     def alive(self) -> bool:
         """Whether it goes on."""
         return self._thread.is_alive() and self._failure is None

@@ -71,6 +71,15 @@ class OpenLoop(Loop):
         self._changed.set()
 
     @property
+    def overdue_since(self) -> list[float]:
+        """When they were due that were not submitted when the load was stopped; at most MOST_OVERDUE, once."""
+        times: list[float] = []
+        while self._stopped and self._next is not None and self._next < self._stopped_at and len(times) < MOST_OVERDUE:
+            times.append(self._next)
+            self._advance()
+        return times
+
+    @property
     def overdue(self) -> int:
         """How many were due when the load was stopped, and were not submitted; counted up to MOST_OVERDUE."""
         if not self._stopped:

@@ -15,22 +15,31 @@ from scaletest.model.sample import OK, TIMED_OUT, UNSENT, Sample
 from scaletest.system.effort import Effort
 
 LOOK_S = 0.25
+IN_TIME_S = 0.010
 
 
 class _Turns:
-    """Listens to a loop: how late each submission was, in order."""
+    """Listens to a loop: how late each submission was, in order, and how much of that was the tester's fault.
 
-    def __init__(self) -> None:
+    What waits here because `maximum` are in flight waits for the service: that is backlog, and no lateness.
+    """
+
+    def __init__(self, maximum: int) -> None:
+        self.waits: list[float] = []
         self.lags: list[float] = []
         self.busy: list[float] = []
+        self._maximum, self._held = maximum, False
 
     def turn(self, busy_s: float, in_flight: int) -> None:
         """A turn of the loop."""
         self.busy.append(busy_s)
+        self._held = self._held or in_flight >= self._maximum
 
     def late(self, seconds: float) -> None:
-        """A submission."""
-        self.lags.append(seconds)
+        """A submission. Held back until one is in time again: what was held is submitted in several turns."""
+        self._held = self._held and seconds > IN_TIME_S
+        self.waits.append(seconds)
+        self.lags.append(0.0 if self._held else seconds)
 
 
 class QueueLoad:
@@ -60,7 +69,7 @@ class QueueLoad:
     def _measure(
         self, client: Client, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> Measured:
-        turns, effort, samples = _Turns(), Effort(), list[Sample]()
+        turns, effort, samples = _Turns(self._maximum), Effort(), list[Sample]()
         began = self._clock()
 
         def take(record: Record) -> None:
@@ -69,7 +78,7 @@ class QueueLoad:
             reply = record.reply
             samples.append(
                 Sample(
-                    len(samples),
+                    0,
                     1,
                     True,
                     due,
@@ -92,14 +101,19 @@ class QueueLoad:
             cores, throttled = effort.cores(), effort.throttled_s()
             unsent = _stop(loop)
             loop.wait_idle(order.patience_s)
-            pending, now = loop.in_flight, self._clock() - began
+            pending, now = [at - began for at in loop.waiting_since], self._clock() - began
         finally:
             loop.close()
-        rows = _noticed(samples, turns.lags) if order.pace is not None else samples
-        rows += [Sample(len(rows) + one, 1, True, seconds, seconds, seconds, now, TIMED_OUT) for one in range(pending)]
-        rows += [Sample(len(rows) + one, 1, True, seconds, seconds, now, now, UNSENT) for one in range(unsent)]
+        # what has no reply is backlog from when it was due, as is what was never submitted
+        samples += [Sample(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
+        rows = _noticed(samples, turns) if order.pace is not None else _numbered(samples)
+        rows += [
+            Sample(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
+        ]
         busy = sorted(turns.busy)
-        return Measured(rows, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, unsent)
+        return Measured(
+            rows, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
+        )
 
     def _loop(self, client: Client, take: Callable[[Record], None], order: Order, turns: _Turns) -> Loop:
         if order.pace is not None:
@@ -117,23 +131,26 @@ class QueueLoad:
         return (not order.count and now >= order.seconds) or loop.in_flight > order.most_behind
 
 
-def _stop(loop: Loop) -> int:
-    """Submit nothing more; how many were due and were not submitted."""
+def _stop(loop: Loop) -> list[float]:
+    """Submit nothing more; when those were due that were not submitted, on the loop's clock."""
     if isinstance(loop, ClosedLoop):
         loop.set_parallel(0)
-        return 0
+        return []
     assert isinstance(loop, OpenLoop)
     loop.stop()
-    return loop.overdue
+    return loop.overdue_since
 
 
-def _noticed(samples: list[Sample], lags: list[float]) -> list[Sample]:
+def _noticed(samples: list[Sample], turns: _Turns) -> list[Sample]:
     """Submissions follow their pace in order, so the n-th request due is the n-th that was late."""
-    ordered = sorted(samples, key=lambda one: one.due_s)
-    return [
-        one._replace(request=number, noticed_s=one.due_s + lag, sent_s=one.due_s + lag)
-        for number, (one, lag) in enumerate(zip(ordered, [*lags, *[0.0] * len(ordered)], strict=False))
-    ]
+    ordered = _numbered(sorted(samples, key=lambda one: one.due_s))
+    nothing = [0.0] * len(ordered)
+    late = zip(ordered, [*turns.lags, *nothing], [*turns.waits, *nothing], strict=False)
+    return [one._replace(noticed_s=one.due_s + lag, sent_s=one.due_s + wait) for one, lag, wait in late]
+
+
+def _numbered(samples: list[Sample]) -> list[Sample]:
+    return [one._replace(request=number) for number, one in enumerate(samples)]
 
 
 def _word(record: Record) -> str:

@@ -368,3 +368,25 @@ def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
     with running() as plain:
         found = loaded(Call(plain, http2=True, timeout_s=1.0), Order(1.0, parallel=1, count=1))
         assert found.samples[0].outcome != OK
+
+
+def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(start: Callable[..., Any], url: str) -> None:
+    # given a worker that does 20 requests a second, 100 due a second, and 10 in flight at most
+    from scaletest.analysis.saturation.step import assess
+    from scaletest.broker import Client, connect
+    from scaletest.model.sample import UNSENT
+    from scaletest.model.saturation import SaturationPlan, SaturationStep
+    from scaletest.saturation.queue import QueueLoad
+
+    start()
+    load = QueueLoad(lambda: Client(connect(url), patience_s=60.0), "q", arguments=("0.05",), maximum=10)
+    order = Order(3.0, pace=constant(100), patience_s=0.1)
+    found = load.measure(order, lambda: False, lambda ended, failed: None)
+    # then every request that was due is on record, from when it was due
+    assert sorted(one.due_s for one in found.samples) == pytest.approx([n / 100 for n in range(300)], abs=0.02)
+    assert sorted(one.request for one in found.samples) == list(range(300))
+    assert found.unsent == sum(one.outcome == UNSENT for one in found.samples) > 100
+    step = SaturationStep(0, "ramp", "open", 100.0, found.seconds, 300, 0.6, found.cpu, found.beat_s)
+    judged = assess(SaturationPlan("q"), step, found.samples)
+    assert judged.growth is not None and judged.growth.value == pytest.approx(80, rel=0.2)
+    assert judged.saturated and not judged.tester
