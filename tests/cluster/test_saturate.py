@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from scaletest.cluster.service import Held, Service
 from scaletest.cluster.tuning import Tuning
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.conftest import call, eventually
+from tests.integration.test_saturate import running
 
 
 @pytest.fixture
@@ -187,3 +189,50 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
     found = json.loads(done.stdout)
     assert found["demand"]["cpu"] == 0.5 and found["demand"]["memory_gib"] == 0.25
     assert any("2 replicas" in line for line in found["notes"]) and any("nodes of" in line for line in found["notes"])
+
+
+def test_a_tuning_leaves_no_trace_whatever_ends_it(
+    plane: ControlPlane, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # given an autoscaler, and pods that are not real: a service on loopback answers in their place
+    from scaletest.cli import saturate_options, saturate_target, saturate_tune
+    from scaletest.cli.saturate import command
+
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
+    about = {"name": "model", "namespace": cluster.namespace}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+
+    def state() -> list[Any]:
+        rows = [
+            json.loads(plane.kubectl("-n", cluster.namespace, "get", kind, "model", "-o", "json"))["spec"]
+            for kind in ("deployment", "hpa")
+        ]
+        asked = rows[0]["template"]["spec"]["containers"][0]["resources"]
+        return [rows[0]["replicas"], asked, rows[1]["minReplicas"], rows[1]["maxReplicas"]]
+
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    words = ["--service", "svc/model", "-n", cluster.namespace, "--tune", "replicas=1,3", "--pause-autoscalers"]
+    words += ["--load", "closed", "--mode", "sweep", "--start", "1", "--step-time", "1", "--warm", "0", "-o", "json"]
+    given = command.make_context("saturate", words).params
+    plan = saturate_options.plan(given)
+    before, seen = state(), list[Any]()
+    with running("--slots", "2") as url:
+
+        def found(given: dict[str, Any], plan: Any) -> Any:
+            seen.append(state())
+            if broken and len(seen) > 1:
+                raise broken
+            return saturate_target.over_http(given, plan, saturate_target.call(given, plan, url))
+
+        monkeypatch.setattr(saturate_target, "target", found)
+        for broken in (None, OSError("disk full"), SystemExit(130)):
+            seen.clear()
+            if broken is None:
+                assert saturate_tune.tune(plan, given) == 0
+            else:
+                with pytest.raises(type(broken)):
+                    saturate_tune.tune(plan, given)
+            # then each setting had its replicas, which the autoscaler let it have, and all is as it was
+            assert [(one[0], *one[2:]) for one in seen] == [(1, 1, 1), (3, 3, 3)]
+            assert state() == before
