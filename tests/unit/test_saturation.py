@@ -272,6 +272,15 @@ def test_what_is_wanted_decides(wanted: float, kind: str) -> None:
     assert run(replace(PLAN, wanted=wanted), Simulated(), 1).verdict.kind == kind
 
 
+def test_a_point_at_which_growth_is_hardly_known_is_told() -> None:
+    # given service times so different that steps of a second tell little of the backlog
+    chance = random.Random(1)
+    wild = Simulated(noise=lambda: chance.expovariate(1.0))
+    short = run(replace(PLAN, step_s=1.0), wild, 1)
+    assert any("backlog may still have grown" in one for one in short.warnings)
+    assert not any("backlog may" in one for one in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings)
+
+
 def test_a_service_that_is_never_saturated_is_undecided() -> None:
     result = run(replace(PLAN, maximum=400.0), Simulated(), 1)
     assert result.verdict.kind is VerdictKind.INVALID

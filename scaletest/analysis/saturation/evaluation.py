@@ -23,6 +23,8 @@ from scaletest.model.saturation import KIND, LoadKind, Mode, Phase, SaturationPl
 from scaletest.model.wire import SCHEMA_VERSION
 
 APART = 1.1
+# So many times the bracket's width may the growth of a backlog that "does not grow" be; 2 % are what 5 s tell at best.
+WIDE, NARROWEST = 2.0, 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +201,17 @@ def _of_sweep(course: Course) -> Verdict:
     )
 
 
+def _wide(course: Course, level: float) -> list[str]:
+    """A backlog whose growth is hardly known contains 0 at any level: what held there might be beyond saturation."""
+    grown = [one.growth for one in _searched(course.steps) if one.step.level == level and one.growth and not one.tester]
+    if not grown:
+        return []
+    part = min(one.high for one in grown) / level
+    if part <= WIDE * max(course.plan.precision, NARROWEST):
+        return []
+    return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
+
+
 def _warnings(course: Course) -> list[str]:
     lines = []
     bracket = course.bracket
@@ -206,6 +219,7 @@ def _warnings(course: Course) -> list[str]:
         wide = bracket.high / bracket.low - 1
         if wide > course.plan.precision * 1.5:
             lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
+        lines += _wide(course, bracket.low)
     late = sum(bool(one.tester) for one in course.steps)
     if late and not (bracket and bracket.unfit):
         lines.append(f"in {late} steps the tester itself was late; they were measured again")
