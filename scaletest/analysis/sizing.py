@@ -171,6 +171,8 @@ def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Si
     check(demand)
     if not 0 < headroom <= 1:
         raise InvalidValue(f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7")
+    if not 0 <= spare <= 1000:
+        raise InvalidValue(f"{spare} nodes may be lost", hint="give --spare a number from 0 to 1000")
     return list(_sizes(demand, headroom, spare))
 
 
@@ -223,7 +225,7 @@ def check(demand: Demand) -> None:
     }
     for name, value in wanted.items():
         if not (math.isfinite(value) and 0 < value <= 1e9):
-            raise InvalidValue(f"{name} is {value}", hint="give a number above 0")
+            raise InvalidValue(f"{name} is {value}", hint="give a number above 0, up to 1e9")
     rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
     if any(not (math.isfinite(one) and one >= 0) for one in rest) or node.memory <= 0 or node.devices < 0:
         raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")

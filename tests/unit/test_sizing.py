@@ -131,3 +131,9 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
         return
     assert fitting(demand, nodes) >= pods
     assert nodes == 1 or fitting(demand, nodes - 1) < pods
+
+
+@pytest.mark.parametrize("spare", [-1, 1001])
+def test_so_many_nodes_cannot_be_lost(spare: int) -> None:
+    with pytest.raises(InvalidValue, match="may be lost"):
+        sizes(Demand(24.0, 0.5, Pod(0.5), Node(4.0)), spare=spare)
