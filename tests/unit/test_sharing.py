@@ -76,6 +76,16 @@ def test_nothing_that_may_be_judged_has_no_best() -> None:
     assert (result.sharing.best, result.verdict.kind) == (None, VerdictKind.INVALID)
 
 
+def test_what_is_measured_too_roughly_has_no_best_to_rely_on() -> None:
+    # given so few and so scattered requests that the first number may do a tenth of the second, or all of it
+    result = found(plan(1, 2), {1: 1.0, 2: 1.5}, count={1: 12, 2: 8}, scatter=0.5)
+    assert result.sharing is not None
+    assert result.sharing.best == 1
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "too rough to call a number best" in result.verdict.reason
+    assert "--" in result.verdict.remedy
+
+
 def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
     # given five numbers that do the same, each run with what no interval within it sees
     wrong, chance = 0, random.Random(7)
