@@ -6,8 +6,8 @@ least that is not worse: with fewer workers a device has memory left, and each r
 may only have been measured too roughly, so all such numbers are named, and where the best might do less than 90 % of
 what another does, nothing is decided.
 
-So the least number that truly does most is kept in 95 % of all runs. The ends of the intervals are one-sided: the upper
-ones hold together in 95 %, and so do the lower ones.
+The intervals are two-sided, so that all of them hold together in 95 %, and which step leads may be chance: of two equal
+numbers either may be called worse. The least number that truly does most is kept in 97.5 % of all runs.
 
 A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no candidate.
 """
@@ -116,7 +116,7 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
     errors = [_error(one) for one in (step, leader)]
     error = math.hypot(*errors)
     freedom = _welch(errors, [float(one.throughput.freedom) for one in (step, leader)])
-    spread = t_quantile(1 - FAMILY_ERROR / comparisons, freedom) * error if error > 0 else 0.0
+    spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * error if error > 0 else 0.0
     estimate = within(value, spread)
     return Candidate(step.per_device, estimate, estimate.high < 1.0)
 

@@ -15,6 +15,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.throughput import Throughput
 from scaletest.analysis.work import work
 from scaletest.cli.deployment import Target
+from scaletest.cli.main import run as program
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
@@ -170,3 +171,19 @@ def test_records_say_how_many_shared_a_device(tmp_path: Path) -> None:
     again = Record.from_json(row.to_json())
     assert (again.per_device, again.step) == (4, 8)
     assert "per_device" not in json.loads(replace(row, per_device=0).to_json())
+
+
+def test_a_dry_run_refuses_what_the_run_would(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["validate", "--dry-run", "--deployment", "media", "--per-device", "1,2", "--preset", "nvidia"]
+    assert program(words) == 2
+    assert "--per-device is for local workers" in capsys.readouterr().err
+
+
+def test_doubts_speak_of_workers_on_each_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("f0", "f1"):
+        (tmp_path / name).touch()
+    words = ["validate", "--dry-run", "--device-glob", f"{tmp_path}/f*", "--per-device", "1,2,4", "--", "fakedev"]
+    assert program(words) == 0
+    shown = capsys.readouterr().out
+    assert "2, 4, 8 workers" in shown
+    assert "go up to 16 workers on each device" in shown
