@@ -16,9 +16,11 @@ from scaletest.analysis.throughput import Throughput
 from scaletest.analysis.work import work
 from scaletest.cli.deployment import Target
 from scaletest.cli.main import run as program
+from scaletest.cli.sharing import same_devices
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
+from scaletest.validation import LocalBackend, WorkerOptions
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
@@ -187,3 +189,16 @@ def test_doubts_speak_of_workers_on_each_device(tmp_path: Path, capsys: pytest.C
     shown = capsys.readouterr().out
     assert "2, 4, 8 workers" in shown
     assert "go up to 16 workers on each device" in shown
+
+
+def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Path) -> None:
+    for name in ("f0", "f1"):
+        (tmp_path / name).touch()
+    what = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
+    backend = LocalBackend(WorkerOptions("redis://", "q"), tmp_path / "log", lambda: 0, lambda: same_devices(what))
+    backend.scale(0)
+    (tmp_path / "f1").unlink()
+    # expect the reason, not workers that wait for a slot and end
+    with pytest.raises(UsageError, match="begun with 2 devices, and there are 1 now"):
+        backend.scale(2)
+    backend.close()
