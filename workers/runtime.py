@@ -15,6 +15,7 @@ from scaletest.model.request import effective_limit
 from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
+from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import Command
 from workers.workloads.fakedev import FakeDevice
 from workers.workloads.program import DEFAULT_KILL_GRACE_S, Program, ProgramOptions
@@ -30,7 +31,7 @@ class Settings:
     """What a worker runs and how. Times in seconds; empty text means not set.
 
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
-        `transcode`, `torch` or `fakedev` with its options for those built in.
+        `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
@@ -179,6 +180,8 @@ class Runtime:
             return TorchWorkload(command[1:], interrupt, devices, grace_s, ignore_arguments=ignore)
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
         program = Program(options, interrupt)
+        if command[0] == "bench":
+            return BenchWorkload(program)
         if command[0] == "transcode":
             return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
         return Command(command, program, devices, ignore_arguments=ignore)

@@ -117,7 +117,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class _Log:
+class LogRatio:
     """Logarithm of a ratio, its standard error and the degrees of freedom behind that."""
 
     value: float
@@ -182,7 +182,7 @@ def _changes(pairs: Sequence[tuple[Step, Step]], tolerance: float) -> tuple[Step
     return tuple(_change(base, candidate, logs.get(base.workers), significant, tolerance) for base, candidate in pairs)
 
 
-def holm(logs: Mapping[int, _Log]) -> set[int]:
+def holm(logs: Mapping[int, LogRatio]) -> set[int]:
     """The steps whose ratio differs from 1 beyond chance, 5 % error for all steps together.
 
     As long as something is rejected at 5 % divided by the number of steps left, the rest is asked again more mildly.
@@ -197,14 +197,14 @@ def holm(logs: Mapping[int, _Log]) -> set[int]:
     return rejected
 
 
-def _log_ratio(base: Step, candidate: Step) -> _Log | None:
+def _log_ratio(base: Step, candidate: Step) -> LogRatio | None:
     if not (base.sound and candidate.sound and base.throughput.per_s > 0 and candidate.throughput.per_s > 0):
         return None
     if _repeated(base, candidate):
         (mean, variance, freedom), (other, more, left) = _repeats(base), _repeats(candidate)
     else:
         (mean, variance, freedom), (other, more, left) = _within(base), _within(candidate)
-    return _Log(other - mean, math.sqrt(variance + more), _welch(variance, freedom, more, left))
+    return LogRatio(other - mean, math.sqrt(variance + more), welch(variance, freedom, more, left))
 
 
 def _repeated(base: Step, candidate: Step) -> bool:
@@ -224,7 +224,7 @@ def _within(step: Step) -> tuple[float, float, float]:
     return math.log(rate.per_s), (rate.relative / t95(freedom)) ** 2, freedom
 
 
-def _welch(variance: float, freedom: float, more: float, left: float) -> float:
+def welch(variance: float, freedom: float, more: float, left: float) -> float:
     """Welch and Satterthwaite's degrees of freedom of the difference of two means."""
     both = variance + more
     if both <= 0:
@@ -232,9 +232,9 @@ def _welch(variance: float, freedom: float, more: float, left: float) -> float:
     return both**2 / (variance**2 / freedom + more**2 / left)
 
 
-def _change(base: Step, candidate: Step, log: _Log | None, significant: set[int], tolerance: float) -> StepChange:
+def _change(base: Step, candidate: Step, log: LogRatio | None, significant: set[int], tolerance: float) -> StepChange:
     clear = base.workers in significant
-    change, reason = _classify(log, clear, tolerance)
+    change, reason = classify(log, clear, tolerance)
     if log is None:
         names = [name for name, step in (("base", base), ("candidate", candidate)) if not step.sound]
         reason = f"not steady, or too few requests, in the {' and the '.join(names) or 'base or the candidate'}"
@@ -251,7 +251,7 @@ def _change(base: Step, candidate: Step, log: _Log | None, significant: set[int]
     )
 
 
-def _classify(log: _Log | None, significant: bool, tolerance: float) -> tuple[Change, str]:
+def classify(log: LogRatio | None, significant: bool, tolerance: float) -> tuple[Change, str]:
     if log is None:
         return Change.UNDECIDED, ""
     ratio, least, most = log.estimate(), 1 - tolerance, 1 / (1 - tolerance)

@@ -10,16 +10,21 @@ import fcntl
 import itertools
 import json
 import os
+import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from scaletest.archive.environment import environment
+from scaletest.kinds.plan import KIND as BENCHMARK
+from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Measurement, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import KIND as SATURATION
+from scaletest.model.saturation import SaturationPlan
 
 PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
     "plan.json",
@@ -31,7 +36,25 @@ PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
 # What makes up a run. Steps come before records: of a run that is still measured, whoever copies the files in this
 # order has the records of every step that is listed.
 FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
-LOCK, LOG = ".lock", "workers.log"
+LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
+VALIDATION = "validation"
+# the commands that show runs of other kinds
+_SHOWN_BY = {BENCHMARK: "bench show", SATURATION: "report"}
+
+
+class AnyPlan(Protocol):
+    """What a run was to do, whatever its kind."""
+
+    @property
+    def workload(self) -> str:
+        """What is measured, in words."""
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are known before."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; `kind` when it is no validation."""
 
 
 def default_root(environment: Mapping[str, str]) -> Path:
@@ -91,6 +114,12 @@ class RunFolder:
             return ""
 
     @property
+    def kind(self) -> str:
+        """What kind of run it is: validation, or what its plan says."""
+        with self._trouble("read"):
+            return str(self._read(PLAN).get("kind", VALIDATION))
+
+    @property
     def log(self) -> Path:
         """Where local workers write."""
         return self.path / LOG
@@ -142,6 +171,7 @@ class RunFolder:
                 for name in (*reversed(FILES), LOG):
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
                     (self.path / name).unlink(missing_ok=True)
+                shutil.rmtree(self.path / LOGS, ignore_errors=True)
                 (self.path / LOCK).unlink(missing_ok=True)
             if any(self.path.iterdir()):
                 return False
@@ -150,10 +180,10 @@ class RunFolder:
             raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
         return True
 
-    def begin(self, plan: Plan, command_line: Sequence[str]) -> None:
+    def begin(self, plan: AnyPlan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""
         self._write(PLAN, plan.to_dict())
-        self._write(ENVIRONMENT, environment(command_line, plan.device_glob))
+        self._write(ENVIRONMENT, environment(command_line, plan.device_glob if isinstance(plan, Plan) else ""))
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
         """Append a complete step and its records, and make sure they are on disk in this order."""
@@ -165,16 +195,28 @@ class RunFolder:
         """Write the result so far."""
         self._write(RESULT, data)
 
-    def summary(self) -> tuple[Plan, dict[str, Any], dict[str, Any]]:
+    def summary(self) -> tuple[AnyPlan, dict[str, Any], dict[str, Any]]:
         """Plan, environment and result, without the records; UsageError when this is no run."""
         if not (self.path / PLAN).is_file():
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
         with self._trouble("read"):
-            return Plan.from_dict(self._read(PLAN)), self._read(ENVIRONMENT), self._read(RESULT)
+            return self._plan(), self._read(ENVIRONMENT), self._read(RESULT)
+
+    def _plan(self) -> AnyPlan:
+        row = self._read(PLAN)
+        kind = row.get("kind")
+        if kind == BENCHMARK:
+            return BenchmarkPlan.from_dict(row)
+        return SaturationPlan.from_dict(row) if kind == SATURATION else Plan.from_dict(row)
 
     def load(self) -> Stored:
-        """Read everything; UsageError when this is no run."""
+        """Read everything; UsageError when this is no run, or no validation."""
         plan, environment, result = self.summary()
+        if not isinstance(plan, Plan):
+            raise UsageError(
+                f"run {self.name} is no validation: it is a {self.kind} run",
+                hint=f"see: scaletest {_SHOWN_BY[self.kind]} {self.name}",
+            )
         with self._trouble("read"):
             measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
         complete = {one.key for one in measurements}

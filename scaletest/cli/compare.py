@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scaletest.analysis.compare import Comparison, StepChange
 
 
-def _part(context: click.Context, parameter: click.Parameter, value: str) -> float:
+def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
     """A part of 1, written 0.03 or 3%; InvalidValue for anything else."""
     text = value.strip()
     try:
@@ -30,7 +30,7 @@ def _part(context: click.Context, parameter: click.Parameter, value: str) -> flo
 @stored.run_argument("candidate")
 @click.option(
     "--tolerance",
-    callback=_part,
+    callback=tolerance_part,
     default="3%",
     show_default=True,
     metavar="PART",

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import deployment, options, plans, sharing
+from scaletest.cli.stopping import stopping
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ def _validate(
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored, ready_s=target.patience_s if target else READY_TIMEOUT_S)
     try:
-        with _stopping(runner, unwind=bool(target)) as stack:
+        with stopping(runner.stop, unwind=bool(target)) as stack:
             if target:
                 _warn([*_doubts(plan), *target.warnings], teller)
                 result = runner.run(*target.set_up(plan, runner, stack))
@@ -274,35 +273,3 @@ def _run_path(given: str) -> Path:
         return Path(given)
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     return default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
-
-
-@contextmanager
-def _stopping(runner: Runner, unwind: bool) -> Iterator[ExitStack]:
-    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is left.
-
-    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on Kubernetes, so a second
-    signal still does; a third one ends now, but not while things are put back.
-    """
-    names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-    seen: list[int] = []
-    stack, closing = ExitStack(), False
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        if len(seen) == 1:
-            runner.stop(names[signal.Signals(number)])
-        elif not unwind:
-            os._exit(128 + number)
-        elif not closing:
-            sys.exit(128 + number)
-
-    before = {number: signal.signal(number, handle) for number in names}
-    try:
-        yield stack
-    finally:
-        closing = True
-        try:
-            stack.close()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

@@ -1,0 +1,180 @@
+"""Repeated measurements of one thing: their mean with its interval, and whether another set of them is worse.
+
+Repetitions are the units: what differs from one to the next is in the interval, what happens within one is not looked
+at. Comparing is that of `compare`: the ratio of geometric means with Welch's t on the logarithms, "beyond chance"
+for all comparisons together by Holm's procedure, and a tolerance. Fewer than two repetitions on a side decide nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scaletest.analysis.compare import Change, LogRatio, classify, holm, welch
+from scaletest.analysis.estimate import Estimate, finite
+from scaletest.analysis.student import t95
+from scaletest.model import Verdict, VerdictKind
+from scaletest.model.wire import SCHEMA_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Repeated values. half_width: of the 95 % interval of their mean by Student's t; infinite for a single one."""
+
+    count: int
+    mean: float
+    half_width: float
+    deviation: float
+    least: float
+    median: float
+    most: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; what is infinite is null."""
+        return {name: finite(value) for name, value in asdict(self).items()}
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """The summary of one value or more."""
+    count, mean = len(values), statistics.fmean(values)
+    deviation = statistics.stdev(values) if count > 1 else 0.0
+    half = t95(count - 1) * deviation / math.sqrt(count) if count > 1 else math.inf
+    return Summary(count, mean, half, deviation, min(values), statistics.median(values), max(values))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One number measured in both runs, several times. higher: whether more is better."""
+
+    what: str
+    headline: str
+    higher: bool
+    base: Sequence[float]
+    candidate: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """ratio: of candidate over base, None when it cannot be told; reason then says why."""
+
+    what: str
+    headline: str
+    change: Change
+    ratio: Estimate | None
+    base: Summary
+    candidate: Summary
+    reason: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "what": self.what,
+            "headline": self.headline,
+            "change": str(self.change),
+            "ratio": self.ratio.to_dict() if self.ratio else None,
+            "base": self.base.to_dict(),
+            "candidate": self.candidate.to_dict(),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All that both runs have. only_base, only_candidate: what one run alone has."""
+
+    tolerance: float
+    rows: tuple[Compared, ...]
+    only_base: tuple[str, ...]
+    only_candidate: tuple[str, ...]
+    verdict: Verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": "benchmark-comparison",
+            "tolerance": self.tolerance,
+            "rows": [row.to_dict() for row in self.rows],
+            "only_base": list(self.only_base),
+            "only_candidate": list(self.only_candidate),
+            "verdict": self.verdict.to_dict(),
+        }
+
+
+def compare(
+    pairs: Sequence[Pair],
+    tolerance: float = 0.05,
+    only_base: Sequence[str] = (),
+    only_candidate: Sequence[str] = (),
+) -> Comparison:
+    """Whether the candidate is worse by more than `tolerance`, a part of 1, in any pair."""
+    logs = {index: log for index, pair in enumerate(pairs) if (log := _log(pair))}
+    clear = holm(logs)
+    rows = tuple(_row(pair, logs.get(index), index in clear, tolerance) for index, pair in enumerate(pairs))
+    return Comparison(
+        tolerance,
+        rows,
+        tuple(only_base),
+        tuple(only_candidate),
+        _verdict(rows, tolerance, (*only_base, *only_candidate)),
+    )
+
+
+def _log(pair: Pair) -> LogRatio | None:
+    """The logarithm of how much better the candidate is: for times, how much shorter."""
+    if min(len(pair.base), len(pair.candidate)) < 2 or min(*pair.base, *pair.candidate) <= 0:
+        return None
+    (mean, variance, freedom), (other, more, left) = _moments(pair.base), _moments(pair.candidate)
+    better = other - mean if pair.higher else mean - other
+    return LogRatio(better, math.sqrt(variance + more), welch(variance, freedom, more, left))
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float, float]:
+    logs = [math.log(value) for value in values]
+    return statistics.fmean(logs), statistics.variance(logs) / len(logs), len(logs) - 1.0
+
+
+def _row(pair: Pair, log: LogRatio | None, clear: bool, tolerance: float) -> Compared:
+    change, reason = classify(log, clear, tolerance)
+    if log is None:
+        few = min(len(pair.base), len(pair.candidate)) < 2
+        reason = "two repetitions are needed in both runs" if few else "a value is not above 0"
+    shown = log.estimate() if log else None
+    if shown and not pair.higher:
+        shown = Estimate(
+            1 / shown.value, 1 / shown.high if shown.high else math.inf, 1 / shown.low if shown.low else math.inf
+        )
+    return Compared(pair.what, pair.headline, change, shown, summarise(pair.base), summarise(pair.candidate), reason)
+
+
+def _verdict(rows: Sequence[Compared], tolerance: float, alone: Sequence[str]) -> Verdict:
+    limit = f"{100 * tolerance:.3g} %"
+    worse = [row for row in rows if row.change is Change.REGRESSION]
+    if worse:
+        first = worse[0]
+        return Verdict(
+            VerdictKind.FAIL,
+            f"worse by more than {limit} in {len(worse)} of {len(rows)}: {first.headline} of {first.what}",
+            "look at what changed between the runs, or measure both again, in turns",
+        )
+    open_ = [row for row in rows if row.change is Change.UNDECIDED]
+    if open_ or not rows:
+        reason = (
+            f"{open_[0].headline} of {open_[0].what}: {open_[0].reason}" if open_ else "the runs have nothing in common"
+        )
+        return Verdict(VerdictKind.INVALID, reason, "measure both with more repetitions, or allow a larger --tolerance")
+    if alone:
+        return Verdict(VerdictKind.INVALID, f"not in both runs: {', '.join(alone)}", "measure both to the end")
+    return Verdict(VerdictKind.PASS, f"none of {len(rows)} is worse by more than {limit}")
+
+
+def gathered(rows: Sequence[tuple[int, Mapping[str, float]]]) -> dict[int, dict[str, list[float]]]:
+    """Values by permutation and headline, of rows (permutation, headlines)."""
+    found: dict[int, dict[str, list[float]]] = {}
+    for number, headlines in rows:
+        for name, value in headlines.items():
+            found.setdefault(number, {}).setdefault(name, []).append(value)
+    return found

@@ -1,0 +1,158 @@
+"""Nodes that are network namespaces of this machine, joined by veth pairs, with an MTU and addresses of their own.
+
+A namespace has no name and lives as long as the process that holds it. That process reads a pipe whose other end is
+ours, so when we end, however we end, it ends, and the kernel takes namespaces, interfaces and addresses away. Nothing
+of the machine's own network is touched. Without root a user namespace gives the rights, where the kernel allows that.
+
+Addresses are those reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from scaletest.model.errors import UsageError
+
+INTERFACE = "eth0"
+DEFAULT_MTU = 1500
+MOST_NODES = 200
+PATIENCE_S = 20.0
+_HOLD = 'hostname "$1" && ip link set lo up && echo ready && exec cat >/dev/null'
+_USER = ("--user", "--preserve-credentials")
+
+
+class Namespaces:
+    """So many nodes with one interface each. Two are joined by a veth pair, more by a bridge in one more namespace."""
+
+    def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
+        """Raises UsageError when the machine cannot."""
+        if nodes > MOST_NODES:
+            raise UsageError(f"{nodes} nodes are more than {MOST_NODES}", hint="use fewer, or a cluster")
+        self._family = family
+        self._holders: list[subprocess.Popen[bytes]] = []
+        self._root = os.geteuid() == 0
+        try:
+            for index in range(nodes):
+                self._hold(self.host(index))
+            self._join(nodes, mtu or DEFAULT_MTU)
+        except BaseException:
+            self.close()
+            raise
+
+    def address(self, index: int) -> str:
+        """The node's address of the family."""
+        return address(index, self._family)
+
+    def host(self, index: int) -> str:
+        """The node's name."""
+        return f"node-{index}"
+
+    def enter(self, index: int) -> tuple[str, ...]:
+        """What a command begins with to run on that node."""
+        user = () if self._root else _USER
+        return ("nsenter", "--target", str(self._holders[index].pid), *user, "--net", "--uts", "--")
+
+    def close(self) -> None:
+        """Take everything away."""
+        for holder in self._holders:
+            assert holder.stdin is not None
+            holder.stdin.close()
+        for holder in self._holders:
+            holder.wait()
+            if holder.stdout:
+                holder.stdout.close()
+        self._holders.clear()
+
+    def _hold(self, name: str) -> None:
+        line = [*self._making(), "sh", "-c", _HOLD, "scaletest-node", name]
+        holder = subprocess.Popen(
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+        )
+        self._holders.append(holder)
+        assert holder.stdout is not None and holder.stderr is not None
+        with holder.stderr:
+            if not holder.stdout.readline():
+                said = holder.stderr.read().decode(errors="replace").strip()
+                raise UsageError(f"no network namespace can be made: {said}", hint=NEEDED)
+
+    def _making(self) -> tuple[str, ...]:
+        if self._root:
+            return ("unshare", "--net", "--uts")
+        if not self._holders:
+            return ("unshare", "--user", "--map-root-user", "--net", "--uts")
+        first = ("nsenter", "--target", str(self._holders[0].pid), *_USER, "--")
+        return (*first, "unshare", "--net", "--uts")
+
+    def _join(self, nodes: int, mtu: int) -> None:
+        if nodes > 2:
+            self._hold("switch")
+            self._on(nodes, "ip", "link", "add", "br0", "type", "bridge")
+            self._on(nodes, "ip", "link", "set", "br0", "mtu", str(mtu), "up")
+        for index in range(nodes):
+            if nodes == 2 and index == 0:
+                self._wire(0, 1, INTERFACE)
+            elif nodes > 2:
+                self._wire(index, nodes, f"port{index}")
+                self._on(nodes, "ip", "link", "set", f"port{index}", "master", "br0", "mtu", str(mtu), "up")
+            self._on(index, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
+            # both families: MPI's own control channel does not do without IPv4, whatever its data take
+            self._on(index, "ip", "addr", "add", f"{address(index, 'IPv4')}/24", "dev", INTERFACE)
+            # nodad: an address that is still being checked for doubles cannot be bound to
+            self._on(index, "ip", "addr", "add", f"{address(index, 'IPv6')}/64", "dev", INTERFACE, "nodad")
+
+    def _wire(self, one: int, other: int, name: str) -> None:
+        """A veth pair: eth0 on one node, and `name` on the other."""
+        pid = str(self._holders[other].pid)
+        self._on(one, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid)
+
+    def _on(self, index: int, *argv: str) -> None:
+        done = subprocess.run(
+            [*self.enter(index), *argv], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        if done.returncode:
+            raise UsageError(f"{' '.join(argv)} failed: {done.stderr.strip()}", hint=NEEDED)
+
+
+def address(index: int, family: str) -> str:
+    """The address of a node."""
+    return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
+
+
+class Loopback:
+    """All nodes are this machine, and their one interface is lo."""
+
+    def __init__(self, family: str) -> None:
+        self._family = family
+
+    def address(self, index: int) -> str:
+        """The loopback address of the family."""
+        return "::1" if self._family == "IPv6" else "127.0.0.1"
+
+    def host(self, index: int) -> str:
+        """This machine's name for itself."""
+        return "localhost"
+
+    def enter(self, index: int) -> tuple[str, ...]:
+        """Nothing."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+Network = Namespaces | Loopback
+NEEDED = (
+    "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with iproute2 and util-linux"
+)
+
+
+def available() -> bool:
+    """Whether this user can make network namespaces here."""
+    if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
+        return False
+    user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    line = ["unshare", *user, "--net", "--uts", "true"]
+    return subprocess.run(line, capture_output=True, timeout=PATIENCE_S, check=False).returncode == 0

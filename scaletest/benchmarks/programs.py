@@ -1,0 +1,73 @@
+"""Programs that a benchmark needs on this machine: found, or, for our own MPI ping-pong, made once and kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+
+from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.kind import Failed, Failure
+from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
+
+COMPILE_S, ASK_S = 120.0, 10.0
+_TELLING = ("iperf3", "iperf", "fio", "mpirun", "ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat")
+_PACKAGES = {"mpirun": "openmpi-bin", "icoFoam": "openfoam", "blockMesh": "openfoam", "decomposePar": "openfoam"}
+
+
+def find(benchmark: Benchmark) -> dict[str, str]:
+    """Paths of the programs by name. Raises Failed that says what to install."""
+    needed = [*benchmark.kind.programs(benchmark.spec), *(["taskset"] if benchmark.spec.cpu_affinity else [])]
+    missing = [name for name in needed if shutil.which(name) is None]
+    if missing:
+        package = _PACKAGES.get(missing[0], "perftest" if missing[0].startswith("ib_") else missing[0])
+        raise Failed(
+            Failure.NO_BINARY, f"{', '.join(missing)} not found", (f"install it, as in: apt install {package}",)
+        )
+    return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
+
+
+def versions(names: Sequence[str]) -> dict[str, str]:
+    """What the programs say of their version, the first line; those that have no such option are left out."""
+    found = {}
+    for name in names:
+        if name in _TELLING and shutil.which(name):
+            line = [name, "--version"]
+            done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
+            found[name] = (done.stdout or done.stderr).strip().partition("\n")[0][:100]
+    return found
+
+
+def _pingpong() -> str:
+    """IMB-MPI1 where it is installed, else ours, compiled by mpicc into the user's cache."""
+    for name in (*IMB, OURS):
+        found = shutil.which(name)
+        if found:
+            return found
+    source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
+    made = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
+    if not made.exists():
+        _compile(source, made)
+    return str(made)
+
+
+def _compile(source: bytes, target: Path) -> None:
+    if shutil.which("mpicc") is None:
+        raise Failed(
+            Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", ("install it, as in: apt install libopenmpi-dev",)
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        file = Path(folder) / "pingpong.c"
+        file.write_bytes(source)
+        line = ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_S, check=False)
+        if done.returncode:
+            raise Failed(Failure.NO_BINARY, "our MPI ping-pong cannot be compiled", done.stderr.splitlines())
+        file.with_suffix("").replace(target)

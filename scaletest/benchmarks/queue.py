@@ -1,0 +1,97 @@
+"""The queue executor: a benchmark is a request to the workers of a queue, who run `scaletest bench execute`.
+
+A worker runs all parts on its own node: a queue hands out one request to one worker, and two that must meet would wait
+for each other behind others. So what needs two real nodes is refused here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from scaletest.benchmarks.executor import Node, Told
+from scaletest.broker import Client, Queues
+from scaletest.broker.connection import Redis
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.common import DIFFERENT_NODES
+from scaletest.kinds.frame import unframe
+from scaletest.kinds.kind import Failure
+from scaletest.model import Outcome, Reason, Reply, Request, wire
+from scaletest.model.errors import UndeclaredQueue, UsageError
+
+WAIT_S = 5.0
+# Beyond the benchmark's own limit, for what the worker does around it.
+SPARE_S = 60.0
+_FAILURES = {Reason.NO_DEVICE: Failure.NO_DEVICE, Reason.NO_BINARY: Failure.NO_BINARY}
+
+
+class QueueExecutor:
+    """Sends benchmarks to a declared queue and waits for each. Not for several threads at once."""
+
+    side_by_side = False
+
+    def __init__(self, redis: Redis, queue: str) -> None:
+        """Raises UndeclaredQueue."""
+        self._redis = redis
+        self._queue = queue
+        names = Queues(redis).names()
+        if queue not in names:
+            raise UndeclaredQueue(queue, names)
+        self._client = Client(redis)
+
+    def refuse(self, benchmark: Benchmark) -> None:
+        """Raises UsageError for what one worker cannot do alone."""
+        spec = benchmark.spec
+        if spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name:
+            raise UsageError(
+                f"{benchmark.name}: a worker runs all parts on its own node",
+                hint="leave placement differentNodes, nodes and networkName out, or use a cluster",
+            )
+
+    def nodes(self) -> Sequence[Node]:
+        """None that could be chosen: whichever worker is free takes a request."""
+        return ()
+
+    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+        """Submit it and wait for the reply, however long it waits for a worker."""
+        told(Phase.PENDING)
+        document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
+        request = Request(
+            id=self._client.new_id(), queue=self._queue, arguments=(document,), time_limit_s=benchmark.limit_s + SPARE_S
+        )
+        self._client.submit_one(request)
+        try:
+            reply = self._wait(request)
+        except BaseException:
+            self._client.cancel(self._queue, [request.id])
+            raise
+        found = replace(_ended(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
+        told(found.phase)
+        return found
+
+    def close(self) -> None:
+        """Say goodbye to the queue."""
+        self._client.close()
+        self._redis.close()
+
+    def _wait(self, request: Request) -> Reply:
+        while True:
+            for _, reply in self._client.replies(WAIT_S):
+                if reply.id == request.id:
+                    return reply
+            self._client.recover({request.id: request})
+
+
+def _ended(benchmark: Benchmark, reply: Reply) -> Ended:
+    """What the worker's framed result says, or why there is none."""
+    framed = unframe(str(reply.figures.get("result", "")))
+    where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
+    if framed is not None:
+        return replace(framed, name=benchmark.name, environment={**framed.environment, **where})
+    failure = Failure.TIMED_OUT if reply.outcome is Outcome.TIMED_OUT else _FAILURES.get(reply.reason, Failure.EXIT)
+    message = reply.error or "the workload gave no result: is it a worker of benchmarks?"
+    hint = "start one with: scaletest worker --queue QUEUE bench"
+    return Ended(
+        benchmark.name, Phase.FAILED, failure=failure, message=message, lines=(hint,), environment=where,
+        started_s=reply.started_s, finished_s=reply.ended_s,
+    )  # fmt: skip

@@ -1,0 +1,204 @@
+"""scaletest bench: run benchmarks and sweeps, list, show, explain and compare them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options, stored
+from scaletest.cli.compare import tolerance_part
+from scaletest.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from scaletest.report.benchmarks import BenchmarkRun
+
+FORMS = ["text", "html", "md", "csv", "json", "junit"]
+
+
+@click.group("bench")
+def command() -> None:
+    """Network, storage and compute benchmarks, alone or as sweeps, from the YAML of the Kubernetes objects.
+
+    \b
+    scaletest bench run IPerf --set streams=2
+    scaletest bench run sweep.yaml
+    scaletest bench compare BASE LAST
+    """
+
+
+@command.command("run")
+@click.argument("what", required=False, metavar="FILE|KIND")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A field of the spec; the value is YAML.")
+@click.option("--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured.")
+@click.option("--random-order", is_flag=True, help="Measure in blocks of random order.")
+@click.option("--seed", type=click.IntRange(0), help="Of the random order and of samples.")
+@click.option("--warm-up", type=click.IntRange(0), help="Benchmarks that run before and do not count.")
+@click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
+@click.option("--paused", is_flag=True, help="Store the plan and start nothing; go on with --resume.")
+@click.option("--resume", metavar="RUN", default="", help="Go on with a run: what has ended is not measured again.")
+@click.option(
+    "--queue", default="", metavar="NAME", help="Send benchmarks to the workers of a queue. [default: run them here]"
+)
+@options.redis_url()
+@click.option(
+    "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
+)
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is stored. [default: a new one]"
+)
+@options.output
+def run(what: str | None, **given: Any) -> int:
+    """Run benchmarks: FILE.yaml with one or a BenchmarkSet, ours or kube-perftest's; or a KIND with its defaults.
+
+    \b
+    scaletest bench run IPerf --set streams=2 --set mtu=9000 --set duration=5
+    scaletest bench run sweep.yaml --repetitions 5 --random-order
+    scaletest bench run --resume LAST
+
+    Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are gone afterwards.
+
+    Exit code 0: all measured. 3: some failed. 4: some were not measured.
+    """
+    from scaletest.cli.bench_run import start
+
+    found = start(what, given)
+    _say(found, given["output"])
+    return found.verdict.kind.exit_code
+
+
+@command.command(hidden=True)
+@click.argument("document")
+@click.option(
+    "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
+)
+def execute(document: str, scratch: Path | None) -> int:
+    """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers call."""
+    from scaletest.benchmarks.local import LocalExecutor
+    from scaletest.kinds.benchmark import read
+    from scaletest.kinds.frame import frame
+    from scaletest.model import wire
+
+    benchmark = read(wire.load(document, "the document"))
+    executor = LocalExecutor(scratch)
+    executor.refuse(benchmark)
+    ended = executor.run(benchmark, lambda phase: click.echo(f"{benchmark.name}: {phase}", err=True))
+    click.echo(frame(ended))
+    return 0 if ended.ok else 5
+
+
+@command.command("list")
+@options.output
+def list_runs(output: str) -> None:
+    """List the runs of benchmarks of this user, the oldest first."""
+    from scaletest.archive import default_root
+    from scaletest.archive.benchmarks import BenchmarkFolder, is_benchmark
+    from scaletest.archive.runs import runs
+    from scaletest.benchmarks.runner import counts
+    from scaletest.model.errors import ScaletestError
+
+    rows = []
+    for folder in runs(default_root(os.environ)):
+        if not is_benchmark(folder):
+            continue
+        row: dict[str, Any] = {"run": folder.name, "began": folder.began, "name": None, "what": None}
+        try:
+            found = BenchmarkFolder(folder.path).benchmarks()
+            number = counts(found.plan, found.ended)
+            row |= {"name": found.plan.name, "what": found.plan.workload, "count": number.count}
+            row |= {"succeeded": number.succeeded, "failed": number.failed, "running": folder.in_use}
+        except ScaletestError as error:
+            row["problem"] = str(error)
+        rows.append(row)
+    if output != "table":
+        options.show(rows, output)
+        return
+    for row in rows:
+        state = "running" if row.get("running") else f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
+        failed = f", {row['failed']} failed" if row.get("failed") else ""
+        click.echo(f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''}  {state}{failed}")
+
+
+@command.command()
+@stored.run_argument()
+@click.option("-t", "--type", "form", type=click.Choice(FORMS), default="text", show_default=True, help="Form.")
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), default="-", metavar="FILE",
+    help="Where to write it. [default: standard output]",
+)  # fmt: skip
+def show(run: str, form: str, output: Path) -> None:
+    """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
+    from scaletest.report.benchmarks import FORMATS
+
+    text = FORMATS[form](_run(run))
+    if str(output) == "-":
+        sys.stdout.buffer.write(text.encode(errors="replace"))
+        sys.stdout.buffer.flush()
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}", hint="give another -o FILE") from error
+    click.echo(f"{output} written", err=True)
+
+
+@command.command()
+@click.argument("kind", required=False)
+@options.output
+def explain(kind: str | None, output: str) -> None:
+    """Explain a KIND: its fields with defaults, its numbers with units, an example. Without KIND: list them."""
+    from scaletest.cli.bench_explain import explained, kinds
+
+    data, text = explained(kind) if kind else kinds()
+    if output != "table":
+        options.show(data, output)
+    else:
+        click.echo(text)
+
+
+@command.command()
+@stored.run_argument("base")
+@stored.run_argument("candidate")
+@click.option(
+    "--tolerance", callback=tolerance_part, default="5%", show_default=True, metavar="PART",
+    help="How much worse the candidate may be.",
+)  # fmt: skip
+@click.option("--force", is_flag=True, help="Compare even runs whose specs differ.")
+@options.output
+def compare(base: str, candidate: str, tolerance: float, force: bool, output: str) -> int:
+    """Compare two runs of benchmarks at every permutation that both have.
+
+    A number is worse when it differs beyond chance and by more than the tolerance; two repetitions are needed on both
+    sides, three or more are better.
+
+    Exit code 0 PASS: none is worse. 3 FAIL: one is. 4 INVALID: undecided.
+    """
+    from scaletest.report.benchmark_comparison import compared, lines
+
+    sides = _run(base), _run(candidate)
+    found = compared(*sides, tolerance, force=force)
+    if output != "table":
+        options.show(found.to_dict(), output)
+    else:
+        units = {one.name: one.unit for side in sides for one in side.headlines}
+        click.echo("\n".join(lines(found, units)))
+    return found.verdict.kind.exit_code
+
+
+def _run(name: str) -> BenchmarkRun:
+    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.report.benchmarks import read
+
+    return read(BenchmarkFolder(stored.find(name).path))
+
+
+def _say(found: BenchmarkRun, output: str) -> None:
+    if output == "table":
+        from scaletest.report.benchmarks import text
+
+        click.echo(text(found), nl=False)
+    else:
+        options.show(found.to_dict(), output)

@@ -1,0 +1,239 @@
+"""What scaletest bench run does: document, plan, folder, executor, progress, and the end however it comes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import yaml
+
+from scaletest.cli import options
+from scaletest.model.errors import InvalidValue, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.benchmarks.executor import Executor
+    from scaletest.kinds.plan import BenchmarkPlan
+    from scaletest.report.benchmarks import BenchmarkRun
+
+_OF_A_SET = {"repetitions": "repetitions", "seed": "seed", "warm_up": "warmUp"}
+_RESUMED = {"resume", "output", "queue", "redis_url", "scratch"}
+
+
+def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
+    """Run what the command line asks for; the run as it then lies on disk."""
+    from scaletest import archive
+    from scaletest.archive import default_root
+    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.report.benchmarks import read
+
+    if given["resume"]:
+        options.refuse_beside("--resume", allowed=_RESUMED)
+        folder = BenchmarkFolder(archive.find(given["resume"], os.environ).path)
+        with folder.locked(), _executor(given, folder) as executor:
+            stored = folder.benchmarks()
+            folder.forget(stored)
+            _go_on(folder, replace(stored.plan, paused=False), dict(stored.ended), executor)
+        return read(folder)
+    if not what:
+        raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
+    document = _document(what, given)
+    stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
+    folder = BenchmarkFolder(given["run_dir"] or default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}")
+    with _executor(given, folder) as executor:
+        plan = _plan(document, executor)
+        BenchmarkFolder.create(folder.path)
+        with folder.locked():
+            folder.start(plan, sys.argv, _where(plan, given))
+            if plan.paused:
+                click.echo(f"paused; go on with: scaletest bench run --resume {folder.name}", err=True)
+            else:
+                _go_on(folder, plan, {}, executor)
+    return read(folder)
+
+
+def _where(plan: BenchmarkPlan, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What the environment of a run says beside that of this process."""
+    from scaletest.benchmarks.programs import versions
+
+    if given["queue"]:
+        return {"executor": "queue", "queue": given["queue"]}
+    names = sorted({name for one in plan.benchmarks for name in one.kind.programs(one.spec)})
+    return {"executor": "local", "programs": versions(names)}
+
+
+def _plan(document: Mapping[str, Any], executor: Executor) -> BenchmarkPlan:
+    """The plan, with everything that the executor cannot do refused before anything is started."""
+    from scaletest.benchmarks.sweep import plan_of
+
+    plan, warnings = plan_of(document, executor.nodes)
+    for line in warnings:
+        click.echo(f"warning: {line}", err=True)
+    for one in plan.benchmarks:
+        executor.refuse(one)
+    return plan
+
+
+def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], executor: Executor) -> None:
+    from scaletest.archive.benchmarks import StoredBenchmarks
+    from scaletest.benchmarks.runner import counts, run
+    from scaletest.cli.bench_progress import Progress
+    from scaletest.report.benchmarks import of
+
+    with Progress(plan, len(ended)) as progress, _interrupts():
+        try:
+            run(plan, ended, executor, folder.store, progress)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted; go on with: scaletest bench run --resume {folder.name}", err=True)
+        finally:
+            found = counts(plan, ended)
+            verdict = of(folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})).verdict
+            folder.result(
+                {
+                    "schema_version": 1,
+                    "verdict": verdict.to_dict(),
+                    "elapsed_s": sum(max(0.0, one.finished_s - one.started_s) for one in ended.values()),
+                    "permutations": found.permutations,
+                    "count": found.count,
+                    "succeeded": found.succeeded,
+                    "failed": found.failed,
+                    "finished": datetime.now(UTC).isoformat(timespec="seconds") if found.finished else None,
+                }
+            )
+
+
+@contextmanager
+def _interrupts() -> Iterator[None]:
+    """SIGTERM and SIGHUP end the run as Ctrl-C does: processes and namespaces are taken away, the result is written."""
+
+    def stop(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Executor]:
+    executor: Executor
+    if given["queue"]:
+        from scaletest.benchmarks.queue import QueueExecutor
+        from scaletest.broker import connect
+
+        executor = QueueExecutor(connect(given["redis_url"]), given["queue"])
+        try:
+            yield executor
+        finally:
+            executor.close()
+        return
+    from scaletest.benchmarks.local import LocalExecutor
+
+    with _alone():
+        executor = LocalExecutor(given["scratch"], folder.logs)
+        try:
+            yield executor
+        finally:
+            executor.close()
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One run of benchmarks at a time on this machine, or they would measure each other. The kernel frees the lock."""
+    path = Path("/tmp") / f"scaletest-bench-{os.getuid()}.lock"
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise UsageError(f"the lock {path} cannot be used: {error.strerror}", hint="remove that file") from error
+    with os.fdopen(handle, "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            click.echo("waiting for another run of benchmarks on this machine", err=True)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# -- documents ------------------------------------------------------------------------------------------------------
+
+
+def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The document to run: of a file or of a kind, with what the options change."""
+    from scaletest.benchmarks.sweep import merged
+    from scaletest.kinds.benchmark import is_set
+    from scaletest.kinds.registry import API_VERSION, SET, kind_of
+
+    path = Path(what)
+    if path.suffix in (".yaml", ".yml", ".json") or path.is_file():
+        document = _file(path)
+    else:
+        document = {"apiVersion": API_VERSION, "kind": kind_of(what).name, "spec": {}}
+    change = _changes(given["sets"])
+    more = {name: given[option] for option, name in _OF_A_SET.items() if given[option] is not None}
+    more |= {"order": "random"} if given["random_order"] else {}
+    more |= {"onFailure": "stop"} if given["stop_on_failure"] else {}
+    more |= {"paused": True} if given["paused"] else {}
+    if is_set(document):
+        return dict(merged(document, {"spec": {**more, **({"template": {"spec": change}} if change else {})}}))
+    document = dict(merged(document, {"spec": change}))
+    if set(more) - {"paused"}:
+        name = (document.get("metadata") or {}).get("name") or str(document.get("kind")).lower()
+        template = {key: value for key, value in document.items() if key != "metadata"}
+        return {
+            "apiVersion": API_VERSION,
+            "kind": SET,
+            "metadata": {"name": name},
+            "spec": {"template": template, **more},
+        }
+    return dict(merged(document, {"spec": more}))
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        found = [one for one in yaml.safe_load_all(path.read_text("utf-8")) if one is not None]
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InvalidValue(f"{path} is no YAML: {' '.join(str(error).split())}", hint="correct it") from error
+    if len(found) != 1 or not isinstance(found[0], dict):
+        raise InvalidValue(
+            f"{path} holds {len(found)} documents", hint="give a file with one benchmark or one BenchmarkSet"
+        )
+    return found[0]
+
+
+def _changes(sets: Sequence[str]) -> dict[str, Any]:
+    """--set a.b=value as maps in maps; the value is read as YAML."""
+    from scaletest.benchmarks.sweep import merged
+
+    change: dict[str, Any] = {}
+    for one in sets:
+        key, sign, text = one.partition("=")
+        if not sign or not key:
+            raise UsageError(f"--set {one!r} is no KEY=VALUE", hint="write it as in --set streams=2")
+        try:
+            value: Any = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise UsageError(f"the value of --set {one!r} is no YAML", hint="put quotes around it") from error
+        for name in reversed(key.split(".")):
+            value = {name: value}
+        change = dict(merged(change, value)) if not _unsets(value) else {**change, **value}
+    return change
+
+
+def _unsets(value: Any) -> bool:
+    """Whether it takes a field back: null must come through to the document."""
+    return value is None or (isinstance(value, dict) and any(map(_unsets, value.values())))

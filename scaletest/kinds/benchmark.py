@@ -1,0 +1,151 @@
+"""A benchmark as a document: what is to be measured, in YAML of ours or of kube-perftest, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from scaletest.kinds import fields
+from scaletest.kinds.common import CommonSpec
+from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.registry import API_VERSION, FOREIGN, GROUP, SET, kind_of
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+class Phase(StrEnum):
+    """How far a benchmark is. The last two are ends; a phase never goes back from one of them."""
+
+    PENDING = "Pending"
+    PREPARING = "Preparing"
+    RUNNING = "Running"
+    SUMMARISING = "Summarising"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self in (Phase.COMPLETED, Phase.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """One measurement to make. permutation: its index in the set; repetition: from 0; -1 for the warm-up."""
+
+    name: str
+    kind: Kind
+    spec: CommonSpec
+    warnings: tuple[str, ...] = ()
+    permutation: int = 0
+    repetition: int = 0
+
+    @property
+    def warm_up(self) -> bool:
+        """Whether it only warms up, so that it does not count."""
+        return self.repetition < 0
+
+    @property
+    def limit_s(self) -> float:
+        """Seconds after which it fails."""
+        return float(self.spec.time_limit or self.kind.limit_s(self.spec))
+
+    def document(self) -> dict[str, Any]:
+        """The object as it is written; fields that have their defaults are left out."""
+        spec = fields.written(self.spec, defaults=False)
+        return {"apiVersion": API_VERSION, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": spec}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What came of a benchmark, as it is stored and sent. Times in seconds since the epoch.
+
+    failure, message, lines: why there is no result. environment: versions and places that the executor saw.
+    """
+
+    name: str
+    phase: Phase
+    headlines: Mapping[str, float] = field(default_factory=dict)
+    result: Mapping[str, Any] = field(default_factory=dict)
+    network: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    failure: Failure = Failure.NONE
+    message: str = ""
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    started_s: float = 0.0
+    finished_s: float = 0.0
+    permutation: int = 0
+    repetition: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a result."""
+        return self.phase is Phase.COMPLETED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Ended:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        row = wire.take(data, "the benchmark's result", _TYPES)
+        try:
+            row["phase"], row["failure"] = Phase(row["phase"]), Failure(row.get("failure", ""))
+            row |= {name: tuple(map(str, row[name])) for name in ("lines", "notes") if name in row}
+            return cls(**row)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidValue(f"the benchmark's result cannot be read: {error}") from error
+
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("name", "phase", "failure", "message"), str),
+    **dict.fromkeys(("headlines", "result", "network", "environment"), dict),
+    **dict.fromkeys(("lines", "notes"), list),
+    **dict.fromkeys(("started_s", "finished_s"), (int, float)),
+    **dict.fromkeys(("permutation", "repetition"), int),
+}
+
+
+def read(document: Any) -> Benchmark:
+    """A benchmark of a document, ours or the original's. InvalidValue says what is wrong."""
+    body = envelope(document)
+    kind = kind_of(body["kind"])
+    warnings: list[str] = []
+    if str(body["apiVersion"]).partition("/")[0] in FOREIGN:
+        warnings.append(f"apiVersion {body['apiVersion']} is read as {API_VERSION}")
+    spec = fields.read(kind.spec, body.get("spec") or {}, f"the spec of {kind.name}", warnings)
+    return Benchmark(name_of(body, kind.name.lower()), kind, spec, tuple(warnings))
+
+
+def envelope(document: Any) -> dict[str, Any]:
+    """The document, when it is one of a group that is read; InvalidValue else."""
+    if not isinstance(document, Mapping) or not document.get("kind"):
+        raise InvalidValue("the document has no kind", hint="see an example with: scaletest bench explain KIND")
+    group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
+    if group not in (GROUP, *FOREIGN):
+        raise InvalidValue(f"apiVersion {group[:60]!r} is not known", hint=f"write {API_VERSION}")
+    unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
+    if unknown:
+        raise InvalidValue(f"the document does not know {sorted(map(str, unknown))[0]!r}", hint="put it under spec")
+    return {"apiVersion": API_VERSION, **document}
+
+
+def name_of(document: Mapping[str, Any], default: str) -> str:
+    """metadata.name, or the default."""
+    metadata = document.get("metadata") or {}
+    name = metadata.get("name", default) if isinstance(metadata, Mapping) else None
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise InvalidValue(f"the name {str(name)[:60]!r} cannot be used", hint="use a-z, 0-9, '-' and '.'")
+    return name
+
+
+def is_set(document: Any) -> bool:
+    """Whether the document is a set of benchmarks."""
+    return isinstance(document, Mapping) and document.get("kind") == SET

@@ -1,0 +1,113 @@
+"""What every benchmark's spec holds beside its own fields: network, placement, pods, limits.
+
+Names, defaults and enumerations of hostNetwork, networkName, resources, mtu, image and imagePullPolicy are those of
+kube-perftest's CRDs, so that its documents can be read; the others are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.kinds.fields import spec_field
+from scaletest.model.errors import InvalidValue
+
+SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
+PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
+TCP, RDMA = "TCP", "RDMA"
+_MAP = {"additionalProperties": {"type": "string"}}
+CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pods:
+    """How the pods of a benchmark, or of one of its parts, differ from plain ones."""
+
+    labels: Mapping[str, str] = spec_field({}, "Labels added to the pods.", schema=_MAP)
+    annotations: Mapping[str, str] = spec_field({}, "Annotations added to the pods.", schema=_MAP)
+    node_selector: Mapping[str, str] = spec_field({}, "Labels that the node must have.", schema=_MAP)
+    node_affinity: Mapping[str, Any] = spec_field({}, "A node affinity of Kubernetes.")
+    tolerations: tuple[Mapping[str, Any], ...] = spec_field(
+        (), "Tolerations of Kubernetes.", schema={"items": {"type": "object"}}
+    )
+    resources: Mapping[str, Any] = spec_field({}, "Requests and limits of these pods only.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonSpec:
+    """Fields of every kind."""
+
+    host_network: bool = spec_field(False, "Use the network of the node instead of one of the pod's own.")
+    network_name: str = spec_field(
+        "",
+        "Multus network of the pods, as namespace/name; not together with hostNetwork.",
+        pattern=r"|[a-z0-9.-]+(/[a-z0-9.-]+)?",
+        words="namespace/name",
+    )
+    resources: Mapping[str, Any] = spec_field({}, "Requests and limits of the benchmark's containers.")
+    mtu: int | None = spec_field(
+        None,
+        "MTU of the interface inside the pod, in bytes; the result says which one was used.",
+        minimum=68,
+        maximum=65535,
+    )
+    image: str = spec_field("", "Image of the benchmark; empty for the kind's own.")
+    image_pull_policy: str = spec_field(
+        "IfNotPresent", "When the image is pulled.", choices=("Always", "IfNotPresent", "Never")
+    )
+    ip_family: str = spec_field("IPv4", "Family of the addresses that the peers use.", choices=("IPv4", "IPv6"))
+    placement: str = spec_field(
+        SPREAD,
+        "Where the parts run: spread over nodes when there are several, all on one node, or never two on one node.",
+        choices=PLACEMENTS,
+    )
+    nodes: tuple[str, ...] = spec_field((), "Names of the nodes to use, in the order of the parts; empty for any.")
+    cpu_affinity: str = spec_field(
+        "", "CPUs that the tool's processes are bound to, such as 0-3,8.", pattern=CPUS, words="CPUs as in 0-3,8"
+    )
+    time_limit: int = spec_field(
+        0, "Seconds after which the benchmark fails, however far it is; 0 for the kind's own limit.", minimum=0
+    )
+    paused: bool = spec_field(False, "Do not start until this is false.")
+    pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
+
+    def __post_init__(self) -> None:
+        if self.host_network and self.mtu is not None:
+            raise InvalidValue(
+                "mtu together with hostNetwork would change the interface of the node",
+                hint="set the MTU on the node itself, or leave hostNetwork out",
+            )
+        if self.host_network and self.network_name:
+            raise InvalidValue("hostNetwork and networkName exclude each other", hint="leave one of them out")
+        if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
+            raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSpec(CommonSpec):
+    """A server and a client."""
+
+    server: Pods = spec_field(Pods(), "How the server's pod differs.")
+    client: Pods = spec_field(Pods(), "How the client's pod differs.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CrowdSpec(CommonSpec):
+    """A master that measures, and workers."""
+
+    master: Pods = spec_field(Pods(), "How the master's pod differs.")
+    worker: Pods = spec_field(Pods(), "How the workers' pods differ.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MpiSpec(CrowdSpec):
+    """A master that starts MPI processes on workers."""
+
+    ssh_port: int = spec_field(2222, "Port of the SSH servers of the workers.", minimum=1, maximum=65535)
+    transport: str = spec_field(
+        TCP,
+        "What MPI sends over: TCP, or RDMA by UCX.",
+        choices=(TCP, RDMA),
+        aliases={"tcp": TCP, "rdma": RDMA},
+    )

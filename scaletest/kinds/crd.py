@@ -1,0 +1,170 @@
+"""CustomResourceDefinitions of all kinds and of the set, made from their specs. Pure: installing them is not ours.
+
+Status is bounded: headline, counts and network stand in it, the parsed result does not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scaletest.kinds import fields
+from scaletest.kinds.benchmark import Phase
+from scaletest.kinds.benchmark_set import SetSpec
+from scaletest.kinds.fields import Schema
+from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.registry import GROUP, KINDS, SET, VERSION
+
+CATEGORIES = ("scaletest", "perftest")
+MOST_MESSAGE = 2000
+_TEXT: Schema = {"type": "string"}
+_TIME: Schema = {"type": "string", "format": "date-time"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_CONDITIONS: Schema = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["type", "status"],
+        "properties": {
+            "type": _TEXT,
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": _TEXT,
+            "message": {"type": "string", "maxLength": MOST_MESSAGE},
+            "lastTransitionTime": _TIME,
+        },
+    },
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
+
+
+def definitions() -> list[dict[str, Any]]:
+    """One object a kind, the set last."""
+    return [*map(definition, KINDS.values()), set_definition()]
+
+
+def definition(kind: Kind) -> dict[str, Any]:
+    """The definition of a kind."""
+    columns = [_column(_title(name), f".spec.{name}", _type(kind, name)) for name in ("hostNetwork", *kind.columns)]
+    columns[0]["priority"] = 1
+    columns += [_column("Status", ".status.phase"), _column("Started", ".status.startedAt", "date")]
+    columns += [_column("Finished", ".status.finishedAt", "date"), _column("Result", ".status.summary")]
+    columns += [{**_column(_title(one.name), f".status.headlines.{one.name}"), "priority": 1} for one in kind.headlines]
+    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
+
+
+def set_definition() -> dict[str, Any]:
+    """The definition of BenchmarkSet."""
+    spec = fields.schema(SetSpec)
+    spec["properties"]["template"] = {
+        "type": "object",
+        "description": "apiVersion, kind and spec: the fixed part.",
+        "required": ["kind"],
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": {"type": "string", "enum": list(KINDS)},
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+        },
+    }
+    counts = ("permutationCount", "count", "benchmarksCreated", "running", "succeeded", "failed")
+    status = {
+        "phase": _TEXT,
+        **dict.fromkeys(counts, _COUNT),
+        "permutations": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "startedAt": _TIME,
+        "finishedAt": _TIME,
+        "conditions": _CONDITIONS,
+    }
+    columns = [
+        _column("Permutations", ".status.permutationCount", "integer"),
+        _column("Repetitions", ".spec.repetitions", "integer"),
+        _column("Count", ".status.count", "integer"),
+        _column("Running", ".status.running", "integer"),
+        _column("Succeeded", ".status.succeeded", "integer"),
+        _column("Failed", ".status.failed", "integer"),
+        _column("Finished", ".status.finishedAt", "date"),
+    ]
+    return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns)
+
+
+def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {
+                "kind": name,
+                "listKind": f"{name}List",
+                "plural": plural,
+                "singular": name.lower(),
+                "categories": list(CATEGORIES),
+            },
+            "versions": [
+                {
+                    "name": VERSION,
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {"spec": spec, "status": status},
+                        }
+                    },
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": columns,
+                }
+            ],
+        },
+    }
+
+
+def _status(kind: Kind) -> Schema:
+    place: Schema = {
+        "type": "object",
+        "properties": {"name": _TEXT, "podIp": _TEXT, "nodeName": _TEXT, "nodeIp": _TEXT},
+    }
+    properties: dict[str, Schema] = {
+        "phase": {"type": "string", "enum": [*map(str, Phase)]},
+        "failure": {"type": "string", "enum": [*map(str, Failure)]},
+        "message": {"type": "string", "maxLength": MOST_MESSAGE},
+        "lines": {"type": "array", "maxItems": 8, "items": _TEXT},
+        "summary": _TEXT,
+        "headlines": {
+            "type": "object",
+            # text with its unit, for people; numbers in base units are in the result's ConfigMap
+            "properties": {one.name: {"type": "string", "description": one.help} for one in kind.headlines},
+        },
+        "network": {
+            "type": "object",
+            "properties": {
+                "interface": _TEXT,
+                "family": _TEXT,
+                "mtu": {"type": "integer"},
+                "address": _TEXT,
+                "peer": _TEXT,
+            },
+        },
+        "resultConfigMap": _TEXT,
+        "pods": {"type": "object", "additionalProperties": {"type": "array", "items": place}},
+        "startedAt": _TIME,
+        "finishedAt": _TIME,
+        "conditions": _CONDITIONS,
+    }
+    return {"type": "object", "properties": properties}
+
+
+def _column(title: str, path: str, kind: str = "string") -> dict[str, Any]:
+    return {"name": title, "type": kind, "jsonPath": path}
+
+
+def _type(kind: Kind, name: str) -> str:
+    return next(one.kind for one in fields.fields_of(kind.spec) if one.name == name)
+
+
+def _title(name: str) -> str:
+    """hostNetwork as Host Network."""
+    words = "".join(f" {letter}" if letter.isupper() else letter for letter in name)
+    return words[:1].upper() + words[1:]

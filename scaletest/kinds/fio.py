@@ -1,0 +1,206 @@
+"""Fio: storage bandwidth, operations and latencies, by fio's servers on the workers and one client that gathers.
+
+Percentiles are kept, fio's histogram bins are not asked for: they are what makes results grow with workers. fio gives
+bandwidth in KiB/s and in bytes a second; the latter is used everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.kinds import reading
+from scaletest.kinds.common import CrowdSpec
+from scaletest.kinds.fields import spec_field
+from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, bound, crowd
+from scaletest.model.errors import InvalidValue
+
+JOB, DATA = "job.fio", "data"
+SECTION = "scaletest"
+ALL = "All clients"
+SIZE = r"\d{1,15}[KMGTPkmgtp]?"
+_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_READS, _WRITES = ("read", "randread", "readwrite", "randrw"), ("write", "randwrite", "readwrite", "randrw")
+_KEPT = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FioSpec(CrowdSpec):
+    """Fields and defaults are those of the original's CRD, which differ from its README's example."""
+
+    rw: str = spec_field(
+        "read",
+        "What is done.",
+        choices=("read", "write", "randread", "randwrite", "readwrite", "randrw"),
+        aliases={"rw": "readwrite", "rw,readwrite": "readwrite"},
+    )
+    bs: str = spec_field("4M", "Block size.", pattern=SIZE, words="a size as in 4k or 1M")
+    iodepth: int = spec_field(1, "Operations in flight for each job.", minimum=1, maximum=65536)
+    ioengine: str = spec_field(
+        "libaio", "How fio does input and output.", choices=("libaio", "io_uring", "psync", "posixaio")
+    )
+    nrfiles: int = spec_field(1, "Files for each job.", minimum=1)
+    num_jobs: int = spec_field(1, "Jobs on each worker.", minimum=1, maximum=4096)
+    rwmixread: int = spec_field(50, "Percent of reads when reads and writes are mixed.", minimum=0, maximum=100)
+    percentage_random: int = spec_field(100, "Percent of random operations in random modes.", minimum=0, maximum=100)
+    direct: int = spec_field(1, "1: past the page cache.", choices=(0, 1))
+    runtime: str = spec_field(
+        "30s", "How long it measures.", pattern=r"\d{1,9}(us|ms|s|m|h)?", words="a time as in 30s"
+    )
+    size: str = spec_field("10G", "Size of the files of each job together.", pattern=SIZE, words="a size as in 10G")
+    thread: bool = spec_field(False, "Threads instead of processes.")
+    num_workers: int = spec_field(1, "Workers, each with a fio server.", minimum=1, maximum=1000)
+    fio_port: int = spec_field(8765, "Port of the servers.", minimum=1024, maximum=65535)
+    volume_claim_template: Mapping[str, Any] = spec_field(
+        {}, "Spec of a claim: one for all workers with ReadWriteMany, else one for each; empty for none."
+    )
+    volume: Mapping[str, Any] = spec_field(
+        {}, "A volume that is there already, such as an emptyDir or an existing claim."
+    )
+    directory: str = spec_field("", "Directory of the test files on the worker; empty for a scratch directory.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.volume and self.volume_claim_template:
+            raise InvalidValue("volume and volumeClaimTemplate exclude each other", hint="leave one of them out")
+        if seconds(self.runtime) < 1:
+            raise InvalidValue(f"runtime {self.runtime} is too short", hint="give one second or more")
+        if self.directory and (":" in self.directory or not self.directory.startswith("/") or "\n" in self.directory):
+            raise InvalidValue(f"directory {self.directory!r} is no plain path", hint="give a path as in /data")
+
+
+def seconds(text: str) -> float:
+    """fio's time as seconds."""
+    digits = "".join(one for one in text if one.isdigit())
+    return float(digits) * _UNITS[text[len(digits) :]]
+
+
+def bytes_of(text: str) -> float:
+    """fio's size as bytes; its letters are powers of 1024."""
+    digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
+    return float(digits) * 1024.0 ** (" KMGTP".find(letter) if letter else 0)
+
+
+def job_file(spec: FioSpec, directory: str = DATA) -> str:
+    """fio's job. Without fsync the data of buffered writes would be counted as written while they are in memory."""
+    rows = {
+        "rw": spec.rw,
+        "bs": spec.bs,
+        "iodepth": spec.iodepth,
+        "ioengine": spec.ioengine,
+        "nrfiles": spec.nrfiles,
+        "numjobs": spec.num_jobs,
+        "rwmixread": spec.rwmixread,
+        "percentage_random": spec.percentage_random,
+        "direct": spec.direct,
+        "runtime": spec.runtime,
+        "time_based": 1,
+        "size": spec.size,
+        "thread": int(spec.thread),
+        "directory": spec.directory or directory,
+        "group_reporting": 1,
+        "unlink": 1,
+    }
+    if spec.rw in ("read", "write", "readwrite"):
+        del rows["percentage_random"]
+    return f"[{SECTION}]\n" + "".join(f"{name}={value}\n" for name, value in rows.items())
+
+
+def tasks(spec: FioSpec, site: Site) -> Sequence[Task]:
+    """A server on each worker, and the client on the master, which names each server with a job file of its own."""
+    six = "ip6:" if spec.ip_family == "IPv6" else "ip:"
+    found = []
+    line = ["fio", "--output-format=json"]
+    files = {}
+    for worker in site.peers["worker"]:
+        server = ("fio", f"--server={six}{worker.address},{spec.fio_port}")
+        make = ("mkdir", "-p", spec.directory or f"{worker.folder}/{DATA}")
+        found.append(Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port))
+        files[f"{worker.index}-{JOB}"] = job_file(spec, f"{worker.folder}/{DATA}")
+        line += [f"--client={six}{worker.address},{spec.fio_port}", f"{worker.index}-{JOB}"]
+    return (*found, Task("master", 0, tuple(line), files=files))
+
+
+def parse(spec: FioSpec, output: Output) -> Measured:
+    """fio's JSON of a client or of a run by itself. Raises Failed."""
+    if "{" not in output.stdout:
+        reading.ended_well(output, "fio")
+    data = reading.json_object(output.stdout, "fio")
+    rows = reading.at(data, "client_stats") or reading.at(data, "jobs")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise reading.bad("fio's result holds neither client_stats nor jobs", list(map(str, data)))
+    wrong = [row for row in rows if row.get("error")]
+    if wrong:
+        said = [line for line in output.text.splitlines() if "fio:" in line] or [f"error {wrong[0].get('error')}"]
+        raise Failed(Failure.EXIT, "fio says that a job failed", said)
+    reading.ended_well(output, "fio")
+    single = [row for row in rows if row.get("jobname") != ALL]
+    hosts = {row.get("hostname") for row in single if row.get("hostname")}
+    if reading.at(data, "client_stats") and len(single) < spec.num_workers:
+        raise reading.bad(f"fio reports {len(single)} clients instead of {spec.num_workers}", sorted(map(str, hosts)))
+    whole = next((row for row in rows if row.get("jobname") == ALL), None)
+    headlines = _together(whole, single)
+    used = {name: value for name, value in headlines.items() if name.startswith(tuple(_sides(spec)))}
+    remote = str(single[0].get("hostname") or "") if len(single) == 1 else ""
+    return Measured(used, {"version": reading.at(data, "fio version"), "jobs": [_short(row) for row in rows]}, remote)
+
+
+def _sides(spec: FioSpec) -> list[str]:
+    return [*(["read"] if spec.rw in _READS else []), *(["write"] if spec.rw in _WRITES else [])]
+
+
+def _together(whole: dict[str, Any] | None, single: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """fio's own sum where it gives one, else the sum of its rows; percentiles only where one row has them all."""
+    rows = [whole] if whole else single
+    found: dict[str, float] = {}
+    for side in ("read", "write"):
+        found[f"{side}Bandwidth"] = sum(reading.number(row, side, "bw_bytes") for row in rows)
+        found[f"{side}Iops"] = sum(reading.number(row, side, "iops") for row in rows)
+        counts = [reading.number(row, side, "total_ios") for row in rows]
+        means = [reading.number(row, side, "lat_ns", "mean") for row in rows]
+        if sum(counts) > 0:
+            found[f"{side}Latency"] = sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
+        tail = reading.at(rows[0], side, "clat_ns", "percentile", "99.000000")
+        if len(rows) == 1 and isinstance(tail, int | float):
+            found[f"{side}Latency99"] = tail / 1e9
+    return found
+
+
+def _short(row: dict[str, Any]) -> dict[str, Any]:
+    """One row without what nobody reads: bins, depths, samples."""
+    found: dict[str, Any] = {name: row.get(name) for name in ("jobname", "hostname", "error", "usr_cpu", "sys_cpu")}
+    for side in ("read", "write"):
+        keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
+        found[side] = {name: reading.at(row, side, name) for name in keep}
+        tails = reading.at(row, side, "clat_ns", "percentile")
+        found[side]["lat_ns"] = reading.at(row, side, "lat_ns")
+        if isinstance(tails, dict):
+            found[side]["clat_ns_percentile"] = {name: tails[name] for name in _KEPT if name in tails}
+    return found
+
+
+def _headlines(side: str) -> tuple[Headline, ...]:
+    return (
+        Headline(f"{side}Bandwidth", "B/s", True, f"All {side}s together."),
+        Headline(f"{side}Iops", "1/s", True, f"All {side}s together."),
+        Headline(f"{side}Latency", "s", False, f"Mean of {side}s, submission included."),
+        Headline(f"{side}Latency99", "s", False, f"99 % of {side}s, completion only."),
+    )
+
+
+KIND = Kind(
+    name="Fio",
+    plural="fios",
+    help="Bandwidth, operations and latencies of storage, by fio.",
+    spec=FioSpec,
+    measures="master",
+    layout=lambda spec: crowd(spec, spec.num_workers),
+    programs=lambda spec: ("fio",),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
+    headlines=(*_headlines("read"), *_headlines("write")),
+    scratch_bytes=lambda spec: 0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers,
+    columns=("numJobs", "numWorkers", "rw", "bs", "rwmixread", "percentageRandom"),
+)

@@ -1,0 +1,32 @@
+"""One result in a log: a line with a mark, so that whoever reads the log finds it among everything else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from scaletest.kinds.benchmark import Ended
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+MARK = "SCALETEST-RESULT "
+MOST_CHARACTERS = 200_000
+
+
+def frame(ended: Ended) -> str:
+    """The line, without the details where they would make it longer than a reader of logs keeps."""
+    line = MARK + wire.dump(ended.to_dict())
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    note = f"the details were too large: {len(line)} characters"
+    return MARK + wire.dump(replace(ended, result={}, notes=(*ended.notes, note)).to_dict())
+
+
+def unframe(log: str) -> Ended | None:
+    """The last whole framed result of a log; None when there is none."""
+    for line in reversed(log.splitlines()):
+        if line.startswith(MARK):
+            try:
+                return Ended.from_dict(wire.load(line.removeprefix(MARK), "the framed result"))
+            except InvalidValue:
+                continue
+    return None

@@ -1,0 +1,76 @@
+"""Lifecycle: how fast a cluster brings workloads up, as a kind: scaletest lifecycle run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.kinds import own, reading
+from scaletest.kinds.common import CommonSpec, Pods
+from scaletest.kinds.fields import spec_field
+from scaletest.kinds.kind import Headline, Kind, Measured, Output, Part, Site, Task, bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifecycleSpec(CommonSpec):
+    """The options of scaletest lifecycle run that matter to a sweep."""
+
+    workload_type: str = spec_field(
+        "training", "What is submitted.", pattern=r"[a-z][a-z-]{0,30}", words="a type, as in training"
+    )
+    num_workloads: int = spec_field(10, "How many.", minimum=1, maximum=1_000_000)
+    num_processes: int = spec_field(8, "How many are submitted at once.", minimum=1, maximum=1000)
+    num_workers: int = spec_field(1, "Workers of a distributed workload.", minimum=1, maximum=10_000)
+    num_gpus: int = spec_field(0, "Devices of each pod.", minimum=0, maximum=64)
+    run_seconds: float = spec_field(1.0, "How long each runs.", minimum=0, maximum=86400)
+    namespace: str = spec_field("", "Where; empty for the current one.", pattern=r"|[a-z0-9-]{1,63}", words="a name")
+    worker: Pods = spec_field(Pods(), "How the pod of the tester differs.")
+
+
+def tasks(spec: LifecycleSpec, site: Site) -> Sequence[Task]:
+    """scaletest lifecycle run, which deletes what it made."""
+    line = [*site.python, "-m", "scaletest", "lifecycle", "run", "--output", "json", "--output-dir", "run", "--delete"]
+    line += ["-t", spec.workload_type, "-n", str(spec.num_workloads), "--num-processes", str(spec.num_processes)]
+    line += ["--num-workers", str(spec.num_workers), "--num-gpus", str(spec.num_gpus)]
+    line += ["--run-seconds", str(spec.run_seconds)]
+    line += ["--namespace", spec.namespace] if spec.namespace else []
+    return (Task("worker", 0, bound(spec, line)),)
+
+
+def parse(spec: LifecycleSpec, output: Output) -> Measured:
+    """Rate, and the median of the step that the run waited for. Raises Failed."""
+    data = own.result(output, "lifecycle")
+    headlines = {}
+    if reading.at(data, "throughput", "per_s") is not None:
+        headlines["podsPerSecond"] = reading.number(data, "throughput", "per_s")
+    steps = data.get("steps")
+    rows = steps if isinstance(steps, list) else []
+    last = next((one for one in reversed(rows) if reading.at(one, "seconds", "p50", "value") is not None), None)
+    if last is not None:
+        headlines["medianTime"] = reading.number(last, "seconds", "p50", "value")
+    if not headlines:
+        raise reading.bad("the lifecycle result holds no numbers", list(map(str, data)))
+    kept = [
+        {"step": reading.at(one, "step"), "since": reading.at(one, "since"), "seconds": reading.at(one, "seconds")}
+        for one in rows
+    ]
+    return Measured(headlines, {"verdict": data["verdict"], "steps": kept, "books": data.get("books")})
+
+
+KIND = Kind(
+    name="Lifecycle",
+    plural="lifecycles",
+    help="How fast a cluster brings workloads up: scaletest lifecycle run.",
+    spec=LifecycleSpec,
+    measures="worker",
+    layout=lambda spec: (Part("worker", 0, 0),),
+    programs=lambda spec: (),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 3600 + spec.num_workloads + spec.run_seconds,
+    headlines=(
+        Headline("podsPerSecond", "1/s", True, "Pods scheduled a second, from the first to the last."),
+        Headline("medianTime", "s", False, "Median of the last step that was measured."),
+    ),
+    columns=("workloadType", "numWorkloads", "numWorkers"),
+)

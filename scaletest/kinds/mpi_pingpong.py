@@ -1,0 +1,102 @@
+"""MPIPingPong: half round-trip times and bandwidth of MPI messages of 0 to 2^maxlog bytes between two nodes.
+
+IMB-MPI1 is used where it is installed; elsewhere a small program of ours that measures and prints the same. The columns
+of IMB's other benchmarks can be read too, since their tables begin alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.kinds import mpi, reading
+from scaletest.kinds.common import MpiSpec
+from scaletest.kinds.fields import spec_field
+from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, bound, crowd
+
+OURS = "scaletest-pingpong"
+IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
+# IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
+_SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
+_BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
+_TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MPIPingPongSpec(MpiSpec):
+    """All fields are the original's."""
+
+    maxlog: int = spec_field(22, "Messages are of 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30)
+
+
+def tasks(spec: MPIPingPongSpec, site: Site) -> Sequence[Task]:
+    """The master starts one process on each of the two workers."""
+    program = site.programs.get("pingpong", OURS)
+    arguments = ["-msglog", str(spec.maxlog), "pingpong"]
+    if spec.ip_family == "IPv6" and mpi.one_host(site):
+        raise Failed(Failure.REFUSED, "Open MPI does not use the IPv6 loopback address", ("use two nodes, or IPv4",))
+    line = [*mpi.mpirun(spec, site, 2, "ppr:1:node"), program, *arguments]
+    return (Task("master", 0, bound(spec, line), files={mpi.HOSTFILE: mpi.hostfile(site, 1)}),)
+
+
+def parse(spec: MPIPingPongSpec, output: Output) -> Measured:
+    """IMB's table of one benchmark. Raises Failed."""
+    reading.ended_well(output, "the MPI ping-pong")
+    header = next((line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line), "")
+    names = header.split()
+    if not names:
+        raise reading.bad("the MPI ping-pong wrote no table that begins with #bytes", reading.last_lines(output))
+    time, time_unit = _unit(names, _SECONDS)
+    # the collective ones have no bandwidth
+    speed, speed_unit = _unit(names, _BYTES) if "sec" in names[-1] and "[" not in names[-1] else (None, "")
+    rows = reading.rows_after(output.stdout, "#repetitions", len(names), "the MPI ping-pong")
+    results: list[dict[str, Any]] = [
+        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time]}
+        | ({"bandwidth": row[speed]} if speed is not None else {})
+        for row in rows
+    ]
+    if results[-1]["bytes"] != 2**spec.maxlog:
+        raise reading.bad(f"the table ends at {results[-1]['bytes']} bytes instead of {2**spec.maxlog}", [header])
+    title = _TITLE.search(output.stdout)
+    headlines = {"minimumLatency": min(row["time"] for row in results) * _SECONDS[time_unit]}
+    if speed is not None:
+        headlines["peakBandwidth"] = max(row["bandwidth"] for row in results) * _BYTES[speed_unit]
+    return Measured(
+        headlines,
+        {
+            "benchmark": title[1] if title else "",
+            "timeUnits": time_unit,
+            "bandwidthUnits": speed_unit,
+            "results": results,
+        },
+    )
+
+
+def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
+    """The column with one of these units, the last one that has; and its unit."""
+    for index in range(len(names) - 1, -1, -1):
+        unit = names[index][names[index].find("[") + 1 :].rstrip("]")
+        if unit in units:
+            return index, unit
+    raise reading.bad("the table has no column in " + " or ".join(units), [" ".join(names)])
+
+
+KIND = Kind(
+    name="MPIPingPong",
+    plural="mpipingpongs",
+    help="Latency and bandwidth of MPI messages between two nodes.",
+    spec=MPIPingPongSpec,
+    measures="master",
+    layout=lambda spec: crowd(spec, 2),
+    programs=lambda spec: ("mpirun",),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 300 + 2 ** max(0, spec.maxlog - 20),
+    headlines=(
+        Headline("peakBandwidth", "B/s", True, "The highest of all message sizes."),
+        Headline("minimumLatency", "s", False, "The lowest half round trip of all message sizes."),
+    ),
+    columns=("transport", "maxlog"),
+)

@@ -1,0 +1,111 @@
+"""The 3-D lid-driven cavity as an OpenFOAM case: a cube of 0.1 m whose lid moves at 1 m/s, Reynolds number 10.
+
+Text of all files, from the number of cells along an edge. The time step keeps the Courant number at 0.5; every size
+runs the same number of steps, so that sizes differ in work for each step only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
+# Cells along an edge; docs/how-to/benchmarks.md says what each needs.
+SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
+METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
+_ITERATIONS = 100
+
+_HEADER = 'FoamFile {{ version 2.0; format ascii; class {kind}; location "{place}"; object {name}; }}\n'
+_GAMG = "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; tolerance 1e-5; relTol 0.1; nVcycles 1; }"
+
+
+def files(size: str, method: str, processes: int) -> dict[str, str]:
+    """All files of the case by path."""
+    cells = SIZES[size]
+    step = COURANT * EDGE_M / cells
+    return {
+        "system/blockMeshDict": _file("dictionary", "system", "blockMeshDict", _mesh(cells)),
+        "system/controlDict": _file("dictionary", "system", "controlDict", _control(step)),
+        "system/fvSchemes": _file("dictionary", "system", "fvSchemes", _SCHEMES),
+        "system/fvSolution": _file("dictionary", "system", "fvSolution", _solution(method)),
+        "system/decomposeParDict": _file("dictionary", "system", "decomposeParDict", _split(processes)),
+        "constant/transportProperties": _file(
+            "dictionary", "constant", "transportProperties", f"nu [0 2 -1 0 0 0 0] {VISCOSITY};\n"
+        ),
+        "0/U": _file("volVectorField", "0", "U", _VELOCITY),
+        "0/p": _file("volScalarField", "0", "p", _PRESSURE),
+    }
+
+
+def boxes(processes: int) -> tuple[int, int, int]:
+    """Three factors whose product is the number of processes, as near to each other as can be."""
+    best = (processes, 1, 1)
+    for one in range(1, processes + 1):
+        if processes % one:
+            continue
+        rest = processes // one
+        for two in range(1, rest + 1):
+            if rest % two == 0 and max(one, two, rest // two) < max(best):
+                best = (one, two, rest // two)
+    return best
+
+
+def _file(kind: str, place: str, name: str, body: str) -> str:
+    return _HEADER.format(kind=kind, place=place, name=name) + body
+
+
+def _mesh(cells: int) -> str:
+    corners = " ".join(f"({x} {y} {z})" for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1)))
+    walls = "(0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)"
+    return (
+        f"scale {EDGE_M};\nvertices ({corners});\n"
+        f"blocks (hex (0 1 2 3 4 5 6 7) ({cells} {cells} {cells}) simpleGrading (1 1 1));\nedges ();\n"
+        "boundary (\n"
+        "  movingWall { type wall; faces ((3 7 6 2)); }\n"
+        f"  fixedWalls {{ type wall; faces ({walls}); }}\n);\nmergePatchPairs ();\n"
+    )
+
+
+def _control(step: float) -> str:
+    """No field is written: what is measured is the solver. The time runs half a step further than its last one."""
+    return (
+        "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\n"
+        f"endTime {step * STEPS:.9g};\ndeltaT {step:.9g};\nwriteControl timeStep;\nwriteInterval 1000000;\n"
+        "purgeWrite 0;\nwriteFormat binary;\nwritePrecision 6;\nwriteCompression off;\ntimeFormat general;\n"
+        "timePrecision 6;\nrunTimeModifiable false;\n"
+    )
+
+
+_SCHEMES = (
+    "ddtSchemes { default Euler; }\ngradSchemes { default Gauss linear; }\n"
+    "divSchemes { default none; div(phi,U) Gauss linear; }\n"
+    "laplacianSchemes { default Gauss linear orthogonal; }\ninterpolationSchemes { default linear; }\n"
+    "snGradSchemes { default orthogonal; }\n"
+)
+
+
+def _solution(method: str) -> str:
+    norm = "tolerance 1e-4; relTol 0; minIter 1; maxIter 3000;"
+    if method == "fixedITER":
+        norm = f"tolerance 1e-30; relTol 0; minIter {_ITERATIONS}; maxIter {_ITERATIONS};"
+    inner = _GAMG if method.startswith("FOAM-GAMG") else "preconditioner DIC;"
+    pressure = f"solver PCG; {inner} {norm}"
+    return (
+        f"solvers {{\n  p {{ {pressure} }}\n  pFinal {{ {pressure} }}\n"
+        "  U { solver PBiCGStab; preconditioner DILU; tolerance 1e-6; relTol 0; minIter 1; maxIter 100; }\n}\n"
+        "PISO { nCorrectors 2; nNonOrthogonalCorrectors 0; pRefCell 0; pRefValue 0; }\n"
+    )
+
+
+def _split(processes: int) -> str:
+    x, y, z = boxes(processes)
+    return f"numberOfSubdomains {processes};\nmethod simple;\nsimpleCoeffs {{ n ({x} {y} {z}); delta 0.001; }}\n"
+
+
+_VELOCITY = (
+    "dimensions [0 1 -1 0 0 0 0];\ninternalField uniform (0 0 0);\nboundaryField {\n"
+    "  movingWall { type fixedValue; value uniform (1 0 0); }\n  fixedWalls { type noSlip; }\n}\n"
+)
+_PRESSURE = (
+    "dimensions [0 2 -2 0 0 0 0];\ninternalField uniform 0;\nboundaryField {\n"
+    "  movingWall { type zeroGradient; }\n  fixedWalls { type zeroGradient; }\n}\n"
+)

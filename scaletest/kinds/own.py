@@ -1,0 +1,24 @@
+"""Reading the JSON result of our own commands, whose verdict is a part of what was measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scaletest.kinds import reading
+from scaletest.kinds.kind import Failed, Failure, Output
+
+VERDICTS = {0: "PASS", 3: "FAIL", 4: "INVALID"}
+
+
+def result(output: Output, kind: str) -> dict[str, Any]:
+    """The result with its verdict. Raises Failed when there is none, or it is INVALID: then nothing was measured."""
+    if output.exit_code not in VERDICTS:
+        reading.ended_well(output, f"scaletest {kind}")
+    data = reading.json_object(output.stdout, f"scaletest {kind}")
+    said = reading.at(data, "verdict", "kind")
+    if data.get("kind") != kind or said not in VERDICTS.values():
+        raise reading.bad(f"this is no result of scaletest {kind}", list(map(str, data)))
+    if said == "INVALID":
+        reason, remedy = (str(reading.at(data, "verdict", name) or "") for name in ("reason", "remedy"))
+        raise Failed(Failure.EXIT, f"the {kind} is INVALID: {reason}", [remedy])
+    return data

@@ -1,0 +1,85 @@
+"""What a run of benchmarks was to do: every benchmark with its values, in the order in which they are started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Benchmark
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+KIND = "benchmark"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlan:
+    """name: of the set. permutations: the values of each, what samples chose included; document: as it was given.
+
+    stop_on_failure, disjoint, paused: what the set says of these.
+    """
+
+    name: str
+    benchmarks: tuple[Benchmark, ...]
+    permutations: tuple[Mapping[str, Any], ...]
+    document: Mapping[str, Any]
+    repetitions: int = 1
+    stop_on_failure: bool = False
+    disjoint: bool = False
+    paused: bool = False
+
+    @property
+    def workload(self) -> str:
+        """What is measured, in words."""
+        kinds = sorted({one.kind.name for one in self.benchmarks})
+        return f"{', '.join(kinds)}: {len(self.permutations)} x {self.repetitions}"
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """None: a benchmark has no steps."""
+        return ()
+
+    @property
+    def counted(self) -> int:
+        """Benchmarks that are no warm-up."""
+        return sum(not one.warm_up for one in self.benchmarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": wire.SCHEMA_VERSION,
+            "kind": KIND,
+            "name": self.name,
+            "document": self.document,
+            "repetitions": self.repetitions,
+            "stop_on_failure": self.stop_on_failure,
+            "disjoint": self.disjoint,
+            "paused": self.paused,
+            "permutations": list(self.permutations),
+            "benchmarks": [
+                {**one.document(), "permutation": one.permutation, "repetition": one.repetition}
+                for one in self.benchmarks
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
+        types = {"name": str, "document": dict, "repetitions": int, "permutations": list, "benchmarks": list}
+        row = wire.take(data, "the plan", {**types, **flags})
+        try:
+            row["benchmarks"] = tuple(map(_benchmark, row["benchmarks"]))
+            row["permutations"] = tuple(dict(one) for one in row["permutations"])
+            return cls(**row)
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidValue(f"the plan cannot be read: {error}") from error
+
+
+def _benchmark(row: Mapping[str, Any]) -> Benchmark:
+    places = {"permutation": row["permutation"], "repetition": row["repetition"]}
+    if not all(isinstance(value, int) for value in places.values()):
+        raise InvalidValue("a benchmark of the plan has no number")
+    return replace(benchmark.read({name: value for name, value in row.items() if name not in places}), **places)

@@ -1,0 +1,52 @@
+"""RDMALatency: ib_read_lat and ib_write_lat over all message sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.kinds import rdma
+from scaletest.kinds.kind import Headline, Kind, Measured, Output, Site, Task, pair
+
+USEC = 1e-6
+NAMES = (
+    "bytes", "iterations", "minimum", "maximum", "typical", "average", "stdev", "percentile99", "percentile999",
+)  # fmt: skip
+
+
+def tasks(spec: rdma.RDMASpec, site: Site) -> Sequence[Task]:
+    """Server and client."""
+    return rdma.tasks(spec, site, f"ib_{spec.mode}_lat", ())
+
+
+def parse(spec: rdma.RDMASpec, output: Output) -> Measured:
+    """Nine columns, times in microseconds. Raises Failed."""
+    rows = [dict(zip(NAMES, row, strict=True)) for row in rdma.table(output, f"ib_{spec.mode}_lat", len(NAMES))]
+    best = min(rows, key=lambda row: row["average"])
+    return Measured(
+        {
+            "minimumAverageLatency": best["average"] * USEC,
+            "minimumLatency": min(row["minimum"] for row in rows) * USEC,
+            "percentile99": best["percentile99"] * USEC,
+        },
+        {"timeUnits": "usec", "results": rows},
+    )
+
+
+KIND = Kind(
+    name="RDMALatency",
+    plural="rdmalatencies",
+    help="Latency of RDMA reads or writes between two nodes.",
+    spec=rdma.RDMASpec,
+    measures="client",
+    layout=pair,
+    programs=lambda spec: (f"ib_{spec.mode}_lat",),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 300 + spec.iterations / 100,
+    headlines=(
+        Headline("minimumAverageLatency", "s", False, "The lowest average of all message sizes."),
+        Headline("minimumLatency", "s", False, "The lowest single time."),
+        Headline("percentile99", "s", False, "99 % at the message size with the lowest average."),
+    ),
+    columns=("mode", "iterations"),
+)

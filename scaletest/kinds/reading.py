@@ -1,0 +1,127 @@
+"""Reading what tools write: JSON among other text, tables of numbers, and words that name a reason.
+
+Everything here takes any text and raises nothing but Failed, with the lines that offend.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from scaletest.kinds.kind import Failed, Failure, Output
+from scaletest.model.checks import cut
+
+MOST_NUMBER = 1e18
+# What tools and libraries say when there is no device of the kind that they need; from real runs without one.
+NO_DEVICE = (
+    "Unable to find the Infiniband/RoCE device",
+    "Did not detect devices",
+    "No IB devices found",
+    "PML ucx cannot be selected",
+    "transport 'rc_x' is not available",
+    "No CUDA GPUs are available",
+    "Found no NVIDIA driver",
+    "Torch not compiled with CUDA enabled",
+    "CUDA is not available",
+)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+def ended_well(output: Output, program: str) -> None:
+    """Raises Failed when the tool found no device, or ended with an error."""
+    missing = [line for line in output.text.splitlines() if any(words in line for words in NO_DEVICE)]
+    if missing and output.exit_code:
+        raise Failed(Failure.NO_DEVICE, f"{program} finds no device that it can use", missing)
+    if output.exit_code:
+        raise Failed(Failure.EXIT, f"{program} returned {output.exit_code}", last_lines(output))
+
+
+def last_lines(output: Output, most: int = 4) -> list[str]:
+    """The end of what a tool complained about, else of what it wrote."""
+    lines = [line for line in output.stderr.splitlines() if line.strip()]
+    lines = lines or [line for line in output.stdout.splitlines() if line.strip()]
+    return lines[-most:]
+
+
+def bad(message: str, lines: Sequence[str] = ()) -> Failed:
+    """Output that cannot be read."""
+    return Failed(Failure.BAD_OUTPUT, message, lines)
+
+
+def json_object(text: str, program: str) -> dict[str, Any]:
+    """The JSON object in a tool's output, whatever text stands before it. Raises Failed.
+
+    A key that is given twice, as iperf3 does, has its last value.
+    """
+    # at the beginning of a line where there is one: what stands before may hold braces
+    first = re.search(r"^\s*\{", text, re.MULTILINE)
+    start = first.end() - 1 if first else text.find("{")
+    if start < 0:
+        raise bad(f"{program} wrote no JSON", text.splitlines())
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError) as error:
+        where = getattr(error, "pos", len(text))
+        near = text[max(start, where - 80) : where + 80].splitlines()
+        raise bad(f"{program} wrote JSON that ends early or is broken: {cut(str(error), 120)}", near) from error
+    assert isinstance(value, dict)
+    return value
+
+
+def at(data: Any, *path: str | int) -> Any:
+    """What lies at a path of a JSON value; None when there is nothing."""
+    for step in path:
+        if isinstance(data, dict) and isinstance(step, str):
+            data = data.get(step)
+        elif isinstance(data, list) and isinstance(step, int) and -len(data) <= step < len(data):
+            data = data[step]
+        else:
+            return None
+    return data
+
+
+def number(data: Any, *path: str | int) -> float:
+    """The number at a path of a JSON value. Raises Failed when there is none, or no sensible one."""
+    value = at(data, *path)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or abs(value) > MOST_NUMBER
+    ):
+        name = ".".join(map(str, path))
+        raise bad(f"there is no number {name} in the output", [f"{name}: {cut(repr(value), 120)}"])
+    return float(value)
+
+
+def rows_after(text: str, header: str, columns: int, program: str) -> list[tuple[float, ...]]:
+    """The rows of `columns` numbers that follow the first line with the words of `header`. Raises Failed.
+
+    Other lines between rows, such as warnings, are passed over; a blank line or a rule after a row ends the table. A
+    line that begins as a row and is none is an error: it was cut off, or is not what we think it is.
+    """
+    lines = text.splitlines()
+    start = next((n for n, line in enumerate(lines) if header in line), None)
+    if start is None:
+        raise bad(f"{program} wrote no table that begins with {header}", lines[-4:])
+    found: list[tuple[float, ...]] = []
+    for line in lines[start + 1 :]:
+        words = line.split()
+        if found and (not words or line.lstrip().startswith(("---", "#"))):
+            break
+        if not words or not words[0].isdigit():
+            continue
+        if len(words) != columns or not all(_NUMBER.fullmatch(word) and len(word) < 40 for word in words):
+            raise bad(f"{program} wrote a row without {columns} numbers", [line])
+        row = tuple(map(float, words))
+        if not all(math.isfinite(value) and abs(value) <= MOST_NUMBER for value in row):
+            raise bad(f"{program} wrote a number that cannot be right", [line])
+        found.append(row)
+    if found and not text.endswith("\n") and lines[-1].split()[:1] == [f"{found[-1][0]:.0f}"]:
+        raise bad(f"{program}'s output ends within a row", lines[-1:])
+    if not found:
+        raise bad(f"{program} wrote a table without rows", lines[start : start + 4])
+    return found

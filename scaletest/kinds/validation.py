@@ -1,0 +1,71 @@
+"""Validation: our own main job as a kind, so that a sweep can vary its plan. Workers are processes beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.kinds import own, reading
+from scaletest.kinds.common import CommonSpec, Pods
+from scaletest.kinds.fields import spec_field
+from scaletest.kinds.kind import Headline, Kind, Measured, Output, Part, Site, Task, bound
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidationSpec(CommonSpec):
+    """The settings of scaletest validate that matter to a sweep."""
+
+    limit: int = spec_field(
+        4, "Largest number of workers; the steps are 1, 2, 4, ... and this.", minimum=1, maximum=1000
+    )
+    scale: float = spec_field(1.8, "Ratio of throughput wanted from each doubling.", minimum=1, maximum=2)
+    seconds: float = spec_field(1.0, "Length of a sleep, or about that of the command.", minimum=0, maximum=86400)
+    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty for sleep.")
+    step_time: float = spec_field(0.0, "Seconds of measuring in each step; 0: as long as the verdict needs.", minimum=0)
+    device_glob: str = spec_field("", "Device files; worker N uses the N-th, counting round.")
+    worker: Pods = spec_field(Pods(), "How the pod differs.")
+
+
+def tasks(spec: ValidationSpec, site: Site) -> Sequence[Task]:
+    """scaletest validate, with its run in the part's folder."""
+    line = [*site.python, "-m", "scaletest", "validate", "--local", "--output", "json", "--run-dir", "run"]
+    line += ["--limit", str(spec.limit), "--scale", str(spec.scale), "--seconds", str(spec.seconds)]
+    line += ["--step-time", str(spec.step_time)] if spec.step_time else []
+    line += ["--device-glob", spec.device_glob] if spec.device_glob else []
+    line += ["--", *spec.command] if spec.command else []
+    return (Task("worker", 0, bound(spec, line)),)
+
+
+def parse(spec: ValidationSpec, output: Output) -> Measured:
+    """The result's last step. Raises Failed."""
+    data = own.result(output, "validation")
+    steps = data.get("steps")
+    if not isinstance(steps, list) or not steps:
+        raise reading.bad("the validation has no steps", list(map(str, data)))
+    rows = [
+        {name: reading.at(step, name) for name in ("workers", "throughput_per_s", "half_width_per_s", "failures")}
+        for step in steps
+    ]
+    headlines = {"throughput": reading.number(steps[-1], "throughput_per_s")}
+    if reading.at(steps[-1], "efficiency") is not None:
+        headlines["efficiency"] = reading.number(steps[-1], "efficiency")
+    return Measured(headlines, {"verdict": data["verdict"], "steps": rows})
+
+
+KIND = Kind(
+    name="Validation",
+    plural="validations",
+    help="How throughput grows with workers: scaletest validate.",
+    spec=ValidationSpec,
+    measures="worker",
+    layout=lambda spec: (Part("worker", 0, 0),),
+    programs=lambda spec: (),
+    tasks=tasks,
+    parse=parse,
+    limit_s=lambda spec: 600 + 100 * spec.limit.bit_length() * max(60.0, 30 * spec.seconds, spec.step_time),
+    headlines=(
+        Headline("throughput", "1/s", True, "Requests a second with the most workers."),
+        Headline("efficiency", "", True, "Throughput of each worker there, as a part of one worker's alone."),
+    ),
+    columns=("limit", "scale", "seconds"),
+)

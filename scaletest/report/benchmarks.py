@@ -1,0 +1,298 @@
+"""A run of benchmarks: what was measured for each permutation, over its repetitions, in the forms of every report.
+
+Everything printed also stands in the JSON; CSV has one row a benchmark, the other forms one a permutation.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree import ElementTree
+
+from scaletest.analysis.repetitions import Summary, gathered, summarise
+from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
+from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.kind import Headline
+from scaletest.model import Verdict, VerdictKind
+from scaletest.render.numbers import duration, plural
+from scaletest.render.style import PALETTE
+from scaletest.render.text import Markup, cell, clean, code, element, join
+from scaletest.render.units import quantity, quantity_measured
+
+SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One permutation. summaries: by headline. failed: benchmarks without a result."""
+
+    number: int
+    what: str
+    values: Mapping[str, Any]
+    good: int
+    failed: int
+    summaries: Mapping[str, Summary]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkRun:
+    """A stored run, summarised. headlines: those that were measured, in the order of their kinds."""
+
+    name: str
+    folder: str
+    stored: StoredBenchmarks
+    rows: tuple[Row, ...]
+    headlines: tuple[Headline, ...]
+    verdict: Verdict
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def counted(self) -> list[tuple[Benchmark, Ended]]:
+        """Benchmarks that ended and are no warm-up, in their order."""
+        ended = self.stored.ended
+        return [(one, ended[one.name]) for one in self.stored.plan.benchmarks if not one.warm_up and one.name in ended]
+
+    @property
+    def failures(self) -> list[Ended]:
+        """Those without a result."""
+        return [ended for _, ended in self.counted if not ended.ok]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": 1,
+            "kind": "benchmark",
+            "run": self.name,
+            "folder": self.folder,
+            "name": self.stored.plan.name,
+            "verdict": self.verdict.to_dict(),
+            "units": {one.name: one.unit for one in self.headlines},
+            "permutations": [
+                {
+                    "values": dict(row.values),
+                    "succeeded": row.good,
+                    "failed": row.failed,
+                    "headlines": {name: found.to_dict() for name, found in row.summaries.items()},
+                }
+                for row in self.rows
+            ],
+            "benchmarks": [{**one.document(), "status": ended.to_dict()} for one, ended in self.counted],
+            "notes": list(self.notes),
+            "environment": self.stored.environment,
+        }
+
+
+def read(folder: BenchmarkFolder) -> BenchmarkRun:
+    """The run in a folder; UsageError when it cannot be read."""
+    return of(folder.name, str(folder.path), folder.benchmarks())
+
+
+def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
+    """The summary of what is stored."""
+    plan = stored.plan
+    pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
+    by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
+    rows = []
+    for number, values in enumerate(plan.permutations):
+        mine = [ended for one, ended in pairs if one.permutation == number]
+        found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
+        good = sum(one.ok for one in mine)
+        rows.append(Row(number, words(values) or plan.name, values, good, len(mine) - good, found))
+    seen = {key for row in rows for key in row.summaries}
+    kinds = {one.kind.name: one.kind for one in plan.benchmarks}
+    headlines = tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
+    notes = tuple(dict.fromkeys(note for _, ended in pairs for note in ended.notes))
+    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, _verdict(stored, pairs), notes)
+
+
+def words(values: Mapping[str, Any]) -> str:
+    """A permutation as text."""
+    return ", ".join(
+        f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}" for key, value in values.items()
+    )
+
+
+def _verdict(stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]]) -> Verdict:
+    count = stored.plan.counted
+    failed = [ended for _, ended in pairs if not ended.ok]
+    if failed:
+        reason = f"{plural(len(failed), 'benchmark')} of {count} failed: {failed[0].name}: {failed[0].message}"
+        return Verdict(VerdictKind.FAIL, reason, "see the lines of its output, and the logs in the run's folder")
+    if len(pairs) < count:
+        return Verdict(
+            VerdictKind.INVALID,
+            f"{count - len(pairs)} of {count} were not measured",
+            "scaletest bench run --resume RUN",
+        )
+    return Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured")
+
+
+def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells, one row a permutation."""
+    titles = ["permutation", "n", *(one.name for one in run.headlines), *(["failed"] if run.failures else [])]
+    lines = []
+    for row in run.rows:
+        numbers = [
+            quantity_measured(found.mean, found.half_width, one.unit)
+            if (found := row.summaries.get(one.name))
+            else "n/a"
+            for one in run.headlines
+        ]
+        lines.append([clean(row.what, 60), str(row.good), *numbers, *([str(row.failed)] if run.failures else [])])
+    return titles, lines
+
+
+def failure_lines(ended: Ended) -> list[str]:
+    """Why a benchmark failed, with the lines that say so."""
+    first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
+    return [first.replace("\n", " "), *(f"  | {clean(line, 200)}" for line in ended.lines)]
+
+
+def text(run: BenchmarkRun) -> str:
+    """For a terminal."""
+    titles, lines = table(run)
+    widths = [max(len(row[index]) for row in (titles, *lines)) for index in range(len(titles))]
+    found = []
+    for row in (titles, *lines):
+        cells = [row[0].ljust(widths[0]), *(part.rjust(width) for part, width in zip(row[1:], widths[1:], strict=True))]
+        found.append("  ".join(cells).rstrip())
+    if any(row.good > 1 for row in run.rows):
+        found.append("± 95 % over repetitions")
+    found += [f"network: {line}" for line in _networks(run)]
+    for ended in run.failures[:5]:
+        found += failure_lines(ended)
+    found += [f"note: {clean(note)}" for note in run.notes]
+    found.append(f"{run.verdict.kind}  {clean(run.verdict.reason, 300)}".replace("\n", " "))
+    if run.verdict.remedy:
+        found.append(f"  what to do: {run.verdict.remedy}")
+    return "\n".join([*found, f"saved in {run.folder}", ""])
+
+
+def _networks(run: BenchmarkRun) -> list[str]:
+    """The networks that were really used."""
+    found = [ended.network for _, ended in run.counted if ended.network]
+    rows = [clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found]
+    return list(dict.fromkeys(rows))[:4]
+
+
+def markdown(run: BenchmarkRun) -> str:
+    """For a comment in CI. Foreign text stands in code spans."""
+    titles, lines = table(run)
+    found = [f"### {SIGNS[run.verdict.kind]} {run.verdict.kind}: {code(run.verdict.reason)}", ""]
+    found += [f"| {' | '.join(titles)} |", f"|{'|'.join(['---', *['--:'] * (len(titles) - 1)])}|"]
+    found += [f"| {code(row[0])} | {' | '.join(row[1:])} |" for row in lines]
+    found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended)[:1])]
+    found += [f"* Note: {code(note)}" for note in run.notes]
+    return "\n".join(found).rstrip() + "\n"
+
+
+def csv_rows(run: BenchmarkRun) -> str:
+    """One row a benchmark, base units; new columns come at the end."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    keys = list(dict.fromkeys(key for row in run.rows for key in row.values))
+    fixed = ["name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s"]
+    net = ["interface", "family", "mtu"]
+    writer.writerow([*fixed, *net, *(cell(key) for key in keys), *(one.name for one in run.headlines)])
+    for one, ended in run.counted:
+        values = run.rows[one.permutation].values
+        row: list[Any] = [one.name, one.kind.name, one.permutation, one.repetition, ended.phase, ended.failure]
+        row += [ended.started_s, ended.finished_s, *(cell(ended.network.get(name, "")) for name in net)]
+        row += [
+            cell(json.dumps(values[key]) if isinstance(values.get(key), dict | list) else values.get(key, ""))
+            for key in keys
+        ]
+        writer.writerow([*row, *(ended.headlines.get(head.name, "") for head in run.headlines)])
+    return out.getvalue()
+
+
+def junit(run: BenchmarkRun) -> str:
+    """A test case a benchmark, and one for the run."""
+    counts = {
+        "tests": str(len(run.counted) + 1),
+        "failures": str(len(run.failures) + (run.verdict.kind is VerdictKind.FAIL)),
+    }
+    counts["errors"] = str(int(run.verdict.kind is VerdictKind.INVALID))
+    root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
+    suite = ElementTree.SubElement(root, "testsuite", {"name": run.stored.plan.name, **counts})
+    case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": "verdict"})
+    if run.verdict.kind is not VerdictKind.PASS:
+        tag = "failure" if run.verdict.kind is VerdictKind.FAIL else "error"
+        ElementTree.SubElement(case, tag, {"message": clean(run.verdict.reason, 300).replace("\n", " ")})
+    for one, ended in run.counted:
+        seconds = f"{max(0.0, ended.finished_s - ended.started_s):.3f}"
+        case = ElementTree.SubElement(
+            suite, "testcase", {"classname": one.kind.name, "name": one.name, "time": seconds}
+        )
+        if not ended.ok:
+            wrong = ElementTree.SubElement(
+                case, "failure", {"message": clean(ended.message, 300), "type": str(ended.failure)}
+            )
+            wrong.text = "\n".join(map(clean, ended.lines))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def html(run: BenchmarkRun) -> str:
+    """One file without script or address outside itself."""
+    titles, lines = table(run)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+    head = element("tr", *(element("th", title) for title in titles))
+    body = [element("tr", *(element("td", part) for part in row)) for row in lines]
+    failures = [element("pre", "\n".join(failure_lines(ended))) for ended in run.failures]
+    plan = run.stored.plan
+    facts = [
+        ("run", run.name),
+        ("kinds", plan.workload),
+        ("network", "; ".join(_networks(run))),
+        ("took", duration(sum(max(0.0, ended.finished_s - ended.started_s) for _, ended in run.counted))),
+        *((key, value) for key, value in run.stored.environment.items() if isinstance(value, str) and value),
+    ]
+    page = join(
+        Markup('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'),
+        Markup('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", f"{run.verdict.kind}: {plan.name}"),
+        element("style", Markup(PALETTE + _STYLE)),
+        Markup("</head><body>"),
+        element("h1", f"{run.verdict.kind}: {run.verdict.reason}"),
+        element("p", run.verdict.remedy) if run.verdict.remedy else "",
+        element("table", element("thead", head), element("tbody", *body)),
+        *failures,
+        *(element("p", f"Note: {note}") for note in run.notes),
+        element("dl", *(join(element("dt", key), element("dd", clean(value, 400))) for key, value in facts)),
+        Markup("</body></html>\n"),
+    )
+    return str(page)
+
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em;
+  color: var(--ink); background: var(--paper) }
+table { border-collapse: collapse }
+th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid var(--grid) }
+th:first-child, td:first-child { text-align: left }
+pre { overflow: auto; background: var(--panel); padding: .5em }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em } dd { margin: 0; overflow-wrap: anywhere }
+"""
+
+
+def as_json(run: BenchmarkRun) -> str:
+    """Everything."""
+    return json.dumps(run.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+FORMATS: Mapping[str, Callable[[BenchmarkRun], str]] = {
+    "text": text,
+    "html": html,
+    "md": markdown,
+    "csv": csv_rows,
+    "json": as_json,
+    "junit": junit,
+}
+
+__all__ = ["FORMATS", "BenchmarkRun", "Row", "of", "quantity", "read", "words"]

@@ -1,0 +1,355 @@
+"""Benchmarks for real on this machine: namespaces, tools, sweeps, interruption, the queue. They need no quiet."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.benchmarks import namespaces
+from scaletest.benchmarks.local import LocalExecutor
+from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.kind import Failure
+from scaletest.model.errors import UsageError
+from tests.conftest import call, eventually, missing, processes_with, program
+
+
+def need(*names: str) -> None:
+    for name in names:
+        if shutil.which(name) is None:
+            missing(name)
+
+
+@pytest.fixture(scope="session")
+def isolated() -> None:
+    """Network namespaces can be made."""
+    if not namespaces.available():
+        missing("the right to make network namespaces")
+
+
+def measure(kind: str, folder: Path, **spec: Any) -> tuple[Ended, list[Phase]]:
+    one = benchmark.read({"kind": kind, "spec": spec})
+    executor = LocalExecutor(logs=folder)
+    executor.refuse(one)
+    phases: list[Phase] = []
+    return executor.run(one, phases.append), phases
+
+
+def log_of(folder: Path, kind: str, part: str) -> str:
+    return (folder / kind.lower() / f"{part}.out").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("mtu", "family", "mss"), [(1500, "IPv4", 1448), (9000, "IPv4", 8948), (1500, "IPv6", 1428)])
+def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
+    isolated: None, tmp_path: Path, mtu: int, family: str, mss: int
+) -> None:
+    need("iperf3")
+    ended, phases = measure("IPerf", tmp_path, duration=1, streams=2, mtu=mtu, ipFamily=family)
+    assert ended.ok, (ended.message, ended.lines)
+    assert phases == [Phase.PREPARING, Phase.RUNNING, Phase.SUMMARISING, Phase.COMPLETED]
+    data = json.loads(log_of(tmp_path, "IPerf", "client-0"))
+    assert ended.headlines["bandwidth"] == data["end"]["sum_received"]["bits_per_second"]
+    assert ended.network["mtu"] == mtu and ended.network["family"] == family and ended.network["interface"] == "eth0"
+    assert ended.result["mss"] == mss, "what the tool negotiated says that the MTU was in force"
+
+
+@pytest.mark.parametrize("direction", ["reverse", "both"])
+def test_iperf_goes_the_other_way(isolated: None, tmp_path: Path, direction: str) -> None:
+    need("iperf3")
+    ended, _ = measure("IPerf", tmp_path, duration=1, direction=direction)
+    assert ended.ok, (ended.message, ended.lines)
+    assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
+
+
+def test_iperf_sends_datagrams(isolated: None, tmp_path: Path) -> None:
+    need("iperf3")
+    ended, _ = measure("IPerf", tmp_path, duration=1, protocol="UDP", bitrate="5M")
+    assert ended.ok, (ended.message, ended.lines)
+    assert 0 <= ended.headlines["lost"] <= 1 and ended.headlines["bandwidth"] < 6e6
+
+
+def test_iperf_on_one_node_uses_the_loopback_and_says_so(tmp_path: Path) -> None:
+    need("iperf3")
+    ended, _ = measure("IPerf", tmp_path, duration=1, placement="sameNode")
+    assert ended.ok, (ended.message, ended.lines)
+    assert ended.network["interface"] == "lo"
+
+
+def test_iperf_without_namespaces_uses_the_loopback_and_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("iperf3")
+    monkeypatch.setattr(namespaces, "available", lambda: False)
+    ended, _ = measure("IPerf", tmp_path, duration=1)
+    assert ended.ok, (ended.message, ended.lines)
+    assert ended.network["interface"] == "lo" and "run as root" in ended.notes[0]
+    with pytest.raises(UsageError, match="no network namespaces") as error:
+        measure("IPerf", tmp_path, mtu=9000)
+    assert "run as root" in error.value.hint
+
+
+def test_the_cpus_of_the_spec_are_those_of_the_tool(
+    isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("iperf3", "taskset")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    real = shutil.which("iperf3")
+    (tools / "iperf3").write_text(f'#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status >&2\nexec {real} "$@"\n')
+    (tools / "iperf3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ended, _ = measure("IPerf", tmp_path / "logs", duration=1, cpuAffinity="0")
+    assert ended.ok, (ended.message, ended.lines)
+    assert (tmp_path / "logs" / "iperf" / "client-0.err").read_text().split() == ["Cpus_allowed_list:", "0"]
+
+
+@pytest.mark.parametrize("user", [0, 65534])
+def test_three_nodes_reach_each_other_as_root_and_as_anybody(isolated: None, user: int) -> None:
+    """In a child of ours that gives up its rights, since a namespace needs none where users may make them."""
+    need("iperf3")
+    if user and os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = _three_nodes(user)
+        finally:
+            os._exit(code)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if status == 2:
+        pytest.skip("this kernel lets only root make namespaces")
+    assert status == 0
+
+
+def _three_nodes(user: int) -> int:
+    if user:
+        os.setgroups([])
+        os.setgid(user)
+        os.setuid(user)
+        if not namespaces.available():
+            return 2
+    network = namespaces.Namespaces(3, 1400, "IPv6")
+    try:
+        for index in range(3):
+            line = [*network.enter(index), "ip", "-json", "route", "get", network.address((index + 1) % 3)]
+            ways = json.loads(subprocess.run(line, capture_output=True, check=True).stdout)
+            assert ways[0]["dev"] == "eth0"
+        for index in (0, 1):
+            server = [*network.enter(2), "iperf3", "-6", "--server", "--one-off", "--port", "7777", "--forceflush"]
+            serving = subprocess.Popen(server, stdout=subprocess.PIPE)
+            assert serving.stdout and any(b"listening" in line for line in serving.stdout)
+            ask = [*network.enter(index), "iperf3", "-6", "-J", "-n", "1K", "-p", "7777", "-c", network.address(2)]
+            data = json.loads(subprocess.run(ask, capture_output=True, check=True, timeout=20).stdout)
+            assert data["start"]["tcp_mss_default"] == 1400 - 40 - 20 - 12, "IPv6, TCP and its time stamps"
+            serving.communicate(timeout=20)
+    finally:
+        network.close()
+    return 0
+
+
+def test_mpi_pingpong_between_two_namespaces(isolated: None, tmp_path: Path) -> None:
+    need("mpirun", "mpicc")
+    ended, _ = measure("MPIPingPong", tmp_path, maxlog=8, timeLimit=60)
+    assert ended.ok, (ended.message, ended.lines)
+    rows = [line.split() for line in log_of(tmp_path, "MPIPingPong", "master-0").splitlines()]
+    times = [float(row[2]) for row in rows if len(row) == 4 and row[0].isdigit()]
+    assert len(times) == 10
+    assert ended.headlines["minimumLatency"] == pytest.approx(min(times) * 1e-6)
+    assert "Data for node: node-0" in log_of(tmp_path, "MPIPingPong", "master-0")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_fio_on_files_of_its_workers(isolated: None, tmp_path: Path, workers: int) -> None:
+    need("fio")
+    spec = {"size": "8M", "runtime": "1s", "bs": "64k", "rw": "randrw", "direct": 0, "ioengine": "psync"}
+    ended, _ = measure("Fio", tmp_path, numWorkers=workers, **spec)
+    assert ended.ok, (ended.message, ended.lines)
+    text = log_of(tmp_path, "Fio", "master-0")
+    data = json.loads(text[text.index("\n{") :])
+    whole = data["client_stats"][-1]
+    assert whole["jobname"] == ("All clients" if workers > 1 else "scaletest")
+    assert ended.headlines["readBandwidth"] == whole["read"]["bw_bytes"]
+    assert ended.headlines["writeIops"] == whole["write"]["iops"]
+
+
+def test_openfoam_on_two_ranks(isolated: None, tmp_path: Path) -> None:
+    if shutil.which("icoFoam") is None:
+        pytest.skip("OpenFOAM is not installed; it is too large for CI, so this is run by hand")
+    ended, _ = measure("OpenFOAM", tmp_path, problemSize="XS", numProcs=2, timeLimit=110)
+    assert ended.ok, (ended.message, ended.lines)
+    real = [
+        line for line in (tmp_path / "openfoam" / "master-0.err").read_text().splitlines() if line.startswith("real")
+    ]
+    assert ended.headlines["wallTime"] == float(real[-1].split()[1])
+    assert ended.result["steps"] == 50 and ended.result["cells"] == 8000
+
+
+@pytest.mark.parametrize("kind", ["RDMABandwidth", "RDMALatency"])
+def test_rdma_without_a_device_is_classed_as_that(isolated: None, tmp_path: Path, kind: str) -> None:
+    need("ib_read_bw", "ib_read_lat")
+    if Path("/sys/class/infiniband").is_dir() and any(Path("/sys/class/infiniband").iterdir()):
+        pytest.skip("this machine has an RDMA device")
+    ended, _ = measure(kind, tmp_path)
+    assert ended.failure is Failure.NO_DEVICE and ended.lines
+
+
+def test_a_client_never_starts_before_its_server_is_ready(
+    isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need("iperf3")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    real = shutil.which("iperf3")
+    (tools / "iperf3").write_text(f'#!/bin/sh\ncase "$*" in *--server*) sleep 1.5;; esac\nexec {real} "$@"\n')
+    (tools / "iperf3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ended, _ = measure("IPerf", tmp_path / "logs", duration=1)
+    assert ended.ok, (ended.message, ended.lines)
+
+
+@pytest.mark.parametrize(
+    ("script", "failure", "words"),
+    [
+        ("sleep 100", Failure.TIMED_OUT, "was not ready in time"),
+        ("echo the port is taken >&2; exit 3", Failure.EXIT, "the port is taken"),
+    ],
+)
+def test_a_server_that_never_serves_ends_the_benchmark(
+    isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, failure: Failure, words: str
+) -> None:
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "iperf3").write_text(f"#!/bin/sh\n{script}\n")
+    (tools / "iperf3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ended, phases = measure("IPerf", tmp_path / "logs", timeLimit=2)
+    assert ended.failure is failure and words in " ".join((ended.message, *ended.lines))
+    assert phases[-1] is Phase.FAILED
+
+
+def test_a_tool_whose_output_is_cut_off_fails(isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    need("iperf3")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    real = shutil.which("iperf3")
+    line = f'case "$*" in *--client*) {real} "$@" | head -c 500;; *) exec {real} "$@";; esac'
+    (tools / "iperf3").write_text(f"#!/bin/sh\n{line}\n")
+    (tools / "iperf3").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    ended, _ = measure("IPerf", tmp_path / "logs", duration=1)
+    assert ended.failure is Failure.BAD_OUTPUT and ended.lines
+
+
+def test_what_does_not_fit_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    need("fio")
+    ended, _ = measure("Fio", tmp_path, size="900P", placement="sameNode")
+    assert ended.failure is Failure.REFUSED and "GB free" in ended.message
+
+
+def interfaces() -> str:
+    return subprocess.run(["ip", "-brief", "link"], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_behind_however_it_ends(isolated: None, tmp_path: Path, number: int) -> None:
+    need("iperf3")
+    before = interfaces()
+    line = ["bench", "run", "IPerf", "--set", "duration=77", "--run-dir", str(tmp_path / "run")]
+    process = subprocess.Popen(program(*line), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    try:
+        eventually(lambda: len(processes_with("--time\x0077")) == 1)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    eventually(lambda: not processes_with("--time\x0077") and not processes_with("scaletest-node"))
+    assert interfaces() == before, "the machine's own interfaces are as they were"
+    if number != signal.SIGKILL:
+        assert process.returncode == 4 and "interrupted" in errors
+
+
+def test_a_sweep_of_one_file_goes_on_where_it_was_killed(isolated: None, tmp_path: Path) -> None:
+    need("iperf3")
+    text = """
+apiVersion: perftest.stackhpc.com/v1alpha1
+kind: BenchmarkSet
+metadata: {name: net}
+spec:
+  template:
+    apiVersion: perftest.stackhpc.com/v1alpha1
+    kind: IPerf
+    spec: {duration: 1}
+  repetitions: 2
+  permutations:
+    product: {streams: [1, 2, 4, 8]}
+"""
+    (tmp_path / "sweep.yaml").write_text(text)
+    run = tmp_path / "run"
+    process = subprocess.Popen(
+        program("bench", "run", str(tmp_path / "sweep.yaml"), "--run-dir", str(run)), stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    records = run / "records.jsonl"
+    eventually(lambda: records.exists() and records.read_text().count("\n") >= 2)
+    process.kill()
+    process.wait()
+    done = records.read_text().splitlines()[:2]
+    resumed = call("bench", "run", "--resume", str(run), "-o", "json")
+    assert resumed.returncode == 0, resumed.stderr
+    data = json.loads(resumed.stdout)
+    assert [row["succeeded"] for row in data["permutations"]] == [2, 2, 2, 2]
+    assert data["environment"]["programs"]["iperf3"].startswith("iperf 3") and data["environment"]["system"]
+    assert records.read_text().splitlines()[:2] == done, "what had ended was not measured again"
+    assert len(records.read_text().splitlines()) == 8
+    shown = call("bench", "compare", str(run), str(run), "--tolerance", "99%")
+    assert shown.returncode == 0, shown.stdout
+
+
+def test_a_benchmark_is_a_request_to_a_worker(
+    isolated: None, url: str, queues: Any, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    need("iperf3")
+    worker = start("bench")
+    line = ["bench", "run", "IPerf", "--set", "duration=1", "--set", "mtu=9000", "--queue", "q", "--redis-url", url]
+    done = call(*line, "-o", "json", "--run-dir", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    status = json.loads(done.stdout)["benchmarks"][0]["status"]
+    assert status["headlines"]["bandwidth"] > 0 and status["network"]["mtu"] == 9000
+    assert status["environment"]["worker"] and status["result"]["mss"] == 8948
+    failed = call(*line, "--set", "ipFamily=IPv6", "--set", "duration=1", "--set", "tool=iperf", "-o", "json")
+    if shutil.which("iperf") is None:
+        assert failed.returncode == 3
+        assert json.loads(failed.stdout)["benchmarks"][0]["status"]["failure"] == "no_binary"
+    assert worker.poll() is None
+    refused = call("bench", "run", "IPerf", "--set", "placement=differentNodes", "--queue", "q", "--redis-url", url)
+    assert refused.returncode == 2 and "own node" in refused.stderr
+    undeclared = call("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
+    assert undeclared.returncode == 2 and "not declared" in undeclared.stderr
+
+
+def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:
+    need("iperf3")
+    code = "import time; from scaletest.cli.bench_run import _alone\nwith _alone():\n print('held', flush=True)"
+    code += "\n time.sleep(60)"
+    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    try:
+        assert holder.stdout and holder.stdout.readline() == "held\n"
+        line = program("bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run"))
+        waiting = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        assert waiting.stderr and "waiting for another run" in waiting.stderr.readline()
+        holder.kill()
+        waiting.communicate(timeout=60)
+        assert waiting.returncode in (0, 3), "the lock was free as soon as its holder had died"
+    finally:
+        holder.kill()
+        holder.communicate()

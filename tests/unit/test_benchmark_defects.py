@@ -1,0 +1,163 @@
+"""What went wrong in kube-perftest, and does not here: a test for each defect that kinds, sets and reports can have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.analysis.repetitions import summarise
+from scaletest.benchmarks.runner import counts, run
+from scaletest.benchmarks.sweep import plan_of
+from scaletest.kinds import benchmark, fio
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.kind import Failed, Output, Peer, Site
+from scaletest.kinds.registry import KINDS
+from scaletest.model.errors import InvalidValue
+from scaletest.render.units import quantity, quantity_measured
+from tests.unit.test_sweep import Scripted
+
+SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1999e3, "bit/s", "1.999 Mbit/s"),
+        (1000010e3, "bit/s", "1.000 Gbit/s"),
+        (0.5, "bit/s", "0.5000 bit/s"),
+        (999.96e6, "bit/s", "1.000 Gbit/s"),
+        (999.9e6, "bit/s", "999.9 Mbit/s"),
+        (0, "B/s", "0 B/s"),
+        (37.59e9, "bit/s", "37.59 Gbit/s"),
+        (16441.5, "1/s", "16.44 k/s"),
+        (1e30, "B/s", "1000000000000 EB/s"),
+        (5.36e-6, "s", "5.360 us"),
+        (0.12e-6, "s", "120.0 ns"),
+        (24.68, "s", "24.68 s"),
+        (7200, "s", "7200 s"),
+        (0.99999, "s", "1.000 s"),
+        (21.0, "", "21"),
+        (0.25, "", "0.2500"),
+    ],
+)
+def test_1_units_are_right_at_every_size(value: float, unit: str, text: str) -> None:
+    assert quantity(value, unit) == text
+
+
+def test_1_an_interval_has_the_unit_of_its_value() -> None:
+    found = summarise([10e9, 11e9, 12e9])
+    assert quantity_measured(found.mean, found.half_width, "bit/s") == "11.0 ± 2.5 Gbit/s"
+    assert quantity_measured(5e9, float("inf"), "bit/s") == "5.000 Gbit/s"
+
+
+@pytest.mark.parametrize("count", [9, 10, 99, 100, 999, 1000])
+def test_2_names_are_padded_by_digits_not_by_logarithms(count: int) -> None:
+    found, _ = plan_of(a_set(repetitions=count), list)
+    assert len({len(one.name) for one in found.benchmarks}) == 1
+
+
+def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
+    with pytest.raises(InvalidValue, match="streams of product has no values"):
+        plan_of(a_set(permutations={"product": {"streams": [], "duration": [1]}}), list)
+
+
+def test_4_a_slow_link_has_decimals() -> None:
+    one = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf"}})
+    line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
+    assert one.kind.parse(one.spec, Output(line)).headlines == {"bandwidth": 53800.0}
+
+
+def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() -> None:
+    found, _ = plan_of(a_set(repetitions=2), list)
+
+    def unreadable(one: Any) -> Ended:
+        try:
+            one.kind.parse(one.spec, Output(""))
+        except Failed as error:
+            return Ended(one.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
+        raise AssertionError("an empty log was read")
+
+    ended: dict[str, Ended] = {}
+    run(found, ended, Scripted(unreadable), lambda one: None, lambda *_: None)
+    assert counts(found, ended).finished and counts(found, ended).failed == 2
+    assert all(one.phase.ended for one in ended.values())
+
+
+def test_8_an_mtu_is_never_set_on_a_node() -> None:
+    with pytest.raises(InvalidValue, match="interface of the node"):
+        benchmark.read({"kind": "IPerf", "spec": {"hostNetwork": True, "mtu": 9000}})
+
+
+@pytest.mark.parametrize("given", ["rw,readwrite", "rw", "readwrite"])
+def test_9_what_fio_would_not_be_told_glued_is_one_value(given: str) -> None:
+    one = benchmark.read({"kind": "Fio", "spec": {"rw": given}})
+    assert "rw=readwrite\n" in fio.job_file(one.spec)  # type: ignore[arg-type]
+    assert bool(one.warnings) == (given != "readwrite")
+
+
+def test_9_an_empty_claim_is_none_and_an_existing_volume_can_be_used() -> None:
+    one: Any = benchmark.read({"kind": "Fio", "spec": {"volumeClaimTemplate": {}, "volume": {"emptyDir": {}}}}).spec
+    assert one.volume == {"emptyDir": {}} and not one.volume_claim_template
+    with pytest.raises(InvalidValue, match="exclude each other"):
+        benchmark.read({"kind": "Fio", "spec": {"volumeClaimTemplate": {"a": 1}, "volume": {"emptyDir": {}}}})
+
+
+def test_11_what_no_image_can_do_is_refused_and_pytorch_has_every_network_field() -> None:
+    with pytest.raises(InvalidValue, match="PETSc"):
+        benchmark.read({"kind": "OpenFOAM", "spec": {"iterativeMethod": "PETSc-ICC-CG.fixedNORM"}})
+    one: Any = benchmark.read({"kind": "PyTorch", "spec": {"networkName": "a/b", "mtu": 9000}}).spec
+    assert (one.network_name, one.mtu) == ("a/b", 9000)
+
+
+def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
+    template = {"kind": "RDMALatency", "spec": {"extraArgs": ["--tclass=96"], "mode": "write"}}
+    explicit = [{"extraArgs": ["--sl=3"], "mode": None}, {"extraArgs": None}]
+    found, _ = plan_of(a_set(template=template, permutations={"explicit": explicit}), list)
+    first, second = (one.spec for one in found.benchmarks)
+    assert (first.extra_args, first.mode) == (("--sl=3",), "read")  # type: ignore[attr-defined]
+    assert (second.extra_args, second.mode) == ((), "write")  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", ["IPerf", "Fio", "RDMALatency", "RDMABandwidth"])
+def test_13_peers_are_reached_over_ipv6(kind: str) -> None:
+    one = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
+    peers = {role: [Peer(role, 0, "a", "2001:2::1", "/w")] for role in ("server", "client", "worker", "master")}
+    words = " ".join(word for task in one.kind.tasks(one.spec, Site(peers)) for word in task.argv)
+    assert "2001:2::1" in words and "6" in words.replace("2001:2::1", "")
+
+
+def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
+    one = benchmark.read({"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2}})
+    text = (SAMPLES / "fio-client-1worker-2jobs.out").read_text("utf-8")
+    found = one.kind.parse(one.spec, Output(text))
+    assert len(json.dumps(found.result)) < len(text) / 10
+    data = json.loads((SAMPLES / "iperf3-tcp-2streams.json").read_text("utf-8"))
+    data["intervals"] = data["intervals"] * 5000
+    long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2}})
+    assert len(long.kind.parse(long.spec, Output(json.dumps(data))).result["intervals"]) <= 120
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_17_every_benchmark_has_a_deadline(kind: Any) -> None:
+    assert 0 < benchmark.read({"kind": kind.name}).limit_s < float("inf")
+    assert benchmark.read({"kind": kind.name, "spec": {"timeLimit": 7}}).limit_s == 7
+
+
+def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None:
+    names = {name: {one.name for one in kind.headlines} for name, kind in KINDS.items()}
+    assert {"readLatency99", "writeLatency99"} <= names["Fio"]
+    assert {"retransmits", "reverseBandwidth", "jitter", "lost"} <= names["IPerf"]
+    udp = {
+        "start": {"test_start": {"protocol": "UDP"}},
+        "end": {"streams": [{}], "sum": {"bits_per_second": 1e6, "jitter_ms": 0.5, "lost_percent": 10}},
+    }
+    one = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
+    found = one.kind.parse(one.spec, Output(json.dumps(udp))).headlines
+    assert found == {"bandwidth": pytest.approx(9e5), "jitter": pytest.approx(5e-4), "lost": pytest.approx(0.1)}
+
+
+def a_set(**spec: Any) -> dict[str, Any]:
+    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}

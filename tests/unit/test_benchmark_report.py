@@ -1,0 +1,199 @@
+"""Runs of benchmarks on disk, and the forms in which they are shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks, is_benchmark
+from scaletest.archive.folder import RunFolder
+from scaletest.benchmarks.sweep import plan_of
+from scaletest.cli.main import run as cli
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.kind import Failure
+from scaletest.model.errors import UsageError
+from scaletest.report.benchmark_comparison import compared
+from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of
+
+SET = {
+    "kind": "BenchmarkSet",
+    "metadata": {"name": "net"},
+    "spec": {
+        "template": {"kind": "IPerf", "spec": {"duration": 1}},
+        "repetitions": 2,
+        "permutations": {"product": {"streams": [1, 2]}},
+    },
+}
+NETWORK = {"interface": "eth0", "family": "IPv4", "mtu": 1500, "address": "198.18.0.2", "peer": "198.18.0.1"}
+HOSTILE = "<script>alert(1)</script>\x1b[31m|`=cmd`"
+
+
+def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
+    plan, _ = plan_of(SET, list)
+    ended = {}
+    for number, one in enumerate(plan.benchmarks):
+        place = {"permutation": one.permutation, "repetition": one.repetition, "started_s": 1e9, "finished_s": 1e9 + 2}
+        values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
+        ended[one.name] = Ended(one.name, Phase.COMPLETED, values, network=NETWORK, **place)
+    if broken:
+        name = plan.benchmarks[-1].name
+        ended[name] = Ended(
+            name,
+            Phase.FAILED,
+            failure=Failure.BAD_OUTPUT,
+            message=HOSTILE,
+            lines=(HOSTILE,),
+            permutation=1,
+            repetition=1,
+        )
+    return StoredBenchmarks(plan, {"host": "node-a"}, ended, {})
+
+
+def a_run(factor: float = 1.0, *, broken: bool = False) -> BenchmarkRun:
+    return of("run", "/runs/run", stored(factor, broken=broken))
+
+
+def test_a_run_is_summed_up_over_its_repetitions() -> None:
+    found = a_run()
+    assert [row.good for row in found.rows] == [2, 2]
+    assert found.rows[0].summaries["bandwidth"].mean == pytest.approx(1.005e10)
+    assert found.verdict.kind.exit_code == 0
+    text = FORMATS["text"](found)
+    assert "streams 1" in text and "Gbit/s" in text and "eth0, IPv4, MTU 1500" in text
+
+
+def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
+    found = a_run(broken=True)
+    assert found.verdict.kind.exit_code == 3
+    text = FORMATS["text"](found)
+    assert "bad_output" in text and "\x1b" not in text
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_foreign_text_does_no_harm_in_any_form(form: str) -> None:
+    text = FORMATS[form](a_run(broken=True))
+    assert "\x1b" not in text
+    if form == "html":
+        assert "<script" not in text
+    if form == "junit":
+        root = ElementTree.fromstring(text)
+        assert root.get("tests") == "5" and root.get("failures") == "2"
+    if form == "json":
+        data = json.loads(text)
+        assert data["permutations"][1]["failed"] == 1 and len(data["benchmarks"]) == 4
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(text)))
+        assert [row["streams"] for row in rows] == ["1", "1", "2", "2"]
+        assert float(rows[0]["bandwidth"]) == 1e10 and rows[0]["mtu"] == "1500"
+
+
+def test_what_was_not_measured_is_invalid() -> None:
+    half = stored()
+    kept = dict(list(half.ended.items())[:3])
+    found = of("run", "/r", StoredBenchmarks(half.plan, {}, kept, {}))
+    assert found.verdict.kind.exit_code == 4 and "1 of 4 were not measured" in found.verdict.reason
+
+
+def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
+    found = compared(a_run(), a_run(0.5), 0.05)
+    assert {row.headline for row in found.rows} == {"bandwidth"}
+    assert found.verdict.kind.exit_code == 3
+    assert compared(a_run(), a_run(), 0.9).verdict.kind.exit_code == 0
+
+
+def test_runs_of_different_specs_are_compared_only_by_force() -> None:
+    other = json.loads(json.dumps(SET))
+    other["spec"]["template"]["spec"]["duration"] = 2
+    plan, _ = plan_of(other, list)
+    changed = of("run", "/r", StoredBenchmarks(plan, {}, stored().ended, {}))
+    found = compared(a_run(), changed, 0.9)
+    assert found.verdict.kind.exit_code == 4 and "with duration 1 and with duration 2" in found.verdict.reason
+    assert compared(a_run(), changed, 0.9, force=True).verdict.kind.exit_code == 0
+
+
+def test_a_run_on_disk_is_read_again_as_it_was(tmp_path: Path) -> None:
+    folder = BenchmarkFolder(tmp_path / "r")
+    BenchmarkFolder.create(folder.path)
+    before = stored(broken=True)
+    folder.start(before.plan, ["scaletest"], {"executor": "local"})
+    for one in before.ended.values():
+        folder.store(one)
+    found = folder.benchmarks()
+    assert found.ended == before.ended and found.plan.to_dict() == before.plan.to_dict()
+    assert found.environment["executor"] == "local" and is_benchmark(folder)
+    with (folder.path / "records.jsonl").open("a") as file:
+        file.write('{"name": "cut o')
+    again = folder.benchmarks()
+    assert again.ended == before.ended
+    folder.forget(again)
+    folder.store(next(iter(before.ended.values())))
+    assert folder.benchmarks().ended == before.ended
+    (folder.logs / "net-1").mkdir(parents=True)
+    (folder.logs / "net-1" / "client-0.out").write_text("log")
+    assert folder.remove() and not folder.path.exists()
+
+
+def test_other_runs_are_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text('{"kind": "other"}')
+    assert not is_benchmark(RunFolder(tmp_path))
+    with pytest.raises(UsageError, match="holds no benchmarks"):
+        BenchmarkFolder(tmp_path).benchmarks()
+    (tmp_path / "plan.json").write_text('{"kind": "benchmark", "benchmarks": [{}]}')
+    with pytest.raises(UsageError, match="cannot be read"):
+        BenchmarkFolder(tmp_path).benchmarks()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["bench", "run"], "nothing to run"),
+        (["bench", "run", "IPref"], "no kind"),
+        (["bench", "run", "IPerf", "--set", "streams"], "no KEY=VALUE"),
+        (["bench", "run", "IPerf", "--set", "streams={"], "no YAML"),
+        (["bench", "run", "gone.yaml"], "cannot be read"),
+        (["bench", "run", "IPerf", "--set", "networkName=a/b"], "Multus"),
+        (["bench", "run", "IPerf", "--set", "nodes=[moon]"], "no node moon"),
+        (["bench", "run", "--resume", "gone"], "no run 'gone'"),
+        (["bench", "explain", "Nothing"], "no kind"),
+    ],
+)
+def test_a_mistake_on_the_command_line_says_what_to_do(
+    words: list[str], text: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert cli(words) == 2
+    assert text in capsys.readouterr().err
+    assert not list(tmp_path.rglob("plan.json")), "nothing was begun"
+
+
+def test_a_paused_run_is_stored_and_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert cli(["bench", "run", "IPerf", "--repetitions", "3", "--random-order", "--seed", "2", "--paused"]) == 4
+    assert cli(["bench", "list", "-o", "json"]) == 0
+    out = capsys.readouterr().out
+    row = json.loads(out[out.index("[\n") :])[0]
+    assert (row["count"], row["succeeded"], row["failed"]) == (3, 0, 0)
+    assert cli(["runs", "list", "-o", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)[0]
+    assert (row["problem"], row["workload"]) == ("", "IPerf: 1 x 3")
+    assert cli(["report", "LAST"]) == 2
+    assert "scaletest bench show" in capsys.readouterr().err
+    assert cli(["runs", "export", "LAST", str(tmp_path / "run.tar.gz")]) == 0
+    assert cli(["runs", "import", str(tmp_path / "run.tar.gz"), "--name", "again"]) == 0
+    capsys.readouterr()
+    assert cli(["bench", "show", "again", "-t", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["kind"] == "INVALID"
+
+
+@pytest.mark.parametrize("kind", ["IPerf", "Fio", "OpenFOAM", "PyTorch"])
+def test_explain_names_every_field_and_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["bench", "explain", kind]) == 0
+    text = capsys.readouterr().out
+    assert "hostNetwork" in text and "numbers" in text and "apiVersion: scaletest.dev/v1alpha1" in text

@@ -1,0 +1,268 @@
+"""Sweeps: values, generators, templates, order, names; and the runner's ways through a plan."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.benchmarks.executor import Node, Told
+from scaletest.benchmarks.generators import generate
+from scaletest.benchmarks.runner import counts, run, startable
+from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.model.errors import InvalidValue
+
+NODES = [Node("b", {"disk": "ssd"}), Node("a", {"disk": "ssd"}), Node("c", {"disk": "hdd"})]
+README = {
+    "apiVersion": "perftest.stackhpc.com/v1alpha1",
+    "kind": "BenchmarkSet",
+    "metadata": {"name": "iperf"},
+    "spec": {
+        "template": {"apiVersion": "perftest.stackhpc.com/v1alpha1", "kind": "IPerf", "spec": {"duration": 30}},
+        "repetitions": 1,
+        "permutations": {
+            "product": {"hostNetwork": [True, False], "streams": [1, 2, 4, 8, 16, 32, 64]},
+            "explicit": [{"hostNetwork": True, "streams": 128}],
+        },
+    },
+}
+
+
+def a_set(**spec: Any) -> dict[str, Any]:
+    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}
+
+
+def plan(**spec: Any) -> BenchmarkPlan:
+    return plan_of(a_set(**spec), lambda: NODES)[0]
+
+
+def test_the_original_set_is_expanded_as_its_readme_says() -> None:
+    found, warnings = plan_of(README, list)
+    assert len(found.permutations) == found.counted == 15
+    assert found.benchmarks[0].name == "iperf-01" and found.benchmarks[-1].name == "iperf-15"
+    last: Any = found.benchmarks[-1].spec
+    assert (last.host_network, last.streams, last.duration) == (True, 128, 30)
+    assert any("perftest.stackhpc.com" in line for line in warnings)
+    assert BenchmarkPlan.from_dict(found.to_dict()).to_dict() == found.to_dict()
+
+
+def test_repetitions_are_adjacent_or_in_shuffled_blocks() -> None:
+    given_order = plan(repetitions=2, permutations={"product": {"streams": [1, 2, 4]}})
+    assert [one.permutation for one in given_order.benchmarks] == [0, 0, 1, 1, 2, 2]
+    shuffled = plan(repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}})
+    blocks = [[one.permutation for one in shuffled.benchmarks[at : at + 4]] for at in (0, 4, 8)]
+    assert all(sorted(block) == [0, 1, 2, 3] for block in blocks)
+    assert len({tuple(block) for block in blocks}) > 1
+    again = plan(repetitions=3, order="random", seed=5, permutations={"product": {"streams": [1, 2, 4, 8]}})
+    assert again.benchmarks == shuffled.benchmarks, "the same seed gives the same order"
+    assert len({one.name for one in shuffled.benchmarks}) == 12
+
+
+def test_warm_ups_come_first_and_do_not_count() -> None:
+    found = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
+    assert [one.warm_up for one in found.benchmarks] == [True, True, False, False]
+    assert found.counted == 2
+    done = {one.name: Ended(one.name, Phase.FAILED) for one in found.benchmarks if one.warm_up}
+    assert counts(found, done).failed == 0
+
+
+def test_generators_nest() -> None:
+    pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {"disk": "ssd"}}}}}
+    found = plan(
+        matrix={"product": {"nodes": pairs}}, template={"kind": "IPerf", "spec": {"nodes": "{{ p.nodes | toyaml }}"}}
+    )
+    assert [one.spec.nodes for one in found.benchmarks] == [("a", "b")]
+    chance = random.Random(1)
+
+    def values(source: Any) -> list[Any]:
+        return generate(source, "x", lambda: NODES, chance)
+
+    assert values({"values": [1, 2]}) == [1, 2]
+    assert values({"nodes": None}) == ["a", "b", "c"]
+    assert values({"permutations": {"length": 2, "source": [1, 2]}}) == [[1, 2], [2, 1]]
+    assert values({"permutations": {"length": 2, "withReplacement": True, "source": [1]}}) == [[1, 1]]
+    assert values({"combinations": {"length": 2, "withReplacement": True, "source": [1, 2]}}) == [
+        [1, 1],
+        [1, 2],
+        [2, 2],
+    ]
+    sample = values({"sample": {"size": 3, "source": list(range(100))}})
+    assert len(sample) == 3 and sample == sorted(sample)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ([], "has no values"),
+        ({"nodes": {"selector": {"disk": "tape"}}}, "no node has the labels"),
+        ({"nodes": {"selector": 3}}, "no map of labels"),
+        ({"combinations": {"length": 3, "source": [1, 2]}}, "has no values"),
+        ({"combinations": {"length": 0, "source": [1, 2]}}, "has length 0"),
+        ({"sample": {"size": 3, "source": [1, 2]}}, "has size 3"),
+        ({"sample": {"source": [1, 2]}}, "has size None"),
+        ({"magic": []}, "does not know the generator"),
+        ({"sample": {"seed": 1}}, "nothing else"),
+        ("1,2", "neither a list"),
+        ({"permutations": {"length": 9, "source": list(range(40))}}, "more than 100000"),
+    ],
+)
+def test_a_generator_that_gives_nothing_useful_says_why(source: Any, words: str) -> None:
+    with pytest.raises(InvalidValue, match=words) as error:
+        generate(source, "x", lambda: NODES, random.Random(1))
+    assert error.value.hint
+
+
+def test_what_a_sample_chose_is_stored_and_the_same_again() -> None:
+    spec = {"permutations": {"product": {"streams": {"sample": {"size": 3, "source": list(range(1, 100))}}}}, "seed": 7}
+    first, again = plan(**spec), plan(**spec)
+    assert first.permutations == again.permutations
+    assert BenchmarkPlan.from_dict(first.to_dict()).permutations == first.permutations
+
+
+def test_templates_use_values_and_nothing_else() -> None:
+    found = rendered(
+        {"a": "{{ p.n }}", "b": "n is {{ p.n }}", "c": ["{{ p.list | toyaml }}"], "d": 5}, {"n": 3, "list": [1]}
+    )
+    assert found == {"a": 3, "b": "n is 3", "c": [[1]], "d": 5}
+    for text in ("{{ p.missing }}", "{{ ().__class__.__bases__ }}", "{{ p.n / 0 }}", "{{ p.n", "{{ range(9) }}"):
+        with pytest.raises(InvalidValue, match="cannot be filled in"):
+            rendered(text, {"n": 3})
+
+
+def test_a_mistake_names_its_permutation() -> None:
+    with pytest.raises(InvalidValue, match=r"permutation 2 \{'streams': 0\}"):
+        plan(permutations={"product": {"streams": [1, 0]}})
+    with pytest.raises(InvalidValue, match="exclude each other"):
+        plan(permutations={"product": {"streams": [1]}}, matrix={"product": {"streams": [1]}})
+    with pytest.raises(InvalidValue, match="more than"):
+        plan(repetitions=1000, permutations={"product": {"streams": list(range(1, 129))}})
+
+
+@given(st.integers(1, 10**6))
+def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
+    names = [padded(number, count) for number in (1, count)]
+    assert len({len(name) for name in names}) == 1
+    assert names[1] == str(count)
+
+
+JSON = st.recursive(
+    st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3),
+    lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from("abc"), JSON), st.dictionaries(st.sampled_from("abc"), JSON))
+def test_merging_the_same_twice_changes_nothing_more(base: Any, change: Any) -> None:
+    once = merged(base, change)
+    assert merged(once, change) == once
+    assert merged(base, {}) == base
+
+
+# -- runner ---------------------------------------------------------------------------------------------------------
+
+
+class Scripted:
+    """An executor with scripted results."""
+
+    side_by_side = True
+
+    def __init__(self, result: Callable[[Benchmark], Ended]) -> None:
+        self.result = result
+        self.ran: list[str] = []
+
+    def refuse(self, benchmark: Benchmark) -> None:
+        pass
+
+    def nodes(self) -> Sequence[Node]:
+        return NODES
+
+    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+        self.ran.append(benchmark.name)
+        told(Phase.RUNNING)
+        return self.result(benchmark)
+
+    def close(self) -> None:
+        pass
+
+
+def completed(one: Benchmark) -> Ended:
+    return Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation, repetition=one.repetition)
+
+
+def failed(one: Benchmark) -> Ended:
+    return Ended(one.name, Phase.FAILED, message="no", permutation=one.permutation, repetition=one.repetition)
+
+
+def play(found: BenchmarkPlan, executor: Scripted, ended: dict[str, Ended] | None = None) -> dict[str, Ended]:
+    done: dict[str, Ended] = {} if ended is None else ended
+    stored: list[str] = []
+    run(found, done, executor, lambda one: stored.append(one.name), lambda *_: None)
+    assert stored == executor.ran or found.disjoint
+    return done
+
+
+def test_a_failure_ends_the_set_or_not() -> None:
+    product = {"product": {"streams": [1, 2, 4]}}
+    going_on, stopping = plan(permutations=product), plan(permutations=product, onFailure="stop")
+    done = play(going_on, Scripted(failed))
+    assert counts(going_on, done).failed == 3 and counts(going_on, done).finished
+    executor = Scripted(failed)
+    found = counts(stopping, play(stopping, executor))
+    assert executor.ran == ["s-1"] and not found.finished
+
+
+def test_what_has_ended_is_not_measured_again() -> None:
+    found = plan(permutations={"product": {"streams": [1, 2, 4]}})
+    first = found.benchmarks[0]
+    executor = Scripted(completed)
+    done = play(found, executor, {first.name: completed(first)})
+    assert executor.ran == ["s-2", "s-3"] and counts(found, done).succeeded == 3
+
+
+def test_an_interrupted_benchmark_is_not_stored() -> None:
+    found = plan(permutations={"product": {"streams": [1, 2, 4]}})
+    done: dict[str, Ended] = {}
+
+    def second(one: Benchmark) -> Ended:
+        if one.name == "s-2":
+            raise KeyboardInterrupt
+        return completed(one)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(found, done, Scripted(second), lambda one: None, lambda *_: None)
+    assert list(done) == ["s-1"]
+
+
+def on(*names: str) -> Benchmark:
+    return read({"kind": "IPerf", "spec": {"nodes": list(names)}})
+
+
+def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
+    waiting = [on("a", "b"), on("b", "c"), on("c", "d"), on()]
+    assert startable(waiting, []) is waiting[0]
+    assert startable(waiting[1:], [waiting[0]]) is waiting[2]
+    assert startable([waiting[1]], [waiting[0]]) is None
+    assert startable([waiting[3]], [waiting[0]]) is None, "one that may get any node runs alone"
+    assert startable([waiting[0]], [waiting[3]]) is None
+    assert startable([waiting[3]], []) is waiting[3]
+
+
+def test_benchmarks_on_different_nodes_really_run_side_by_side() -> None:
+    meeting = threading.Barrier(2, timeout=20)
+    values = [{"nodes": ["a", "b"]}, {"nodes": ["c", "d"]}, {"nodes": ["a", "c"]}]
+    found = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
+
+    def together(one: Benchmark) -> Ended:
+        if one.permutation < 2:
+            meeting.wait()
+        return completed(one)
+
+    assert counts(found, play(found, Scripted(together))).succeeded == 3
