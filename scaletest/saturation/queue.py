@@ -77,19 +77,8 @@ class QueueLoad:
             due = max(0.0, ended - record.total_s)
             reply = record.reply
             samples.append(
-                Sample(
-                    0,
-                    1,
-                    True,
-                    due,
-                    due,
-                    due,
-                    ended,
-                    _word(record),
-                    0,
-                    reply.run_s,
-                    reply.pod or reply.worker,
-                )
+                Sample(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
+            )
             )
 
         loop = self._loop(client, take, order, turns)
