@@ -79,7 +79,6 @@ class QueueLoad:
             samples.append(
                 Sample(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
             )
-            )
 
         loop = self._loop(client, take, order, turns)
         try:
