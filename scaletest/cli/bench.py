@@ -90,6 +90,20 @@ def execute(document: str, scratch: Path | None) -> int:
     return 0 if ended.ok else 5
 
 
+@command.command(hidden=True)
+@click.option("--role", required=True, help="Which part.")
+@click.option(
+    "--index", type=click.IntRange(0), envvar="JOB_COMPLETION_INDEX", required=True, help="Which of that role."
+)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where benchmark and peers are.")
+@click.option("--scratch", type=click.Path(path_type=Path), required=True, help="Where files go.")
+def part(role: str, index: int, folder: Path, scratch: Path) -> int:
+    """Be one part of a benchmark in a pod: what the operator's Jobs call."""
+    from scaletest.benchmarks.part import run as play
+
+    return play(role, index, folder, scratch, click.echo)
+
+
 @command.command("list")
 @options.output
 def list_runs(output: str) -> None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "bench": ("bench", "Run network, storage and compute benchmarks, alone or as sweeps."),
     "media": ("media", "Make test media, describe files, list devices."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
+    "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }

@@ -1,4 +1,4 @@
-"""Plain GET requests to the API server, with the client's own credentials: JSON as it comes, and the service proxy.
+"""Plain requests to the API server, with the client's own credentials: JSON as it comes, and the service proxy.
 
 The client library turns answers into objects of its own generation; lists of other groups and proxied bodies are needed
 as they are.
@@ -10,7 +10,7 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, refusal
+from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, Conflict, refusal
 from scaletest.model.checks import cut
 
 
@@ -40,15 +40,32 @@ class Raw:
         except ValueError as error:
             raise Busy(f"cannot {what}: the answer is no JSON") from error
 
+    def send(
+        self, method: str, path: str, body: Any, what: str, right: str = "", form: str = "application/json"
+    ) -> Any:
+        """What the API server answers to a document. Raises as `get`, and Refused; a conflict is Conflict."""
+        headers = {"Content-Type": form, "Accept": "application/json"}
+        status, answer, _ = self._ask(method, path, what, headers, json.dumps(body).encode())
+        if status == 409:
+            raise Conflict(f"cannot {what}: {_message(answer)}", hint="somebody else changed it; read it again")
+        if not 200 <= status < 300:
+            raise refusal(status, _message(answer), what, right)
+        return json.loads(answer)
+
     def fetch(self, path: str, what: str, headers: dict[str, str], **query: str) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers, whatever they are. Raises Busy when there is no answer."""
-        url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
+        return self._ask("GET", path + (f"?{urlencode(query)}" if query else ""), what, headers)
+
+    def _ask(
+        self, method: str, path: str, what: str, headers: dict[str, str], body: bytes | None = None
+    ) -> tuple[int, bytes, dict[str, str]]:
+        url = f"{self._settings.host}{path}"
         headers = {**self._own_headers, **headers}
         for one in self._settings.auth_settings().values():
             if one.get("in") == "header" and one.get("value"):
                 headers[one["key"]] = one["value"]
         try:
-            answer = self._pool.request("GET", url, headers=headers)
+            answer = self._pool.request(method, url, headers=headers, body=body)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             raise Busy(
                 f"cannot {what}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?"
