@@ -7,7 +7,7 @@ import logging
 import click
 
 from scaletest import __version__
-from scaletest.model.errors import UsageError
+from scaletest.model.errors import Unreachable, UsageError
 
 
 @click.command("operator")
@@ -40,8 +40,15 @@ def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: boo
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed", hint="pip install 'scaletest[operator]'") from error
     from scaletest.cluster.connection import connect
+    from scaletest.cluster.discovery import groups
     from scaletest.cluster.objects import Objects
+    from scaletest.kinds.registry import GROUP
 
+    cluster = connect()
+    if GROUP not in groups(cluster):
+        raise Unreachable(
+            f"the cluster does not know {GROUP}", hint="scaletest operator --crds | kubectl apply --server-side -f -"
+        )
     logging.getLogger("scaletest.operator").setLevel(logging.INFO)
-    run(Objects(connect()), image, namespace, metrics_port)
+    run(Objects(cluster), image, namespace, metrics_port)
     return 0

@@ -40,7 +40,7 @@ def owner(document: Document) -> Document:
     """The reference of what belongs to an object."""
     meta = document["metadata"]
     return {"apiVersion": document["apiVersion"], "kind": document["kind"], "name": meta["name"], "uid": meta["uid"],
-            "controller": True, "blockOwnerDeletion": True}  # fmt: skip
+            "controller": True}  # fmt: skip
 
 
 def ended(document: Document) -> bool:

@@ -73,6 +73,8 @@ def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.Opera
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
         settings.execution.max_workers = WORKERS
         settings.posting.level = logging.CRITICAL
+        # our definitions were there at the start; seeing others come would need rights on all
+        settings.scanning.disabled = True
         # an unanswered watch is asked anew, as nothing tells that its connection is dead
         settings.watching.server_timeout = 60
         settings.watching.client_timeout = 75

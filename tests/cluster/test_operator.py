@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +118,63 @@ def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> N
     # expect nothing left but the lock
     eventually(lambda: not operator.get("iperfs")["items"], 60)
     eventually(lambda: sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"]) == before, 60)
+
+
+def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: Operator) -> None:
+    # given a set of 3 x 2
+    template = {"kind": "IPerf", "spec": {"duration": 5}}
+    spec = {"template": template, "permutations": {"product": {"streams": [1, 2, 4]}}, "repetitions": 2}
+    operator.apply("BenchmarkSet", "sweep", spec)
+    # when the operator is killed at ten random moments
+    chance = random.Random(11)
+    for _ in range(10):
+        time.sleep(chance.uniform(0.3, 4.0))
+        operator.end(signal.SIGKILL)
+        operator.start()
+    eventually(lambda: operator.status("benchmarkset", "sweep").get("finishedAt"), 150)
+    # expect every benchmark measured, by one pod each, and the counts as kubectl prints them
+    names = [f"sweep-{number}" for number in range(1, 7)]
+    assert [name for name, _ in operator.measured()] == names
+    assert sorted(one["metadata"]["name"] for one in operator.get("iperfs")["items"]) == names
+    found = operator.status("benchmarkset", "sweep")
+    assert (found["phase"], found["count"], found["succeeded"], found["failed"]) == ("Completed", 6, 6, 0)
+    assert [one["streams"] for one in found["permutations"]] == [1, 2, 4]
+    assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == ["3", "2", "6", "0", "6"]
+    # one at a time: each began after the one before had ended
+    times = [operator.status("iperf", name)["startedAt"] for name in names]
+    assert times == sorted(times)
+    assert not operator.get("jobs")["items"]
+
+
+def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> None:
+    spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
+    operator.apply("BenchmarkSet", "later", spec)
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused", 60)
+    assert not operator.get("iperfs")["items"]
+    operator.kubectl("patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}')
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
+
+
+def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(operator: Operator) -> None:
+    # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
+    operator.apply("OpenFOAM", "cavity", {})
+    operator.apply("IPerf", "slow", {"duration": 5})
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
+    operator.apply("IPerf", "next", {"duration": 5})
+    eventually(lambda: "slow" in operator.status("iperf", "next").get("message", ""), 60)
+    # when its Job is deleted by somebody
+    operator.kubectl("delete", "job", "slow-client")
+    # expect it failed, not measured again, and the next one measured
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Failed", 60)
+    assert operator.status("iperf", "slow")["failure"] == "interrupted"
+    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
+    assert [name for name, _ in operator.measured()] == ["next", "slow"]
+    found = operator.status("openfoam", "cavity")
+    assert (found["phase"], found["failure"]) == ("Failed", "refused")
+
+
+def test_an_empty_product_is_refused(operator: Operator) -> None:
+    spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
+    operator.apply("BenchmarkSet", "empty", spec)
+    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed", 60)
+    assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
