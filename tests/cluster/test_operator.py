@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -18,12 +19,14 @@ import yaml
 
 from hack.kubernetes import ControlPlane
 from scaletest.kinds.crd import definitions
-from tests.cluster.conftest import needs_own
+from tests.cluster.charts import ROOT
+from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually
 
 pytestmark = needs_own
 MADE = "jobs,pods,services,configmaps"
 API = "scaletest.dev/v1alpha1"
+ACCOUNT = "bench-scaletest-operator"
 
 
 class Operator:
@@ -32,13 +35,14 @@ class Operator:
     def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
         self._plane, self.namespace, self._folder = plane, namespace, folder
         self.journal = folder / "journal"
+        self.kubeconfig = plane.kubeconfig
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         line = [sys.executable, "-m", "tests.cluster.operator_process", self.namespace, str(self.journal)]
         with (self._folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                line, env={**os.environ, "KUBECONFIG": str(self._plane.kubeconfig)}, stdout=log, stderr=log
+                line, env={**os.environ, "KUBECONFIG": str(self.kubeconfig)}, stdout=log, stderr=log
             )
 
     def end(self, number: int = signal.SIGTERM) -> None:
@@ -105,6 +109,37 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
     # and of what it made only the result
     eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
     assert len(operator.measured()) == 1
+
+
+def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
+    plane: ControlPlane, operator: Operator, helm3: Helm, tmp_path: Path
+) -> None:
+    # given an operator with the account of the chart, whose own pod nobody runs
+    operator.end()
+    helm3(
+        "install", "bench", str(CHART), "-n", operator.namespace, "--set", "operator.enabled=true,operator.crds=false"
+    )
+    operator.kubeconfig = kubeconfig_of(plane, operator.namespace, ACCOUNT, tmp_path)
+    # expect what the page says
+    page = (ROOT / "docs" / "how-to" / "operator.md").read_text("utf-8").split("## Rights")[1]
+    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/*]+) \| ([\w, ]+) \| .* \|$", page, re.MULTILINE)[1:]
+    documented = {(group, what, verb) for group, what, verbs in rows for verb in verbs.split(", ")}
+    rules = operator.get("role", ACCOUNT)["rules"]
+    assert documented == {
+        (group, what, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for what in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    # and when it works with no other rights: a set measured and deleted
+    operator.start()
+    spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "repetitions": 2}
+    operator.apply("BenchmarkSet", "plain", spec)
+    eventually(lambda: operator.status("benchmarkset", "plain").get("succeeded") == 2, 90)
+    operator.kubectl("delete", "benchmarkset", "plain", "--timeout=60s")
+    eventually(lambda: not operator.get("iperfs")["items"], 60)
+    assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
 def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> None:
