@@ -43,6 +43,9 @@ def command() -> None:
 @click.option(
     "--queue", default="", metavar="NAME", help="Send benchmarks to the workers of a queue. [default: run them here]"
 )
+@click.option(
+    "--namespace", default="", metavar="NAME", help="Have the operator measure in that namespace of a cluster."
+)
 @options.redis_url()
 @click.option(
     "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."

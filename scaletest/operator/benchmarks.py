@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, step
-from scaletest.cluster.objects import Missing, Resource
+from scaletest.benchmarks.manifests import SPARE_S, START_S
+from scaletest.cluster.objects import Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.registry import API_VERSION
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
 from scaletest.operator import status
 from scaletest.operator.lock import Lock
 from scaletest.operator.status import Document
@@ -95,10 +96,18 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
     since = datetime.fromisoformat(found["metadata"]["creationTimestamp"]).timestamp()
     started = (found.get("status") or {}).get("startedAt")
     since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
-    return step(one, objects, Place(namespace, owner(found), since, settings.image), settings.clock)
+    try:
+        return step(one, objects, Place(namespace, owner(found), since, settings.image), settings.clock)
+    except Unreachable as error:
+        # a missing right or a quota may be mended, but not for ever
+        if isinstance(error, Busy):
+            raise
+        if settings.clock() - since > START_S + one.limit_s + SPARE_S:
+            return _refused(one, error, settings)
+        return Seen(Phase.PREPARING, f"{error.message}; {error.hint}")
 
 
-def _refused(one: Benchmark, error: InvalidValue, settings: Settings) -> Seen:
+def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:
     now = settings.clock()
     why = Ended(one.name, Phase.FAILED, failure=Failure.REFUSED, message=error.message, lines=(error.hint,),
                 started_s=now, finished_s=now)  # fmt: skip

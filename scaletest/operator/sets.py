@@ -129,8 +129,6 @@ def _make(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, 
     labels = {SET: found["metadata"]["name"], **({TOGETHER: "true"} if plan.disjoint else {})}
     numbers = {"scaletest.dev/permutation": str(one.permutation), "scaletest.dev/repetition": str(one.repetition)}
     body["metadata"] |= {"labels": labels, "annotations": numbers, "ownerReferences": [owner(found)]}
-    # that of the set counts, and it is not paused any more
-    body["spec"].pop("paused", None)
     made = objects.create(resource(one.kind), namespace, body)
     if made is None:
         made = objects.find(resource(one.kind), namespace, one.name) or {"metadata": {}}

@@ -21,7 +21,7 @@ from hack.kubernetes import ControlPlane
 from scaletest.kinds.crd import definitions
 from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
-from tests.conftest import eventually
+from tests.conftest import eventually, program
 
 pytestmark = needs_own
 MADE = "jobs,pods,services,configmaps"
@@ -206,6 +206,19 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(opera
     assert [name for name, _ in operator.measured()] == ["next", "slow"]
     found = operator.status("openfoam", "cavity")
     assert (found["phase"], found["failure"]) == ("Failed", "refused")
+
+
+def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, tmp_path: Path) -> None:
+    # when a sweep is run in the cluster
+    line = program("bench", "run", "IPerf", "--set", "duration=5", "--repetitions", "2", "--namespace")
+    line += [operator.namespace, "--run-dir", str(tmp_path / "run"), "-o", "json"]
+    environment = {**os.environ, "KUBECONFIG": str(operator.kubeconfig)}
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+    # expect the result as of any executor, and nothing left in the cluster
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"]["kind"] == "PASS"
+    assert len(operator.measured()) == 2
+    eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
 
 def test_an_empty_product_is_refused(operator: Operator) -> None:

@@ -13,12 +13,14 @@ import pytest
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kubernetes import stored
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
 from scaletest.kinds.registry import API_VERSION, KINDS
+from scaletest.model.errors import Unreachable
 from scaletest.operator import benchmarks, sets, status
 from scaletest.operator.benchmarks import Settings, resource
 
@@ -297,6 +299,22 @@ def test_17_what_does_not_start_in_time_fails_and_says_what_it_waited_for() -> N
     assert found["failure"] == "timed_out" and "0/3 nodes" in found["message"]
 
 
+def test_a_right_that_is_missing_is_named_and_has_a_deadline_too() -> None:
+    cluster = FakeCluster()
+    asked(cluster)
+
+    def forbidden(what: Resource, namespace: str, body: Document) -> None:
+        if what is JOBS:
+            raise Unreachable("Kubernetes does not let us make jobs", hint="give the right to create jobs")
+
+    made = cluster.create
+    cluster.create = lambda *given: forbidden(*given) or made(*given)  # type: ignore[method-assign]
+    found = look(cluster)
+    assert found["phase"] == "Preparing" and "create jobs" in found["message"]
+    cluster.now += 10_000
+    assert until_ended(cluster)["failure"] == "refused"
+
+
 def test_one_of_that_name_that_is_going_is_waited_for() -> None:
     cluster = FakeCluster()
     foreign = {"name": "one-peers", "ownerReferences": [{"uid": "old"}]}
@@ -347,3 +365,47 @@ def test_claims_of_fio() -> None:
     there, made = scratch(volume={"hostPath": {"path": "/data"}})
     assert made is None and there["hostPath"] == {"path": "/data"}
     assert scratch() == ({"name": "scratch", "emptyDir": {}}, None)
+
+
+def test_an_executor_has_the_operator_measure_and_leaves_nothing() -> None:
+    # given an operator that looks whenever the executor waits
+    cluster, phases = FakeCluster(), list[Phase]()
+    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    # when it runs one
+    found = executor.run(one, phases.append)
+    # expect the phases as they come, the result, and no object
+    assert found.ok and found.headlines == {"bandwidth": 5e9}
+    assert phases == [Phase.PREPARING, Phase.SUMMARISING, Phase.COMPLETED]
+    assert ("iperfs", "one") not in cluster.objects
+    # and one of another run is left alone
+    asked(cluster)
+    found = executor.run(one, phases.append)
+    assert (found.phase, found.failure) == (Phase.FAILED, "refused")
+    assert ("iperfs", "one") in cluster.objects
+
+
+def test_an_executor_without_an_operator_says_so() -> None:
+    cluster = FakeCluster()
+
+    def sleep(seconds: float) -> None:
+        cluster.now += seconds
+
+    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    found = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(one, lambda phase: None)
+    assert (found.failure, found.message) == ("timed_out", "no operator looks at it")
+    assert ("iperfs", "one") not in cluster.objects
+
+
+def test_an_executor_that_was_killed_finds_its_benchmark_again() -> None:
+    # given the object of a run that was killed, which is being measured
+    cluster = FakeCluster()
+    asked(cluster)
+    cluster.objects["iperfs", "one"]["metadata"]["labels"] = {RUN: "run-1"}
+    look(cluster)
+    # when the run goes on
+    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    # expect the result of that one measurement
+    assert executor.run(one, lambda phase: None).ok
+    assert cluster.made.count("jobs/one-client") == 1
