@@ -255,6 +255,9 @@ class _Step:
 
     def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> _Over:
         said = log if log is not None else self._objects.log(self._namespace, _name(pod)) or ""
+        told = unframe(said)
+        if told is not None:
+            return _Over(self._failed(told.failure, f"{_name(pod)}: {told.message}", told.lines), pods)
         reason = pod["status"].get("message") or pod["status"].get("reason") or ""
         lines = [*said.splitlines()[-LAST_LINES + 1 :], reason]
         return _Over(self._failed(Failure.EXIT, f"{_name(pod)}: {message}", lines), pods)

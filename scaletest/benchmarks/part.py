@@ -38,10 +38,10 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     except Failed as error:
         ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
     ended = replace(ended, started_s=began, finished_s=time.time())
-    if not measures:
-        say("\n".join((ended.message, *ended.lines)))
-        return 5
+    # a server's, too: its class of failure is the benchmark's
     say(frame(ended))
+    if not measures:
+        return 5
     time.sleep(HOLD_S)
     return 0 if ended.ok else 5
 

@@ -19,6 +19,7 @@ from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict,
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
+from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
 from scaletest.operator import benchmarks, sets, status
@@ -210,6 +211,19 @@ def test_5_a_measuring_pod_that_ends_with_nonsense_fails_with_its_lines() -> Non
     found = until_ended(cluster)
     assert (found["phase"], found["failure"]) == ("Failed", "exit")
     assert "iperf3: error - what?" in found["lines"]
+
+
+def test_what_a_server_says_of_its_failure_is_the_benchmarks() -> None:
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    said = Ended("one", Phase.FAILED, failure=Failure.NO_DEVICE, message="no RDMA device", lines=("rdma_cm: none",))
+    cluster.logs["one-server-0"] = frame(said)
+    cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
+    found = until_ended(cluster)
+    assert (found["failure"], found["lines"]) == ("no_device", ["rdma_cm: none"])
+    assert "no RDMA device" in found["message"]
 
 
 def test_6_a_phase_never_goes_back() -> None:
