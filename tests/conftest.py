@@ -31,8 +31,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def missing(what: str) -> None:
     """Skip on a laptop, fail in CI."""
     if IN_CI:
-        pytest.fail(f"{what} is missing, and CI must have it")
-    pytest.skip(f"{what} is missing")
+        pytest.fail(f"missing, and CI must have it: {what}")
+    pytest.skip(f"missing: {what}")
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 20.0) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import yaml
-
 from hack.kubernetes.plane import ControlPlane
 
 LIFE = "24h"
@@ -14,8 +12,8 @@ LIFE = "24h"
 
 def kubeconfig(plane: ControlPlane, namespace: str, account: str, path: Path) -> Path:
     """Write it. The account must exist."""
-    whole = yaml.safe_load(plane.kubeconfig.read_text("utf-8"))
-    context = next(one for one in whole["contexts"] if one["name"] == whole["current-context"])["context"]
+    whole = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
+    context = whole["contexts"][0]["context"]
     token = plane.kubectl("-n", namespace, "create", "token", account, f"--duration={LIFE}").strip()
     whole["users"] = [{"name": context["user"], "user": {"token": token}}]
     context["namespace"] = namespace

@@ -1,7 +1,8 @@
 """Bars that need a cluster and minutes: each prints one JSON line with what was seen, and whether that is enough.
 
 The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
-are kwok's. Autoscalers keep their examples' settings; only KEDA goes to zero after 20 s, and an HPA down after 30 s.
+are kwok's. In bars on a real node the chart's pods are containers there. Autoscalers keep their examples' settings;
+only KEDA goes to zero after 20 s, and an HPA down after 30 s.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from typing import Any
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.adapter import Adapter
+from hack.kubernetes.images import archives
 from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.release import DEPLOYMENT, EXPORTER, Release
@@ -33,13 +35,16 @@ DOWN = f"{SCALING}.behavior.scaleDown.stabilizationWindowSeconds=30"
 
 
 class Site:
-    """A control plane for one bar."""
+    """A control plane for one bar. real: with a real node, where all pods run."""
 
-    def __init__(self, stack: ExitStack) -> None:
+    def __init__(self, stack: ExitStack, *, real: bool) -> None:
         self._stack = stack
         self.plane = ControlPlane(Path(tempfile.mkdtemp(prefix="scaletest-bar-")))
         stack.callback(self.plane.down)
-        self.plane.up([Pool("plain", 2, 0)])
+        if real:
+            self.plane.up(real=True, images=archives())
+        else:
+            self.plane.up([Pool("plain", 2, 0)])
         self.names = Names(self.plane.folder)
 
     def keda(self) -> None:
@@ -66,6 +71,11 @@ def keda_burst(site: Site) -> dict[str, Any]:
     release = site.release("scale-to-zero", f"{SCALING}.cooldownPeriod=20", DOWN)
     _until(lambda: release.wanted == 0 and release.declared())
     return _burst(release, floor=0)
+
+
+def keda_burst_real(site: Site) -> dict[str, Any]:
+    """The same in containers on a real node; needs root."""
+    return keda_burst(site)
 
 
 def hpa_external(site: Site) -> dict[str, Any]:
@@ -136,6 +146,7 @@ def _until(condition: Callable[[], bool]) -> None:
 
 BARS: dict[str, Callable[[Site], dict[str, Any]]] = {
     "keda-burst": keda_burst,
+    "keda-burst-real": keda_burst_real,
     "hpa-external": hpa_external,
     "hpa-custom": hpa_custom,
     "validate-1-8": validate_1_8,
@@ -148,7 +159,7 @@ def run(name: str) -> dict[str, Any]:
     made["conditions"] = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}
     with ExitStack() as stack:
         try:
-            site = Site(stack)
+            site = Site(stack, real=name.endswith("-real"))
             version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
             made["conditions"]["kubernetes"] = version
             made |= BARS[name](site)

@@ -23,7 +23,7 @@ def tool(name: str, program: str) -> str:
     """The path of a program that was built. Raises NotBuilt with what to do."""
     made = subprocess.run([ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False)
     if made.returncode:
-        raise NotBuilt(made.stderr.strip().replace("\n", ";"))
+        raise NotBuilt("; ".join(line.strip().removeprefix("error: ") for line in made.stderr.strip().splitlines()))
     return f"{made.stdout.strip()}/{program}"
 
 

@@ -1,4 +1,6 @@
-"""The chart as a release of its own namespace, with real processes for its pods, and what happens to its workers."""
+"""The chart as a release of its own namespace, and what happens to its workers. Its pods on fake nodes get real
+processes; on a real node they are containers.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,8 @@ class Release:
         self._example, self._settings = CHART / "examples" / f"{example}.yaml", settings
         self.namespace = f"{example}-{uuid.uuid4().hex[:6]}"
         self.pods = Pods(plane, names, self.namespace)
+        box = plane.node.box
+        self._network = box.network() if box.running() else []
         self.history: list[tuple[float, int]] = []
         self._seen = threading.Event()
         self._began = time.monotonic()
@@ -69,31 +73,24 @@ class Release:
         return self.history[-1][1]
 
     def redis_url(self, role: str) -> str:
-        """The release's Redis for one of its users."""
-        password = self.pods.secret(f"{NAME}-redis", f"password-{role}")
-        return f"redis://{role}:{password}@{self._names.address(self.namespace, f'{NAME}-redis')}:6379/0"
+        """The release's Redis for one of its users. With a real node it can be reached in the node's network only."""
+        service = f"{NAME}-redis"
+        password = self.pods.secret(service, f"password-{role}")
+        if self._network:
+            address = self.pods.get("service", service)["spec"]["clusterIP"]
+        else:
+            address = self._names.address(self.namespace, service)
+        return f"redis://{role}:{password}@{address}:6379/0"
 
     def declared(self) -> bool:
         """Whether requests can be submitted."""
-        line = [
-            sys.executable,
-            "-m",
-            "scaletest",
-            "queue",
-            "list",
-            "-o",
-            "json",
-            "--redis-url",
-            self.redis_url("client"),
-        ]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        done = self._scaletest("queue", "list", "-o", "json", "--redis-url", self.redis_url("client"))
         return not done.returncode and any(row["name"] == QUEUE for row in json.loads(done.stdout))
 
     def burst(self, requests: int, seconds: float) -> dict[str, Any]:
         """Submit so many requests at once and wait for all; the client's statistics."""
-        line = [sys.executable, "-m", "scaletest", "client", "--queue", QUEUE, "--batch", str(requests)]
-        line += ["--listen", "none", "-o", "json", "--redis-url", self.redis_url("client"), "--", str(seconds)]
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        line = ["client", "--queue", QUEUE, "--batch", str(requests), "--listen", "none", "-o", "json"]
+        done = self._scaletest(*line, "--redis-url", self.redis_url("client"), "--", str(seconds))
         if done.returncode:
             raise AssertionError(f"the client ended with {done.returncode}: {done.stdout}{done.stderr}")
         return dict(json.loads(done.stdout))
@@ -112,6 +109,10 @@ class Release:
             }
             for row in rows
         ]
+
+    def _scaletest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        line = [*self._network, sys.executable, "-m", "scaletest", *arguments]
+        return subprocess.run(line, capture_output=True, text=True, check=False)
 
     def _see(self, kind: str, deployment: dict[str, Any]) -> None:
         wanted = int(deployment["spec"].get("replicas", 1))

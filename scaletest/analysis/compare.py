@@ -167,9 +167,12 @@ def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     """The fields in which two plans differ, the workload's first.
 
     The workload is the command, or the length of the sleep, and what runs beside it. With a command `seconds` is only
-    an estimate.
+    an estimate. So are, where numbers of workers per device are compared, the devices: on others, as many
+    workers share them otherwise.
     """
     defining = {"command", "background"} | (set() if base.command or candidate.command else {"seconds"})
+    if base.compares or candidate.compares:
+        defining |= {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
     ours, theirs = base.to_dict(), candidate.to_dict()
     names = [item.name for item in fields(Plan) if item.name not in _NO_MATTER and ours[item.name] != theirs[item.name]]
     found = [Difference(name, ours[name], theirs[name], name in defining) for name in names]

@@ -84,7 +84,7 @@ def evaluate(
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=warnings(steps),
-        verdict=judge(plan, steps, interrupted, thresholds, shared.sentence if shared else ""),
+        verdict=judge(plan, steps, interrupted, thresholds, shared),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from scaletest.analysis.sharing import Sharing
 from scaletest.analysis.steps import Sample, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
@@ -31,22 +32,23 @@ def judge(
     steps: Sequence[Step],
     interrupted: str = "",
     thresholds: Sequence[ThresholdResult] = (),
-    best: str = "",
+    shared: Sharing | None = None,
 ) -> Verdict:
-    """The verdict of a run. best: which number of workers per device is, where the run compares them."""
+    """The verdict of a run. shared: which number of workers per device is best, where the run compares them."""
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
         _failures(plan, steps)
         or _damaged(steps)
+        or _stalled(steps)
         or _tester(steps)
         or _failed_ratio(steps)
         or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
-        or _undecided(plan, steps)
+        or _undecided(plan, steps, shared)
         or _unlike(steps)
         or verdict_of(thresholds, VerdictKind.INVALID)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, best))
+        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, shared.sentence if shared else ""))
     )
 
 
@@ -108,8 +110,15 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
     return Verdict(
         VerdictKind.FAIL,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
-        "read the error in the report, or try the workload alone: scaletest worker --once",
+        "read the error in the report, or try the workload alone: scaletest worker --once" + _smaller(plan, steps),
     )
+
+
+def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
+    """What else to do where memory ended with some numbers of workers per device, and with others did not."""
+    good = [str(step.per_device) for step in steps if not step.failures]
+    short = plan.compares and good and any(step.memory_hits for step in steps)
+    return f"; or leave out what does not fit: --per-device {','.join(good)}" if short else ""
 
 
 def _damaged(steps: Sequence[Step]) -> Verdict | None:
@@ -125,6 +134,20 @@ def _damaged(steps: Sequence[Step]) -> Verdict | None:
                 if one.lost > 0:
                     reason = f"{one.lost} of {one.measurement.requests} records with {at} are missing"
                 return Verdict(VerdictKind.INVALID, reason, "measure what is damaged again: --resume")
+    return None
+
+
+def _stalled(steps: Sequence[Step]) -> Verdict | None:
+    """Whether a worker stopped while it was measured: what the others did from then on is not what was asked for."""
+    for step in steps:
+        for one in step.samples:
+            if one.stall:
+                return Verdict(
+                    VerdictKind.INVALID,
+                    f"with {_workers(step.workers)}, {one.stall.worker} finished nothing in the last "
+                    f"{one.stall.silent_s:.1f} s, much longer than any request took",
+                    "look whether it, its device or its node stopped: the end of workers.log, or of the pod's log",
+                )
     return None
 
 
@@ -192,7 +215,9 @@ def _steadier(sample: Sample) -> str:
     return f"find what changed after {at_s:.0f} s (heat, clocks, neighbours), and run it again"
 
 
-def _undecided(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
+def _undecided(plan: Plan, steps: Sequence[Step], shared: Sharing | None) -> Verdict | None:
+    if shared and shared.vague:
+        return Verdict(VerdictKind.INVALID, shared.vague, _sharper(plan, steps))
     for step in steps:
         found = step.ratio
         if found and found.kind is VerdictKind.INVALID:

@@ -56,9 +56,15 @@ class Separability:
 
 
 def separability(
-    workers: Sequence[int], repeats: int = 1, noise: float = EXPECTED_NOISE, truth: Law = REFERENCE
+    workers: Sequence[int],
+    repeats: int = 1,
+    noise: float = EXPECTED_NOISE,
+    truth: Law = REFERENCE,
+    who: str = "workers",
 ) -> Separability:
     """Judge a plan of these numbers of workers, each measured `repeats` times with relative standard error `noise`.
+
+    who: what the sentence calls them.
 
     It separates when the coherency stands out from its standard error and the two are not correlated too strongly.
     """
@@ -68,11 +74,11 @@ def separability(
     limit = steps[-1] if good else _limit(steps, repeats, noise, truth)
     enough = repeats if good else _repeats(steps, repeats, noise, truth)
     often = "once" if repeats == 1 else f"{repeats} times"
-    plan = f"workers up to {steps[-1]}, {often} each, with {100 * noise:g}% noise"
+    plan = f"{who} up to {steps[-1]}, {often} each, with {100 * noise:g}% noise"
     if good:
         sentence = f"{plan}: contention and coherency can be told apart"
     else:
-        remedies = [f"go up to {limit} workers"] if limit else []
+        remedies = [f"go up to {limit} {who}"] if limit else []
         remedies += [f"measure each step {enough} times"] if enough else []
         cure = " or ".join(remedies) or "measure with less noise"
         sentence = f"{plan}: contention cannot be told from coherency; {cure}"

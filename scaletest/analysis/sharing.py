@@ -1,9 +1,13 @@
 """How many workers should share one device? The least number that will do, of those that a run compares.
 
 The step with the highest throughput leads. Another is worse when the interval of its throughput over the leader's lies
-below 1. Each of the m - 1 comparisons may be wrong in 5 % / (m - 1) of all runs (Bonferroni), so that all of them hold
-together in 95 %. The best number is the least that is not worse: with fewer workers a device has memory left, and each
-request is done sooner. What is not worse may only have been measured too roughly, so all such numbers are named.
+below 1. Each of the m - 1 comparisons may be wrong in 5 % / (m - 1) of all runs (Bonferroni). The best number is the
+least that is not worse: with fewer workers a device has memory left, and each request is done sooner. What is not worse
+may only have been measured too roughly, so all such numbers are named, and where the best might do less than 90 % of
+what another does, nothing is decided.
+
+The intervals are two-sided, so that all of them hold together in 95 %, and which step leads may be chance: of two equal
+numbers either may be called worse. The least number that truly does most is kept in 97.5 % of all runs.
 
 A step with failed requests beyond the plan's tolerance, or one that may not be judged, is no candidate.
 """
@@ -22,6 +26,8 @@ from scaletest.analysis.student import t95, t_quantile
 from scaletest.model import Plan
 
 FAMILY_ERROR = 0.05
+# What the best number may lose against another, by the ends of the intervals.
+MOST_LOST = 0.10
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,21 @@ class Sharing:
     equals: tuple[int, ...]
     candidates: tuple[Candidate, ...]
     sentence: str
+
+    @property
+    def vague(self) -> str:
+        """Why the best number is none that anybody should rely on; "" when it is, or when there is none."""
+        for one in self.candidates:
+            found = one.relative
+            if not found or one.per_device not in self.equals:
+                continue
+            too_low = one.per_device == self.best and found.low < 1 - MOST_LOST
+            if too_low or found.high > 1 / (1 - MOST_LOST):
+                return (
+                    f"{one.per_device} on each device do between {found.low:.0%} and {found.high:.0%} of what "
+                    f"{self.leader} do, which is too rough to call a number best"
+                )
+        return ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -95,7 +116,7 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
     errors = [_error(one) for one in (step, leader)]
     error = math.hypot(*errors)
     freedom = _welch(errors, [float(one.throughput.freedom) for one in (step, leader)])
-    spread = t_quantile(1 - FAMILY_ERROR / comparisons, freedom) * error if error > 0 else 0.0
+    spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * error if error > 0 else 0.0
     estimate = within(value, spread)
     return Candidate(step.per_device, estimate, estimate.high < 1.0)
 

@@ -15,6 +15,7 @@ from scaletest.analysis.fairness import Fairness, fairness
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.ratio import Ratio, ratio
 from scaletest.analysis.series import ends_of, span
+from scaletest.analysis.stall import Stall, stall
 from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.student import t95
 from scaletest.analysis.throughput import Throughput, throughput
@@ -36,7 +37,7 @@ class Sample:
     settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
     which is 1 when all of them are on record and the client kept up (Little's law for closed load); None for less than
     20 completions. counted: records behind the throughput. lost: records that were written and are not there, below 0
-    when there are too many.
+    when there are too many. stall: the worker that stopped meanwhile.
     """
 
     measurement: Measurement
@@ -48,11 +49,12 @@ class Sample:
     began_s: float
     counted: Sequence[Record]
     lost: int = 0
+    stall: Stall | None = None
 
     @property
     def sound(self) -> bool:
         """Whether the throughput may be judged."""
-        return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady
+        return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady and not self.stall
 
     @property
     def whole(self) -> bool:
@@ -174,7 +176,7 @@ def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Samp
     warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
     found = drift(warm.ends) if rate.enough else Drift()
     lost = 0 if measurement.requests is None else measurement.requests - len(rows)
-    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted, lost)
+    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted, lost, stall(warm.ends))
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:

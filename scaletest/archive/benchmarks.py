@@ -66,11 +66,8 @@ class BenchmarkFolder(RunFolder):
 
 
 def check(folder: RunFolder) -> None:
-    """UsageError or InvalidValue unless the whole run can be read, whatever its kind."""
-    if is_benchmark(folder):
-        BenchmarkFolder(folder.path).benchmarks()
-    else:
-        folder.load()
+    """UsageError or InvalidValue unless the whole run can be read."""
+    BenchmarkFolder(folder.path).benchmarks()
 
 
 def is_benchmark(folder: RunFolder) -> bool:

@@ -23,6 +23,8 @@ from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Measurement, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import KIND as SATURATION
+from scaletest.model.saturation import SaturationPlan
 
 PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
     "plan.json",
@@ -37,7 +39,7 @@ FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 VALIDATION = "validation"
 # the commands that show runs of other kinds
-_ROOMS = {BENCHMARK: "bench"}
+_SHOWN_BY = {BENCHMARK: "bench show", SATURATION: "report"}
 
 
 class AnyPlan(Protocol):
@@ -178,10 +180,10 @@ class RunFolder:
             raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
         return True
 
-    def begin(self, plan: Plan, command_line: Sequence[str]) -> None:
+    def begin(self, plan: AnyPlan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""
         self._write(PLAN, plan.to_dict())
-        self._write(ENVIRONMENT, environment(command_line, plan.device_glob))
+        self._write(ENVIRONMENT, environment(command_line, plan.device_glob if isinstance(plan, Plan) else ""))
 
     def add(self, measurement: Measurement, records: Sequence[Record]) -> None:
         """Append a complete step and its records, and make sure they are on disk in this order."""
@@ -202,7 +204,10 @@ class RunFolder:
 
     def _plan(self) -> AnyPlan:
         row = self._read(PLAN)
-        return BenchmarkPlan.from_dict(row) if row.get("kind") == BENCHMARK else Plan.from_dict(row)
+        kind = row.get("kind")
+        if kind == BENCHMARK:
+            return BenchmarkPlan.from_dict(row)
+        return SaturationPlan.from_dict(row) if kind == SATURATION else Plan.from_dict(row)
 
     def load(self) -> Stored:
         """Read everything; UsageError when this is no run, or no validation."""
@@ -210,7 +215,7 @@ class RunFolder:
         if not isinstance(plan, Plan):
             raise UsageError(
                 f"run {self.name} is no validation: it is a {self.kind} run",
-                hint=f"see: scaletest {_ROOMS[self.kind]} show",
+                hint=f"see: scaletest {_SHOWN_BY[self.kind]} {self.name}",
             )
         with self._trouble("read"):
             measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]

@@ -12,20 +12,27 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from scaletest.archive.benchmarks import check
+from scaletest.archive import benchmarks, saturation
 from scaletest.archive.folder import FILES, RunFolder
+from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.saturation import KIND as SATURATION
 
 MOST_BYTES = 2 * 1024**3
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What lies between two members: headers, padding, the reader's own buffer. A longer header is an attack on memory.
 _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
+# What reads the whole of a run that is no validation, by its kind.
+_READERS: dict[str, Callable[[RunFolder], object]] = {
+    BENCHMARK: benchmarks.check,
+    SATURATION: saturation.check,
+}
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 
 
@@ -34,7 +41,7 @@ def export(folder: RunFolder, target: Path) -> None:
 
     No times, owners or modes go in, so that the same run gives the same bytes. Logs stay behind.
     """
-    check(folder)
+    _read(folder)
     fresh = target.with_name(f".{target.name}.new")
     try:
         if target.exists():
@@ -164,10 +171,15 @@ def _run_name(name: str, archive: Path) -> str:
     return name
 
 
+def _read(folder: RunFolder) -> None:
+    """UsageError or InvalidValue unless the whole run can be read."""
+    _READERS.get(folder.kind, RunFolder.load)(folder)
+
+
 def _check(folder: RunFolder, archive: Path) -> None:
     """Whether it can be loaded; the error says which file of it is wrong."""
     try:
-        check(folder)
+        _read(folder)
     except UsageError as error:
         what = str(error).replace(f" of run {folder.name}", "").replace(str(folder.path), "it")
         raise UsageError(f"{archive} is no run that can be read: {what}") from error

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.objects import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
+from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure, Peer
@@ -36,7 +36,7 @@ WRITTEN = "scaletest.dev/peers-written"
 
 
 class Reads(Protocol):
-    """What is used of cluster.objects.Objects; tests script it."""
+    """What is used of cluster.documents.Documents; tests script it."""
 
     def find(self, what: Resource, namespace: str, name: str) -> Document | None: ...
     def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]: ...

@@ -14,7 +14,7 @@ from typing import Any
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.kubernetes import Reads, refuse, stored
 from scaletest.benchmarks.manifests import SPARE_S, START_S, Document
-from scaletest.cluster.objects import NODES, Resource
+from scaletest.cluster.documents import NODES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
@@ -52,7 +52,7 @@ class SubmittedExecutor:
 
     def run(self, benchmark: Benchmark, told: Told) -> Ended:
         """Have it measured, and take its object away."""
-        where, began = Resource(f"/apis/{API_VERSION}", benchmark.kind.plural), self._clock()
+        where, began = Resource(benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True), self._clock()
         body = benchmark.document()
         body["metadata"]["labels"] = {RUN: self._run}
         made = self._objects.create(where, self._namespace, body)

@@ -16,6 +16,7 @@ scaletest:device:<node>:<id> zset  <slot>:<worker>:<nonce> -> deadline in micros
 scaletest:devices            set     the keys of devices that have leases
 scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
 scaletest:interval           string  the longest heartbeat interval of any worker, microseconds
+scaletest:agents:<id>:<part> of load agents, for a day at most: plan, joined, orders:<n>, done:<n>, stop
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 """
 
@@ -89,6 +90,11 @@ def taking(worker: str) -> str:
 def device(node: str, identity: str) -> str:
     """Leases of the slots of one device of a node."""
     return f"scaletest:device:{node}:{identity}"
+
+
+def agents(meeting: str, part: str) -> str:
+    """What load agents share."""
+    return f"scaletest:agents:{meeting}:{part}"
 
 
 def rq_queue(queue: str) -> str:

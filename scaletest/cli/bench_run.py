@@ -162,14 +162,14 @@ def _in_cluster(namespace: str, run: str) -> Executor:
     from scaletest.benchmarks.submitted import SubmittedExecutor
     from scaletest.cluster.connection import connect
     from scaletest.cluster.discovery import groups
-    from scaletest.cluster.objects import Objects
+    from scaletest.cluster.documents import Documents
     from scaletest.kinds.registry import GROUP
     from scaletest.model.errors import Unreachable
 
     cluster = connect(namespace)
     if GROUP not in groups(cluster):
         raise Unreachable(f"the cluster does not know {GROUP}", hint="install the operator: docs/how-to/operator.md")
-    return SubmittedExecutor(Objects(cluster), namespace, run)
+    return SubmittedExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager

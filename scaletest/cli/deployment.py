@@ -63,6 +63,21 @@ def options(function: F) -> F:
     return function
 
 
+def refuse_local(plan: Plan) -> None:
+    """UsageError for what only local workers can do."""
+    if plan.per_device:
+        raise UsageError(
+            "--per-device is for local workers: the pods of a Deployment share devices as its template says",
+            hint="set extraArguments: [--per-device, K] in the queue's values, validate, and compare the runs for "
+            "every K with: scaletest compare",
+        )
+    if plan.background or plan.device_glob or plan.preset or plan.command:
+        raise UsageError(
+            "a command, --device-glob and background queues are for local workers",
+            hint="the Deployment says what its workers run: set it there, in the values of the chart",
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A Deployment that may be validated, and who loads its queue."""
@@ -83,17 +98,7 @@ class Target:
 
     def planned(self, plan: Plan) -> Plan:
         """The plan on the Deployment's queue. UsageError for what only local workers can do."""
-        if plan.per_device:
-            raise UsageError(
-                "--per-device is for local workers: the pods of a Deployment share devices as its template says",
-                hint="set extraArguments: [--per-device, K] in the queue's values, validate, and compare the runs for "
-                "every K with: scaletest compare",
-            )
-        if plan.background or plan.device_glob or plan.preset or plan.command:
-            raise UsageError(
-                "a command, --device-glob and background queues are for local workers",
-                hint="the Deployment says what its workers run: set it there, in the values of the chart",
-            )
+        refuse_local(plan)
         return replace(plan, queue=self.queue)
 
     def set_up(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Backend, Load]:

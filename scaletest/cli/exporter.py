@@ -63,6 +63,13 @@ if TYPE_CHECKING:
 @click.option(
     "--max-attempts", type=int, default=3, show_default=True, metavar="N", help="Before a lost request fails."
 )
+@click.option(
+    "--declare",
+    type=(str, int, str),
+    multiple=True,
+    metavar="QUEUE MAXIMUM NOTE",
+    help="Declare this queue whenever Redis does not know it, as after a restart without persistence. Repeatable.",
+)
 @click.option("--deletion-cost", is_flag=True, help="Also do what scaletest cluster deletion-cost does.")
 @click.option("--namespace", default="", metavar="NAME", help="Of the workers' pods, for that. [default: ours]")
 def command(**given: Any) -> int:
@@ -76,6 +83,7 @@ def command(**given: Any) -> int:
     It also gives back what dead workers held, so that a queue whose workers all died is not forgotten.
     """
     from scaletest.analysis.desired import Targets
+    from scaletest.exporter.declared import Declared
     from scaletest.exporter.reader import Reader
     from scaletest.exporter.service import serve
     from scaletest.model import checks
@@ -85,6 +93,11 @@ def command(**given: Any) -> int:
     checks.count(given["log_interval"], "log interval", maximum=int(LONGEST_WINDOW_S))
     interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
     attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
+    then: list[Callable[[View], None]] = []
+    if given["declare"]:
+        then.append(Declared(given["redis_url"], given["declare"]))
+    if given["deletion_cost"]:
+        then.append(_deletion_costs(given["namespace"]))
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -94,7 +107,7 @@ def command(**given: Any) -> int:
         interval_s=interval_s,
         intel_names=given["intel_names"],
         log_interval_s=given["log_interval"],
-        then=[_deletion_costs(given["namespace"])] if given["deletion_cost"] else [],
+        then=then,
         ready=lambda url: click.echo(f"exporter of {_masked(given['redis_url'])} on {url}", err=True),
     )
     return 0

@@ -41,7 +41,7 @@ def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: boo
         raise UsageError(f"{error.name} is not installed", hint="pip install 'scaletest[operator]'") from error
     from scaletest.cluster.connection import connect
     from scaletest.cluster.discovery import groups
-    from scaletest.cluster.objects import Objects
+    from scaletest.cluster.documents import Documents
     from scaletest.kinds.registry import GROUP
 
     cluster = connect()
@@ -50,5 +50,5 @@ def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: boo
             f"the cluster does not know {GROUP}", hint="scaletest operator --crds | kubectl apply --server-side -f -"
         )
     logging.getLogger("scaletest.operator").setLevel(logging.INFO)
-    run(Objects(cluster), image, namespace, metrics_port)
+    run(Documents(cluster), image, namespace, metrics_port)
     return 0

@@ -127,7 +127,7 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
     from scaletest.model.schema.check import check
 
     what = "the plan on standard input" if name == "-" else name
-    data = load(_text(name, what), what)
+    data = load(text(name, what), what)
     if isinstance(data, dict) and "schema_version" in data:
         data = schemas.as_file(data)
     check(data, schema, what)
@@ -195,7 +195,8 @@ def _value(text: str, schema: Schema) -> Any:
         return text
 
 
-def _text(name: str, what: str) -> str:
+def text(name: str, what: str) -> str:
+    """The text of a plan file; - is standard input. UsageError when it cannot be read."""
     try:
         with click.open_file(name, encoding="utf-8") if name == "-" else Path(name).open(encoding="utf-8") as file:
             text = str(file.read(MOST_CHARACTERS + 1))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import stored
 from scaletest.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from scaletest.report.saturation.run import SaturationRun
 
 # The keys of report.formats.FORMATS, which is imported only when the command runs.
 FORMS = ["text", "html", "md", "csv", "json", "junit"]
@@ -51,7 +54,12 @@ def command(run: str, **given: Any) -> None:
 
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no such run.
     """
-    found = stored.judged(stored.find(run))
+    folder = stored.find(run)
+    saturated = stored.saturation(folder)
+    if saturated is not None:
+        _saturation(saturated, given)
+        return
+    found = stored.judged(folder)
     if given["png"]:
         from scaletest.report.png import save
 
@@ -65,6 +73,21 @@ def command(run: str, **given: Any) -> None:
         summary(found, Console(highlight=False))
         return
     from scaletest.report.formats import FORMATS
+
+    _write(FORMATS[given["form"]](found), given["output"])
+
+
+def _saturation(found: SaturationRun, given: dict[str, Any]) -> None:
+    if given["png"]:
+        raise UsageError("--png draws how a validation scales, and this is no validation", hint="use -t html")
+    if given["form"] == "text" and str(given["output"]) == "-":
+        from rich.console import Console
+
+        from scaletest.report.saturation.terminal import summary
+
+        summary(found, Console(highlight=False))
+        return
+    from scaletest.report.saturation.formats import FORMATS
 
     _write(FORMATS[given["form"]](found), given["output"])
 

@@ -53,19 +53,26 @@ def list_runs(output: str) -> None:
 def show(run: str, output: str) -> None:
     """Show one run: its summary, judged anew from its records, and where it was made."""
     folder = stored.find(run)
-    judged = stored.judged(folder)
+    saturated = stored.saturation(folder)
+    judged = saturated or stored.judged(folder)
     environment = judged.environment
     if output != "table":
         options.show({**judged.result.to_dict(), "folder": str(folder.path), "environment": environment}, output)
         return
     from rich.console import Console
 
+    from scaletest.report.run import Run
     from scaletest.report.terminal import summary
 
     for name, value in environment.items():
         if value not in ("", [], None) and name != "schema_version":
             click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
-    summary(judged, Console(highlight=False))
+    if isinstance(judged, Run):
+        summary(judged, Console(highlight=False))
+    else:
+        from scaletest.report.saturation import terminal
+
+        terminal.summary(judged, Console(highlight=False))
 
 
 @command.command()

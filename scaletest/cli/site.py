@@ -9,6 +9,7 @@ from typing import Any
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.retry import Retrying
+from scaletest.cli.sharing import same_devices
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
 from scaletest.validation import LocalBackend, Runner, WorkerOptions
@@ -42,7 +43,12 @@ class Site:
         if plan:
             shares = {workers: plan.share(workers) for workers in plan.steps}
             options = replace(options, preset=plan.preset, device_policy=plan.device_policy, shares=shares)
-        backend = LocalBackend(options, self.log, lambda: patient.run(lambda: queues.state(queue).workers))
+        backend = LocalBackend(
+            options,
+            self.log,
+            lambda: patient.run(lambda: queues.state(queue).workers),
+            lambda: same_devices(plan) if plan else None,
+        )
         self.stack.callback(backend.close)
         load = ClosedLoop(
             client,

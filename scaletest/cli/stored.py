@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from scaletest.analysis.compare import Side
     from scaletest.archive import RunFolder
     from scaletest.report.run import Run
+    from scaletest.report.saturation.run import SaturationRun
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -31,11 +32,23 @@ def find(name: str) -> RunFolder:
 
 
 def judged(folder: RunFolder) -> Run:
-    """What the run's records say, judged anew; UsageError when they cannot be read."""
+    """What a validation's records say, judged anew; UsageError when they cannot be read."""
     from scaletest.archive import default_root
     from scaletest.report.run import read
 
     return read(folder, default_root(os.environ))
+
+
+def saturation(folder: RunFolder) -> SaturationRun | None:
+    """A saturation run, judged anew; None when it is of another kind."""
+    from scaletest.archive import default_root
+    from scaletest.model.saturation import KIND
+
+    if folder.kind != KIND:
+        return None
+    from scaletest.report.saturation.run import read
+
+    return read(folder.path, default_root(os.environ))
 
 
 def side(folder: RunFolder) -> Side:

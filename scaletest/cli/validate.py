@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from scaletest.cli import deployment, options, plans, sharing
+from scaletest.cli import deployment, dryrun, options, plans, sharing
+from scaletest.cli.stopping import stopping
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -111,8 +110,10 @@ def command(**given: Any) -> int:
         return _resume(given)
     count = (lambda values: 0) if given["deployment"] else sharing.devices
     plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}", count)
+    if given["deployment"]:
+        deployment.refuse_local(plan)
     if given["dry_run"]:
-        _show_plan(plan, given["output"])
+        dryrun.show(plan, given["output"])
         return 0
     from scaletest.archive import RunFolder
 
@@ -159,43 +160,6 @@ def _same_machine(stored: Stored) -> None:
             )
 
 
-def _doubts(plan: Plan) -> list[str]:
-    """What this plan cannot tell, however well it is measured."""
-    from scaletest.analysis.separable import separability
-
-    points = plan.per_device if plan.compares else plan.steps
-    found = separability(points, plan.repeats)
-    lines = [] if found.separable or len(points) < 3 else [found.sentence]
-    return [*lines, *sharing.doubts(plan)]
-
-
-def _show_plan(plan: Plan, form: str) -> None:
-    from scaletest.analysis.forecast import SCATTERED, STEADY, forecast
-
-    expected = [forecast(plan, spread) for spread in (STEADY, SCATTERED)]
-    if form != "table":
-        rows = [one.to_dict() for one in expected]
-        options.show({**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": _doubts(plan)}, form)
-        return
-    click.echo(f"workload  {plan.workload}")
-    click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
-    aim = "the best number of workers per device" if plan.compares else f"at least {plan.scale:g}x per doubling"
-    click.echo(f"wanted    {aim}, {plan.tolerate_failures} failures tolerated")
-    if plan.per_device:
-        numbers = ", ".join(map(str, plan.per_device))
-        click.echo(f"devices   {plan.devices}, shared by {numbers} workers each, policy {plan.device_policy}")
-    for text in plan.thresholds:
-        click.echo(f"          {text}")
-    for one in expected:
-        widths = ", ".join(f"{width:.1%}" for width in one.half_widths)
-        click.echo(
-            f"takes     about {one.seconds:.0f} s if run times scatter by {one.spread:.1%}; "
-            f"intervals of the steps then ± {widths}"
-        )
-    for line in _doubts(plan):
-        click.echo(f"warning   {line}")
-
-
 def _validate(
     plan: Plan, folder: RunFolder, given: dict[str, Any], stored: Stored | None, target: Target | None
 ) -> int:
@@ -208,13 +172,13 @@ def _validate(
     teller = progress.choose(errors, plain=given["progress"] == "plain")
     runner = Runner(plan, folder, teller, stored=stored, ready_s=target.patience_s if target else READY_TIMEOUT_S)
     try:
-        with _stopping(runner, unwind=bool(target)) as stack:
+        with stopping(runner.stop, unwind=bool(target)) as stack:
             if target:
-                _warn([*_doubts(plan), *target.warnings], teller)
+                _warn([*dryrun.doubts(plan), *target.warnings], teller)
                 result = runner.run(*target.set_up(plan, runner, stack))
             else:
                 site = _site(given["redis_url"], folder.log, runner, stack)
-                _warn(_doubts(plan), teller)
+                _warn(dryrun.doubts(plan), teller)
                 result = _run(plan, runner, site)
             folder.result(result.to_dict())
     finally:
@@ -274,35 +238,3 @@ def _run_path(given: str) -> Path:
         return Path(given)
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     return default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
-
-
-@contextmanager
-def _stopping(runner: Runner, unwind: bool) -> Iterator[ExitStack]:
-    """First SIGINT, SIGTERM or SIGHUP: drain and report. Second: end now; guards then end what is left.
-
-    Gives the stack of what must be taken down again. unwind: nobody else would do that, as on Kubernetes, so a second
-    signal still does; a third one ends now, but not while things are put back.
-    """
-    names = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "SIGHUP"}
-    seen: list[int] = []
-    stack, closing = ExitStack(), False
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        seen.append(number)
-        if len(seen) == 1:
-            runner.stop(names[signal.Signals(number)])
-        elif not unwind:
-            os._exit(128 + number)
-        elif not closing:
-            sys.exit(128 + number)
-
-    before = {number: signal.signal(number, handle) for number in names}
-    try:
-        yield stack
-    finally:
-        closing = True
-        try:
-            stack.close()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

@@ -16,6 +16,7 @@ from scaletest.cluster.states import Pod, first_failing, pod
 
 PAUSED = "autoscaling.keda.sh/paused"
 LOG_LINES = 15
+MOST_LOG_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Deployment:
         self.template: dict[str, Any] = found["spec"]["template"]
         self.annotations: dict[str, str] = found["metadata"].get("annotations", {})
         labels = found["spec"]["selector"].get("matchLabels", {})
-        self._selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        self.selector = ",".join(f"{key}={value}" for key, value in labels.items())
 
     def replicas(self) -> int:
         """The number that is asked for."""
@@ -69,7 +70,7 @@ class Deployment:
     def pods(self) -> list[Pod]:
         """Its pods, those that go included. Pods of Jobs with the same labels are none of them."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
-        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self._selector)
+        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self.selector)
         return [pod(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
 
     def scalers(self) -> list[Scaler]:
@@ -95,6 +96,17 @@ class Deployment:
     def released(self, scaled_object: str) -> bool:
         """Whether no HPA of this ScaledObject is left: KEDA takes it away some moments after it is marked."""
         return all(one.owner != scaled_object for one in self._hpas())
+
+    def logs(self, since_s: float) -> dict[str, list[str]]:
+        """The lines that its pods wrote in the last seconds, by pod; a pod whose log cannot be read is left out."""
+        found = {}
+        for one in self.pods():
+            path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(one.name)}/log"
+            query = {"sinceSeconds": str(max(1, round(since_s))), "limitBytes": str(MOST_LOG_BYTES)}
+            status, body, _ = self._raw.fetch(path, f"read the log of {one.name}", {}, **query)
+            if status == 200:
+                found[one.name] = body.decode("utf-8", "replace").splitlines()
+        return found
 
     def trouble(self) -> str:
         """The pods' states, and of the first failing one events and the end of its log, if we may read them."""

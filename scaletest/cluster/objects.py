@@ -1,105 +1,207 @@
-"""Objects of any kind as plain documents: read, made, changed, deleted; and the logs of pods.
+"""Objects of any kind: found by discovery, applied server-side and deleted, with many in flight.
 
-Needs the rights get, list, create, patch and delete on what is asked for, and get pods/log for logs.
+What the API server wants to be asked later is sent again after as long as it says (429, Retry-After), by all threads
+that share an `Objects`. Applying is idempotent: an answer that never came is asked for again.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import json
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import Busy, Cluster, Conflict, Missing, refusal
-from scaletest.cluster.raw import Raw
+from scaletest.cluster.connection import Busy, Missing, Refused, refusal
+from scaletest.cluster.raw import Raw, message
+from scaletest.model.checks import cut
+from scaletest.model.errors import ScaletestError
 
-__all__ = ["Busy", "Conflict", "Missing", "Objects", "Resource"]
+LATER = (429, 500, 502, 503, 504)
+APPLY_TIMEOUT_S = 30.0
+DELETE_TIMEOUT_S = 30.0
+DELETES_AT_ONCE, DELETE_TRIES = 32, 5
+LONGEST_PAUSE_S = 30.0
 
-MERGE = "application/merge-patch+json"
-# So much of a log's end is read: more than one framed result.
-LOG_BYTES = 4 * 1024 * 1024
-Document = dict[str, Any]
 
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """Where objects of a kind are. api: as in /api/v1 or /apis/batch/v1."""
 
-class Resource(NamedTuple):
-    """Where objects of a kind are: /api/v1 or /apis/GROUP/VERSION, and their plural."""
-
+    kind: str
     api: str
     plural: str
-    namespaced: bool = True
+    namespaced: bool
+
+    def path(self, namespace: str, name: str = "") -> str:
+        """Of the collection in a namespace ("": in all), or of one object."""
+        within = f"/namespaces/{quote(namespace)}" if self.namespaced and namespace else ""
+        return f"{self.api}{within}/{self.plural}" + (f"/{quote(name)}" if name else "")
 
 
-CONFIG_MAPS = Resource("/api/v1", "configmaps")
-PODS = Resource("/api/v1", "pods")
-SERVICES = Resource("/api/v1", "services")
-CLAIMS = Resource("/api/v1", "persistentvolumeclaims")
-NODES = Resource("/api/v1", "nodes", False)
-JOBS = Resource("/apis/batch/v1", "jobs")
-LEASES = Resource("/apis/coordination.k8s.io/v1", "leases")
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of an object. status: the last HTTP status, 0 when there was no answer. throttled: times of 429."""
+
+    status: int
+    reason: str
+    tries: int
+    throttled: int
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the object is there now."""
+        return self.status in (200, 201)
+
+    @property
+    def created(self) -> bool:
+        """Whether it was not there before."""
+        return self.status == 201
 
 
 class Objects:
-    """Those of one cluster. May be used by several threads."""
+    """Objects of a cluster. manager: the field manager; another manager's fields are never taken over.
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._raw = Raw(cluster)
+    patience_s: so long is one object sent again before it counts as refused.
+    """
 
-    def find(self, what: Resource, namespace: str, name: str) -> Document | None:
-        """The object, or None when there is none."""
-        try:
-            found: Document = self._raw.get(_path(what, namespace, name), f"read {name}", f"get {what.plural}")
-        except Missing:
-            return None
-        return found
+    def __init__(
+        self,
+        raw: Raw,
+        manager: str = "scaletest",
+        patience_s: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._raw, self._manager, self._patience_s = raw, manager, patience_s
+        self._clock, self._sleep = clock, sleep
+        self._known: dict[tuple[str, str], Resource] = {}
+        self._lock = threading.Lock()
+        self._not_before = 0.0
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]:
-        """All that have these labels; of all namespaces when none is said."""
-        query = {"labelSelector": labels} if labels else {}
-        answer = self._raw.get(_path(what, namespace), f"list {what.plural}", f"list {what.plural}", **query)
-        return list(answer["items"])
+    def resource(self, api_version: str, kind: str) -> Resource:
+        """Where that kind is. Raises Missing when the cluster does not know it."""
+        with self._lock:
+            if (api_version, kind) not in self._known:
+                self._known[api_version, kind] = self._discover(api_version, kind)
+            return self._known[api_version, kind]
 
-    def create(self, what: Resource, namespace: str, body: Document) -> Document | None:
-        """The object as it was made; None when there is one of that name already."""
-        try:
-            made: Document = self._raw.send(
-                "POST", _path(what, namespace), body, f"make {what.plural} {body['metadata']['name']}",
-                f"create {what.plural}",
-            )  # fmt: skip
-        except Conflict:
-            return None
-        return made
-
-    def patch(self, what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document:
-        """Merge a document into the object, or into a part of it as in status. Raises Missing and Conflict."""
-        path = _path(what, namespace, name) + (f"/{part}" if part else "")
-        right = f"patch {what.plural}" + (f"/{part}" if part else "")
-        changed: Document = self._raw.send("PATCH", path, body, f"change {name}", right, MERGE)
-        return changed
-
-    def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None:
-        """Delete the object and then what it owns, when there is one; with a uid only that very one."""
-        body: Document = {"propagationPolicy": "Background"}
-        if uid:
-            body["preconditions"] = {"uid": uid}
-        try:
-            self._raw.send("DELETE", _path(what, namespace, name), body, f"delete {name}", f"delete {what.plural}")
-        except Missing:
-            pass
-        except Conflict:
-            if not uid:
-                raise
-
-    def log(self, namespace: str, pod: str) -> str | None:
-        """The end of a pod's log; None when there is none (yet)."""
-        what = f"read the log of {pod}"
-        status, body, _ = self._raw.fetch(
-            f"{_path(PODS, namespace, pod)}/log", what, {}, tailLines="2000", limitBytes=str(LOG_BYTES)
+    def _discover(self, api_version: str, kind: str) -> Resource:
+        api = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        status, body, _ = self._raw.fetch(api, f"look up {kind}", {})
+        if status not in (200, 404):
+            raise refusal(status, message(body), f"look up {kind} of {api_version}")
+        rows = json.loads(body)["resources"] if status == 200 else []
+        for row in rows:
+            if row["kind"] == kind and "/" not in row["name"]:
+                return Resource(kind, api, row["name"], bool(row["namespaced"]))
+        raise Missing(
+            f"the cluster does not know {kind} of {api_version}", hint="install its definitions (CRDs) and controller"
         )
-        if status in (400, 404):
-            return None
-        if status != 200:
-            raise refusal(status, body[:200].decode("utf-8", "replace"), what, "get pods/log")
-        return body.decode("utf-8", "replace")
 
+    def apply(self, body: Mapping[str, Any], namespace: str) -> Applied:
+        """Create the object, or leave it as it is when it is there as given. Never raises for what the server says."""
+        found = self.resource(body["apiVersion"], body["kind"])
+        path = found.path(namespace, body["metadata"]["name"])
+        data = json.dumps(body).encode()
+        until = self._clock() + self._patience_s
+        tries = throttled = 0
+        while True:
+            self._wait_turn()
+            tries += 1
+            status, reason, after_s = self._try(path, data, tries)
+            throttled += status == 429
+            if status not in (0, *LATER) or self._clock() + after_s > until:
+                return Applied(status, reason, tries, throttled)
+            self._hold(after_s, everyone=status == 429)
 
-def _path(what: Resource, namespace: str, name: str = "") -> str:
-    where = f"/namespaces/{quote(namespace)}" if what.namespaced and namespace else ""
-    return f"{what.api}{where}/{what.plural}" + (f"/{quote(name)}" if name else "")
+    def _try(self, path: str, data: bytes, tries: int) -> tuple[int, str, float]:
+        """Status, reason, and when to try again."""
+        pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
+        headers = {"Content-Type": "application/apply-patch+yaml"}
+        try:
+            status, body, answered = self._raw.send(
+                "PATCH", path, "apply", headers, data, APPLY_TIMEOUT_S, {"fieldManager": self._manager}
+            )
+        except Busy as error:
+            return 0, error.message, pause_s
+        if status in (200, 201):
+            return status, "", 0.0
+        after = answered.get("retry-after", "")
+        return status, message(body), float(after) if after.isdigit() else pause_s
+
+    def _wait_turn(self) -> None:
+        while (left := self._not_before - self._clock()) > 0:
+            self._sleep(left)
+
+    def _hold(self, seconds: float, *, everyone: bool) -> None:
+        """Wait; when the server is asked too much, all wait."""
+        if everyone:
+            with self._lock:
+                self._not_before = max(self._not_before, self._clock() + seconds)
+        else:
+            self._sleep(seconds)
+
+    def get(self, found: Resource, namespace: str, name: str) -> dict[str, Any]:
+        """The object. Raises Missing, Busy, Unreachable."""
+        answer: dict[str, Any] = self._raw.get(found.path(namespace, name), f"read {found.kind} {name}", "get")
+        return answer
+
+    def names(self, found: Resource, namespace: str, selector: str) -> list[str]:
+        """Names of all objects with these labels that are not on their way out, listed in pages."""
+        names: list[str] = []
+        token = ""
+        while True:
+            query = {"labelSelector": selector, "limit": "500"} | ({"continue": token} if token else {})
+            page = self._raw.get(found.path(namespace), f"list {found.plural}", f"list {found.plural}", **query)
+            rows = (row["metadata"] for row in page["items"])
+            names += [row["name"] for row in rows if "deletionTimestamp" not in row]
+            token = page["metadata"].get("continue", "")
+            if not token:
+                return names
+
+    def delete(self, found: Resource, namespace: str, names: Sequence[str]) -> None:
+        """Delete objects and what they own, many at once; one that is gone is no error. Raises Refused, Unreachable.
+
+        One request for the whole collection would outlive what the API server gives a request when there are thousands.
+        """
+        with ThreadPoolExecutor(DELETES_AT_ONCE) as pool:
+            for _ in pool.map(lambda name: self._delete(found, found.path(namespace, name)), names):
+                pass
+
+    def _delete(self, found: Resource, path: str) -> None:
+        what = f"delete {found.plural}"
+        for tries in range(1, DELETE_TRIES + 1):
+            self._wait_turn()
+            try:
+                query = {"propagationPolicy": "Background"}
+                status, body, answered = self._raw.send(
+                    "DELETE", path, what, {}, timeout_s=DELETE_TIMEOUT_S, query=query
+                )
+                if status in (200, 202, 404):
+                    return
+                if status not in LATER or tries == DELETE_TRIES:
+                    raise refusal(status, message(body), what, what)
+                after = answered.get("retry-after", "")
+                self._hold(float(after) if after.isdigit() else 0.5 * 2**tries, everyone=status == 429)
+            except Busy:
+                if tries == DELETE_TRIES:
+                    raise
+                self._sleep(0.5 * 2**tries)
+
+    def namespace(self, name: str) -> None:
+        """Raises Refused when there is no such namespace. One that we may not read is taken as there."""
+        try:
+            self._raw.get(f"/api/v1/namespaces/{quote(name)}", f"read namespace {name}", "get namespaces")
+        except Missing as error:
+            raise Refused(
+                f"there is no namespace {cut(name, 80)}", hint=f"make it: kubectl create namespace {cut(name, 80)}"
+            ) from error
+        except Busy:
+            raise
+        except ScaletestError:
+            return

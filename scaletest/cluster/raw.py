@@ -1,23 +1,26 @@
 """Plain requests to the API server, with the client's own credentials: JSON as it comes, and the service proxy.
 
-The client library turns answers into objects of its own generation; lists of other groups and proxied bodies are needed
-as they are.
+The client library turns answers into objects of its own generation; lists of other groups, watches of thousands of
+objects and proxied bodies are needed as they are.
 """
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, Conflict, refusal
+from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, refusal
 from scaletest.model.checks import cut
 
 
 class Raw:
-    """One pool of connections to the API server of a cluster."""
+    """One pool of connections to the API server of a cluster. sent: requests so far; any thread may send."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, connections: int = 2) -> None:
         import urllib3
 
         self._settings: Any = cluster.client.configuration
@@ -27,50 +30,68 @@ class Raw:
             options |= {"cert_file": self._settings.cert_file, "key_file": self._settings.key_file}
         if not self._settings.verify_ssl:
             options |= {"cert_reqs": "CERT_NONE"}
-        self._pool = urllib3.PoolManager(num_pools=2, maxsize=2, retries=False, timeout=TIMEOUT_S, **options)
+        self._pool = urllib3.PoolManager(num_pools=2, maxsize=connections, retries=False, timeout=TIMEOUT_S, **options)
         self._own_headers = dict(cluster.client.default_headers)
+        self._counting = threading.Lock()
+        self.sent = 0
 
     def get(self, path: str, what: str, right: str = "", **query: str) -> Any:
         """The answer's JSON. Raises Missing, Busy, Unreachable."""
         status, body, _ = self.fetch(path, what, {}, **query)
         if status != 200:
-            raise refusal(status, _message(body), what, right)
+            raise refusal(status, message(body), what, right)
         try:
             return json.loads(body)
         except ValueError as error:
             raise Busy(f"cannot {what}: the answer is no JSON") from error
 
-    def send(
-        self, method: str, path: str, body: Any, what: str, right: str = "", form: str = "application/json"
-    ) -> Any:
-        """What the API server answers to a document. Raises as `get`, and Refused; a conflict is Conflict."""
-        headers = {"Content-Type": form, "Accept": "application/json"}
-        status, answer, _ = self._ask(method, path, what, headers, json.dumps(body).encode())
-        if status == 409:
-            raise Conflict(f"cannot {what}: {_message(answer)}", hint="somebody else changed it; read it again")
-        if not 200 <= status < 300:
-            raise refusal(status, _message(answer), what, right)
-        return json.loads(answer)
-
     def fetch(self, path: str, what: str, headers: dict[str, str], **query: str) -> tuple[int, bytes, dict[str, str]]:
         """Status, body and headers, whatever they are. Raises Busy when there is no answer."""
-        return self._ask("GET", path + (f"?{urlencode(query)}" if query else ""), what, headers)
+        return self.send("GET", path, what, headers, query=query)
 
-    def _ask(
-        self, method: str, path: str, what: str, headers: dict[str, str], body: bytes | None = None
+    def send(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        headers: dict[str, str],
+        body: bytes | None = None,
+        timeout_s: float = TIMEOUT_S,
+        query: dict[str, str] | None = None,
     ) -> tuple[int, bytes, dict[str, str]]:
-        url = f"{self._settings.host}{path}"
+        """As `fetch`, with any method and body."""
+        try:
+            answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
+        except (self._urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._no_answer(what, error) from error
+        return answer.status, answer.data, {name.lower(): value for name, value in answer.headers.items()}
+
+    @contextmanager
+    def stream(self, path: str, what: str, silence_s: float, **query: str) -> Iterator[tuple[int, Iterator[bytes]]]:
+        """Status, and the body in pieces as they arrive. Raises Busy when nothing comes for `silence_s`."""
+        timeout = self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s)
+        answer = None
+        try:
+            answer = self._request("GET", path, {}, query, timeout=timeout, preload_content=False)
+            yield answer.status, answer.stream(65536, decode_content=True)
+        except (self._urllib3.exceptions.HTTPError, OSError) as error:
+            raise self._no_answer(what, error) from error
+        finally:
+            if answer is not None:
+                answer.close()  # a half-read connection cannot be used again
+
+    def _request(self, method: str, path: str, headers: dict[str, str], query: dict[str, str], **options: Any) -> Any:
+        url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {**self._own_headers, **headers}
         for one in self._settings.auth_settings().values():
             if one.get("in") == "header" and one.get("value"):
                 headers[one["key"]] = one["value"]
-        try:
-            answer = self._pool.request(method, url, headers=headers, body=body)
-        except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise Busy(
-                f"cannot {what}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?"
-            ) from error
-        return answer.status, answer.data, {name.lower(): value for name, value in answer.headers.items()}
+        with self._counting:
+            self.sent += 1
+        return self._pool.request(method, url, headers=headers, **options)
+
+    def _no_answer(self, what: str, error: Exception) -> Busy:
+        return Busy(f"cannot {what}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?")
 
 
 def service_path(namespace: str, name: str, port: str) -> str:
@@ -78,7 +99,7 @@ def service_path(namespace: str, name: str, port: str) -> str:
     return f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{quote(port)}/proxy"
 
 
-def _message(body: bytes) -> str:
+def message(body: bytes) -> str:
     """What a Status object says, else the body's beginning."""
     try:
         return cut(str(json.loads(body)["message"]), 200)

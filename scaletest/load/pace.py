@@ -36,6 +36,16 @@ def poisson(rate: float, chance: random.Random) -> Iterator[float]:
     return arrivals()
 
 
+def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterator[float]:
+    """A Poisson process of `length_s` seconds, given that it has exactly rate times length starts.
+
+    Between two such loads the offered rate differs by nothing, and by as much as in a Poisson process within each.
+    Given their number, the starts of a Poisson process are independent and uniform (Cox and Lewis 1966, 2.2).
+    """
+    _check_rate(rate, "poisson rate")
+    return iter(sorted(chance.random() * length_s for _ in range(max(1, round(rate * length_s)))))
+
+
 def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
     """For each (rate, seconds): that many requests a second for so long; a rate of 0 is a pause."""
     began = 0.0

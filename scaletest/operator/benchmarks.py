@@ -8,7 +8,7 @@ from datetime import datetime
 
 from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, step
 from scaletest.benchmarks.manifests import SPARE_S, START_S
-from scaletest.cluster.objects import Busy, Missing, Resource
+from scaletest.cluster.documents import Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure, Kind
@@ -34,7 +34,7 @@ class Settings:
 
 def resource(kind: Kind) -> Resource:
     """Where the objects of a kind are."""
-    return Resource(f"/apis/{API_VERSION}", kind.plural)
+    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
 
 
 def owner(document: Document) -> Document:

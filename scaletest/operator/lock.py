@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaletest.benchmarks.kubernetes import Reads
-from scaletest.cluster.objects import LEASES, Conflict, Missing, Resource
+from scaletest.cluster.documents import LEASES, Conflict, Missing, Resource
 from scaletest.kinds.benchmark import Phase
 from scaletest.kinds.registry import API_VERSION, KINDS
 
@@ -49,6 +49,6 @@ class Lock:
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
         if plural not in [kind.plural for kind in KINDS.values()]:
             return False
-        one = self._objects.find(Resource(f"/apis/{API_VERSION}", plural), self._namespace, name)
+        one = self._objects.find(Resource(plural, f"/apis/{API_VERSION}", plural, True), self._namespace, name)
         phase = ((one or {}).get("status") or {}).get("phase")
         return one is not None and one["metadata"]["uid"] == uid and not (phase and Phase(phase).ended)

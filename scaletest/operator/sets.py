@@ -13,7 +13,7 @@ from scaletest.benchmarks.executor import Node
 from scaletest.benchmarks.kubernetes import NAME, Reads
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cluster.objects import CONFIG_MAPS, NODES, Missing, Resource
+from scaletest.cluster.documents import CONFIG_MAPS, NODES, Missing, Resource
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
@@ -23,7 +23,7 @@ from scaletest.operator import status
 from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource
 from scaletest.operator.status import Document
 
-SETS = Resource(f"/apis/{API_VERSION}", "benchmarksets")
+SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
 SET, PLAN = "scaletest.dev/set", "plan.json.gz"
 # An object of the API server may hold about 1.5 MB.
 MOST_BYTES = 900_000

@@ -43,11 +43,12 @@ FORMATS = ("text", "md", "csv", "json", "junit")
 
 def page(run: Run) -> str:
     """The whole file."""
-    return _environment().get_template("report.html").render(view(run))
+    return environment().get_template("report.html").render(view(run))
 
 
 @cache
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates of all reports; what is no markup is escaped on its way in."""
     found = Environment(
         loader=PackageLoader("scaletest.report"),
         autoescape=True,
@@ -95,8 +96,8 @@ def view(run: Run) -> dict[str, Any]:
         **_shares(run),
         "background": [_background(row) for row in result.background],
         "failures": [_failure(group) for group in result.failures],
-        "environment": [(key.replace("_", " "), _value(value)) for key, value in _conditions(run.environment)],
-        "plan": [(key.replace("_", " "), _value(value)) for key, value in result.plan.to_dict().items()],
+        "environment": [(key.replace("_", " "), shown(value)) for key, value in _conditions(run.environment)],
+        "plan": [(key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()],
         "command_line": run.command_line,
         "name": run.name,
         "folder": run.folder,
@@ -229,13 +230,14 @@ def _conditions(environment: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [(str(key), value) for key, value in environment.items() if key != "command_line" and value not in ("", [])]
 
 
-def _value(value: object) -> str:
+def shown(value: object) -> str:
+    """Any value of a plan or an environment as text."""
     if value in ("", [], (), {}):
         return NOTHING
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_value(inner)}" for key, inner in value.items())
+        return ", ".join(f"{key} {shown(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
-        return " ".join(map(_value, value))
+        return " ".join(map(shown, value))
     return clean(NOTHING if value is None else value, LONGEST_TEXT)
 
 

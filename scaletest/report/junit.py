@@ -6,7 +6,7 @@ than a doubling is red too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
@@ -44,16 +44,19 @@ def cases(run: Run) -> Iterator[Case]:
 
 def suite(run: Run) -> str:
     """The whole document."""
-    found = list(cases(run))
+    return document(words.heading(run.result), list(cases(run)), run.result.elapsed_s, run.environment.get("began"))
+
+
+def document(title: str, found: Sequence[Case], elapsed_s: float, began: object = "") -> str:
+    """JUnit XML of these cases."""
     counts = {
         "tests": str(len(found)),
         "failures": str(sum(one.kind is VerdictKind.FAIL for one in found)),
         "errors": str(sum(one.kind is VerdictKind.INVALID for one in found)),
-        "time": f"{run.result.elapsed_s:.3f}",
+        "time": f"{elapsed_s:.3f}",
     }
-    name = _line(words.heading(run.result))
+    name = _line(title)
     root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
-    began = run.environment.get("began")
     stamp = {"timestamp": _line(began)} if isinstance(began, str) and began else {}
     inner = ElementTree.SubElement(root, "testsuite", {"name": name, **counts, **stamp})
     for one in found:

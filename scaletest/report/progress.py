@@ -40,6 +40,11 @@ class PlainProgress:
         if self._clock() - self._told >= PLAIN_EVERY_S:
             self._say(_status(workers, elapsed_s, longest_s, completions, failures, rate))
 
+    def note(self, line: str) -> None:
+        """What happens now, in a line."""
+        if self._clock() - self._told >= PLAIN_EVERY_S:
+            self._say(line)
+
     def step(self, line: str) -> None:
         """A step is done."""
         self._say(line)
@@ -75,6 +80,10 @@ class LiveProgress(PlainProgress):
     ) -> None:
         """A step goes on."""
         self._status.update(Text(_status(workers, elapsed_s, longest_s, completions, failures, rate)))
+
+    def note(self, line: str) -> None:
+        """What happens now, in a line."""
+        self._status.update(Text(line))
 
     def close(self) -> None:
         """Take the live line away."""

@@ -65,8 +65,9 @@ class KubernetesBackend:
         self._pause = pause
         self._paused: list[str] = []
         # One after the other: when a signal has us give up waiting for a change, it still ends before it is put back.
+        # Its thread starts here: a signal in the midst of a start would leave one that the pool does not know.
         self._hand = ThreadPoolExecutor(1, "scale")
-        self._before = deployment.replicas()
+        self._before = self._hand.submit(deployment.replicas).result()
         self._wanted: int | None = None
         self._asked_at = self._looked_at = self._answered_at = clock()
         self._ready = 0

@@ -40,10 +40,14 @@ class WorkerOptions:
 class LocalBackend:
     """Worker processes; `alive` tells which of them serve the queue by now."""
 
-    def __init__(self, options: WorkerOptions, log: Path, alive: Callable[[], int]) -> None:
+    def __init__(
+        self, options: WorkerOptions, log: Path, alive: Callable[[], int], check: Callable[[], None] = lambda: None
+    ) -> None:
+        """check: raises when workers cannot be started any more as the plan wants."""
         self._options = options
         self._log = log
         self._alive = alive
+        self._check = check
         self._guard = Guard("KILL")
         self._processes: list[subprocess.Popen[bytes]] = []
         self._share = 0
@@ -53,6 +57,7 @@ class LocalBackend:
 
         Workers that share a device with more or fewer than the last ones did are all started anew.
         """
+        self._check()
         share = self._options.shares.get(workers, self._share)
         if share != self._share:
             self._end(self._processes)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from scaletest.benchmarks import manifests
 from scaletest.cluster.connection import connect
-from scaletest.cluster.objects import PODS, Objects
+from scaletest.cluster.documents import PODS, Documents
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
 from scaletest.operator.handlers import run
 
 
-class Scripted(Objects):
+class Scripted(Documents):
     """Logs are made up from the pod: a benchmark named bad-* prints nonsense and ends, any other measures 5 Gbit/s."""
 
     journal: Path

@@ -73,7 +73,13 @@ def podman() -> Podman:
     for program in ("buildah", "podman"):
         if shutil.which(program) is None:
             missing(program)
-    build("scaletest", "media", "redis", "pause", "--pause", "localhost/pause:test")
+    try:
+        build("scaletest", "media", "redis", "pause", "--pause", "localhost/pause:test")
+    except AssertionError as error:
+        if os.geteuid():  # not every machine lets its users
+            why = [line.strip() for line in str(error).splitlines() if "error: " in line]
+            missing(f"images, which root can build; {', '.join(why[:1])}")
+        raise
     return Podman()
 
 

@@ -15,7 +15,7 @@ import yaml
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
 from scaletest.benchmarks.kubernetes import stored
 from scaletest.cluster.connection import connect
-from scaletest.cluster.objects import Objects
+from scaletest.cluster.documents import Documents
 from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import restricted
 from tests.conftest import eventually, missing, program
@@ -108,7 +108,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
     rows = {one["metadata"]["name"]: one for one in get(real, namespace, "iperfs")}
     assert (status()["succeeded"], status()["count"]) == (6, 6), [one["status"] for one in rows.values()]
     monkeypatch.setenv("KUBECONFIG", str(real.kubeconfig))
-    objects = Objects(connect())
+    objects = Documents(connect())
     for number in range(1, 7):
         one = rows[f"sweep-{number}"]
         ended = stored(objects, namespace, one["metadata"]["name"], one["metadata"]["uid"])

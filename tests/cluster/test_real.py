@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, tool
+from hack.kubernetes.images import archives
 from tests.cluster.conftest import CHART, Helm, helm_program, kubeconfig_of, restricted, served
 from tests.conftest import eventually, missing, program
 
-ROOT = Path(__file__).parents[2]
-IMAGES = ("scaletest", "redis", "pause")
 DEPLOYMENT, CLIENT, EXPORTER = "bench-scaletest-sleep", "bench-scaletest-sleep-client", "bench-scaletest-exporter"
 WORKERS = "app.kubernetes.io/component=worker"
 START_S = 180.0
@@ -38,19 +37,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         missing(str(error))
     finally:
         made.down()
-
-
-def archives() -> list[Path]:
-    """The images as they are now, or those of a folder that SCALETEST_IMAGES names. Raises NotBuilt."""
-    if given := os.environ.get("SCALETEST_IMAGES"):
-        return [Path(given) / f"{name}.tar" for name in IMAGES]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "scaletest" / "images" / "archives"
-    line = [ROOT / "hack" / "images", "--archive", folder, *IMAGES]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotBuilt(f"hack/images: {done.stderr[-1000:]}")
-    return [folder / f"{name}.tar" for name in IMAGES]
 
 
 @dataclass(frozen=True, slots=True)

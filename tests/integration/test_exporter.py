@@ -92,6 +92,33 @@ def test_it_gives_back_what_the_last_worker_held(client: Client, url: str, start
     assert queues.state("q").balance == 0
 
 
+def test_it_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
+    # given an exporter that answers for a queue without workers, of which there is nothing yet
+    redis = connect(url)
+    queues = Queues(redis)
+    export(url, "--heartbeat", "0.2", "--declare", "empty", "7", "- sleeps", "--declare", "other", "0", "")
+    eventually(lambda: queues.names() == ["empty", "other"])
+    # when somebody changes it, expect that it stays changed
+    queues.add("empty", 9)
+    queues.remove("other")
+    eventually(lambda: "other" in queues.names())
+    assert queues.state("empty").maximum == 9
+    # when Redis loses all, as one without persistence does when it is started again
+    redis.flushall()
+    # expect that requests can be submitted again
+    eventually(lambda: queues.names() == ["empty", "other"])
+    assert (queues.state("empty").maximum, queues.state("empty").note) == (7, "- sleeps")
+
+
+@pytest.mark.parametrize("wrong", [("no name", "0", ""), ("q", "-1", ""), ("q", "many", "")])
+def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        program("exporter", "--redis-url", url, "--declare", *wrong), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export: Start) -> None:
     # given an exporter that was started before Redis was there
     path = tmp_path / "data"

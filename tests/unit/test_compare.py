@@ -192,3 +192,14 @@ def test_a_candidate_that_was_not_measured_to_its_end_does_not_pass() -> None:
     )
     # and a plan that never had that step compares at those that both have
     assert compare(run(BASE), run({1: 0.1, 2: 0.1}, seed=2)).verdict.kind is VerdictKind.PASS
+
+
+def test_steps_on_other_numbers_of_devices_have_nothing_in_common() -> None:
+    # given 2 workers that share one device, and 2 workers with a device each
+    one = Plan(limit=2, per_device=(1, 2), devices=1, device_glob="/dev/x*", queue="q")
+    two = Plan(limit=4, per_device=(1, 2), devices=2, device_glob="/dev/x*", queue="q")
+    assert [row.field for row in differences(one, two) if row.workload] == ["devices"]
+    alone = Plan(limit=2, per_device=(2,), devices=1, device_glob="/dev/x*", queue="q")
+    assert [row.field for row in differences(one, alone) if row.workload] == ["per_device"]
+    # and runs of one number each are compared, which is how numbers are compared on Kubernetes
+    assert not any(row.workload for row in differences(alone, replace(alone, per_device=(3,))))

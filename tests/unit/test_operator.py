@@ -15,7 +15,7 @@ from scaletest.benchmarks.kubernetes import stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged
-from scaletest.cluster.objects import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
+from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
@@ -33,7 +33,7 @@ class Killed(BaseException):
 
 
 class FakeCluster:
-    """Objects by resource and name; Jobs get pods that run. fatal: the request after which the operator is dead."""
+    """Documents by resource and name; Jobs get pods that run. fatal: the request after which the operator is dead."""
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Document] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import NoReturn
 
 import pytest
 
@@ -80,24 +79,28 @@ class Slow(Scaled):
 
     def __init__(self) -> None:
         super().__init__(looks=0)
-        self.given_up = threading.Event()
+        self.interrupted, self.given_up = threading.Event(), threading.Event()
 
     def scale(self, replicas: int) -> None:
         if replicas == 2:
             main = threading.main_thread().ident
             assert main
-            signal.pthread_kill(main, signal.SIGUSR1)
+            # again: one that comes just before it waits does not wake the main thread
+            while not self.interrupted.wait(0.05):
+                signal.pthread_kill(main, signal.SIGUSR1)
             assert self.given_up.wait(30)
         super().scale(replicas)
 
 
 def test_a_change_that_was_given_up_is_put_back_after_it_happened() -> None:
     # given a second Ctrl-C while the API server still works on a change
-    def leave(number: int, frame: FrameType | None) -> NoReturn:
-        raise SystemExit(130)
+    def leave(number: int, frame: FrameType | None) -> None:
+        if not deployment.interrupted.is_set():
+            deployment.interrupted.set()
+            raise SystemExit(130)
 
-    before = signal.signal(signal.SIGUSR1, leave)
     deployment = Slow()
+    before = signal.signal(signal.SIGUSR1, leave)
     backend = KubernetesBackend(deployment)
     try:
         with pytest.raises(SystemExit):

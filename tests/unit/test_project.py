@@ -46,6 +46,7 @@ def test_help_imports_nothing_heavy() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr
     for name in (
+        "aiohttp",
         "redis",
         "rq",
         "rich",

@@ -15,9 +15,12 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.throughput import Throughput
 from scaletest.analysis.work import work
 from scaletest.cli.deployment import Target
+from scaletest.cli.main import run as program
+from scaletest.cli.sharing import same_devices
 from scaletest.model import Plan, Record, VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.report import formats
+from scaletest.validation import LocalBackend, WorkerOptions
 from tests.unit import runs
 from tests.unit.made import measured
 from tests.unit.valid import checked
@@ -74,6 +77,16 @@ def test_nothing_that_may_be_judged_has_no_best() -> None:
     result = found(plan(1, 2), {1: 1.0, 2: 1.0}, count=1)
     assert result.sharing is not None
     assert (result.sharing.best, result.verdict.kind) == (None, VerdictKind.INVALID)
+
+
+def test_what_is_measured_too_roughly_has_no_best_to_rely_on() -> None:
+    # given so few and so scattered requests that the first number may do a tenth of the second, or all of it
+    result = found(plan(1, 2), {1: 1.0, 2: 1.5}, count={1: 12, 2: 8}, scatter=0.5)
+    assert result.sharing is not None
+    assert result.sharing.best == 1
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "too rough to call a number best" in result.verdict.reason
+    assert "--" in result.verdict.remedy
 
 
 def test_of_equal_numbers_one_is_seldom_called_worse() -> None:
@@ -160,3 +173,32 @@ def test_records_say_how_many_shared_a_device(tmp_path: Path) -> None:
     again = Record.from_json(row.to_json())
     assert (again.per_device, again.step) == (4, 8)
     assert "per_device" not in json.loads(replace(row, per_device=0).to_json())
+
+
+def test_a_dry_run_refuses_what_the_run_would(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["validate", "--dry-run", "--deployment", "media", "--per-device", "1,2", "--preset", "nvidia"]
+    assert program(words) == 2
+    assert "--per-device is for local workers" in capsys.readouterr().err
+
+
+def test_doubts_speak_of_workers_on_each_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("f0", "f1"):
+        (tmp_path / name).touch()
+    words = ["validate", "--dry-run", "--device-glob", f"{tmp_path}/f*", "--per-device", "1,2,4", "--", "fakedev"]
+    assert program(words) == 0
+    shown = capsys.readouterr().out
+    assert "2, 4, 8 workers" in shown
+    assert "go up to 16 workers on each device" in shown
+
+
+def test_a_device_that_went_away_ends_the_run_before_its_next_step(tmp_path: Path) -> None:
+    for name in ("f0", "f1"):
+        (tmp_path / name).touch()
+    what = replace(plan(1, 2, devices=2), device_glob=f"{tmp_path}/f*")
+    backend = LocalBackend(WorkerOptions("redis://", "q"), tmp_path / "log", lambda: 0, lambda: same_devices(what))
+    backend.scale(0)
+    (tmp_path / "f1").unlink()
+    # expect the reason, not workers that wait for a slot and end
+    with pytest.raises(UsageError, match="begun with 2 devices, and there are 1 now"):
+        backend.scale(2)
+    backend.close()

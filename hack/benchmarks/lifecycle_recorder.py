@@ -1,0 +1,61 @@
+"""An independent witness: watches the pods of a namespace and notes when it saw what. Imports nothing of scaletest.
+
+Prints a JSON line for each pod and milestone: uid, milestone, seconds since the epoch. Ends when its input ends.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+CONDITIONS = {"PodScheduled": "scheduled", "Ready": "ready"}
+
+
+def main(kubeconfig: str, namespace: str) -> None:
+    config = json.loads(Path(kubeconfig).read_text())
+    cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+    at = urlsplit(cluster["server"])
+    trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
+    line = http.client.HTTPSConnection(at.hostname or "", at.port, context=trust)
+    line.request(
+        "GET",
+        f"/api/v1/namespaces/{namespace}/pods?watch=true&timeoutSeconds=3600",
+        headers={"Authorization": f"Bearer {user['token']}"},
+    )
+    answer = line.getresponse()
+    assert answer.status == 200, answer.read()
+    print("ready", flush=True)
+    threading.Thread(target=end, daemon=True).start()
+    seen: set[tuple[str, str]] = set()
+    while row := answer.readline():
+        now = time.time()
+        pod = json.loads(row)["object"]
+        for milestone in passed(pod):
+            if (key := (pod["metadata"]["uid"], milestone)) not in seen:
+                seen.add(key)
+                print(json.dumps([*key, now]), flush=True)
+
+
+def passed(pod: dict) -> list[str]:  # type: ignore[type-arg]
+    """The milestones that a pod shows."""
+    status = pod.get("status", {})
+    found = [CONDITIONS[one["type"]] for one in status.get("conditions", ())
+             if one["type"] in CONDITIONS and one["status"] == "True"]  # fmt: skip
+    return ["created", *found, *(["finished"] if status.get("phase") in ("Succeeded", "Failed") else [])]
+
+
+def end() -> None:
+    """With who started us."""
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

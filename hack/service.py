@@ -1,0 +1,115 @@
+"""A service with a known capacity: a fixed number of slots and a service time. For tests and bars; loopback only.
+
+python -m hack.service [--slots 8] [--seconds 0.01] [--room N] [--fail STATUS] [--port 0]
+
+Each request takes the slot that is free first, for exactly its time: slots are kept in virtual time, so the capacity is
+slots / seconds however late this process wakes up. More than `room` waiting are refused with 503. The answer says in
+Server-Time how long it waited and was served. It prints its port.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import heapq
+import random
+import sys
+from collections.abc import Callable
+
+
+class Slots:
+    """When a request that comes now would end, or None when there is no room."""
+
+    def __init__(self, count: int, seconds: float, room: int, spread: float, chance: random.Random) -> None:
+        self._free = [0.0] * count
+        self._starts: list[float] = []
+        self._seconds, self._room, self._spread, self._chance = seconds, room, spread, chance
+
+    def take(self, now: float) -> float | None:
+        while self._starts and self._starts[0] <= now:
+            heapq.heappop(self._starts)
+        if self._room >= 0 and len(self._starts) > self._room:
+            return None
+        start = max(now, heapq.heappop(self._free))
+        if start > now:
+            heapq.heappush(self._starts, start)
+        factor = self._chance.lognormvariate(-(self._spread**2) / 2, self._spread) if self._spread else 1.0
+        heapq.heappush(self._free, start + self._seconds * factor)
+        return start + self._seconds * factor
+
+
+class Connection(asyncio.Protocol):
+    """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
+
+    def __init__(self, slots: Slots, fail: int, token: str) -> None:
+        self._slots, self._fail, self._token = slots, fail, token
+        self._data = b""
+        self._loop = asyncio.get_running_loop()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while True:
+            head, end, rest = self._data.partition(b"\r\n\r\n")
+            if not end:
+                return
+            lower = head.lower()
+            at = lower.find(b"content-length:")
+            size = int(lower[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
+            if len(rest) < size:
+                return
+            self._data = rest[size:]
+            self._serve(head)
+
+    def _serve(self, head: bytes) -> None:
+        if self._token and b"Bearer " + self._token.encode() not in head:
+            self._answer(401, 0.0)
+            return
+        if self._fail:
+            self._answer(self._fail, 0.0)
+            return
+        now = self._loop.time()
+        ends = self._slots.take(now)
+        if ends is None:
+            self._answer(503, 0.0)
+        else:
+            self._loop.call_at(ends, self._answer, 200, ends - now)
+
+    def _answer(self, status: int, took_s: float) -> None:
+        if not self._transport.is_closing():
+            head = (
+                f"HTTP/1.1 {status} X\r\nContent-Length: 2\r\nServer-Time: {took_s:.6f}\r\nServer-Pod: pod-0\r\n\r\nok"
+            )
+            self._transport.write(head.encode())  # type: ignore[attr-defined]
+
+
+async def serve(port: int, make: Callable[[], Connection]) -> None:
+    """Until the process is ended."""
+    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", port, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--seconds", type=float, default=0.01)
+    parser.add_argument("--room", type=int, default=-1)
+    parser.add_argument("--spread", type=float, default=0.0)
+    parser.add_argument("--fail", type=int, default=0)
+    parser.add_argument("--token", default="")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    slots = Slots(given.slots, given.seconds, given.room, given.spread, random.Random(given.seed))
+    try:
+        asyncio.run(serve(given.port, lambda: Connection(slots, given.fail, given.token)))
+    except KeyboardInterrupt:
+        sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""How fast the backlog grows, with an interval that is honest where it matters.
+
+The backlog at an instant is what was due less what ended. Over a window cut into batches of h seconds
+
+    slope = (mean backlog of the last batch - that of the first) / (window - h)
+
+and its standard error comes from the completions: s(c) / (h sqrt(m)) for m batches with c completions each. Beyond
+saturation the service works without pause, completions of batches are independent, and that is the right error;
+arrivals do not add to it, since they are known. Below saturation completions follow arrivals, each busy batch is paid
+back by an idle one, and the true error is smaller: the interval is too wide and contains 0, as it should. An
+ordinary regression on the backlog has neither property: near saturation it wanders, and residuals look like a trend.
+
+The interval is never narrower than two requests over the window, nor than 1/500 of what is offered: one pause of the
+tester must not look like growth.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import pairwise
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.student import t95
+
+BATCHES = 20
+LEAST_BATCHES = 4
+LEAST_PER_BATCH = 4.0
+_ROUNDING = 1 / 500
+
+
+def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> Estimate | None:
+    """Requests a second by which the backlog grows from begin to end; None with fewer than 16 completions.
+
+    due, ended: ascending times in s of the whole step, not only of the window.
+    """
+    long = end_s - begin_s
+    inside = bisect_left(ended, end_s) - bisect_left(ended, begin_s)
+    batches = min(BATCHES, int(inside / LEAST_PER_BATCH))
+    if long <= 0 or batches < LEAST_BATCHES:
+        return None
+    edges = [begin_s + long * index / batches for index in range(batches + 1)]
+    counts = [bisect_left(ended, high) - bisect_left(ended, low) for low, high in pairwise(edges)]
+    width = long / batches
+    first = mean_backlog(due, ended, edges[0], edges[1])
+    last = mean_backlog(due, ended, edges[-2], edges[-1])
+    slope = (last - first) / (long - width)
+    error = statistics.stdev(counts) / (width * math.sqrt(batches))
+    offered = (bisect_left(due, end_s) - bisect_left(due, begin_s)) / long
+    half = max(t95(batches - 1) * error, 2.0 / long, offered * _ROUNDING)
+    return Estimate(slope, slope - half, slope + half)
+
+
+def mean_backlog(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> float:
+    """Time average of what was due and had not ended."""
+    return (_area(due, begin_s, end_s) - _area(ended, begin_s, end_s)) / (end_s - begin_s)
+
+
+def rate(ended: Sequence[float], begin_s: float, end_s: float) -> Estimate:
+    """Completions a second, with an interval from batches; ends at infinity with fewer than 16."""
+    long = end_s - begin_s
+    first, last = bisect_left(ended, begin_s), bisect_left(ended, end_s)
+    count = last - first
+    value = count / long if long > 0 else 0.0
+    batches = min(BATCHES, int(count / LEAST_PER_BATCH))
+    if batches < LEAST_BATCHES:
+        return Estimate(value, 0.0, math.inf)
+    edges = [bisect_left(ended, begin_s + long * index / batches) for index in range(batches + 1)]
+    counts = [high - low for low, high in pairwise(edges)]
+    half = max(t95(batches - 1) * statistics.stdev(counts) / math.sqrt(batches) * batches / long, 1.0 / long)
+    return Estimate(value, max(0.0, value - half), value + half)
+
+
+def _area(times: Sequence[float], begin_s: float, end_s: float) -> float:
+    """Integral over the window of how many of `times` have passed."""
+    before = bisect_left(times, begin_s)
+    within = times[before : bisect_left(times, end_s)]
+    return before * (end_s - begin_s) + sum(end_s - one for one in within)

@@ -1,0 +1,103 @@
+"""The course of a run: probe, search, operating point. Told each step as it is assessed, it says what comes next.
+
+A stored run goes through the same course again, so that what it says never differs from what was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scaletest.analysis.saturation.search import Bracket, Probe, Search, Trial, search
+from scaletest.analysis.saturation.step import Assessed
+from scaletest.model.saturation import Mode, Phase, SaturationPlan
+
+# Without a first level open load begins at what one connection did in the probe, and a little lower to be safe.
+PROBED_SHARE = 0.5
+LEAST_RATE = 1.0
+# A step in which the tester was late says nothing; so often it is measured again before the level is given up.
+MOST_AGAIN = 2
+
+
+class Course:
+    """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late."""
+
+    def __init__(self, plan: SaturationPlan) -> None:
+        self.plan = plan
+        self.steps: list[Assessed] = []
+        self.bracket: Bracket | None = None
+        self.warm: Assessed | None = None
+        self.operating: Assessed | None = None
+        self._search: Search | None = None
+        self.next: Probe | None = None
+        self.spoilt: list[Assessed] = []
+        self._again = 0
+        if plan.warm_s:
+            self.next = Probe(1.0, Phase.WARM)
+        else:
+            self._begin()
+
+    def tell(self, found: Assessed) -> None:
+        """The step that `next` asked for was measured."""
+        self.steps.append(found)
+        if self.next is None or self._once_more(found):
+            return
+        if self.next.phase is Phase.WARM:
+            self.warm = found
+            self._begin()
+        elif self.next.phase is Phase.OPERATE:
+            self.operating, self.next = found, None
+        else:
+            assert self._search is not None
+            trial = Trial(self.next.level, bool(found.saturated), found.goodput.value, bool(found.tester))
+            try:
+                self.next = self._search.send(trial)
+            except StopIteration as stop:
+                self._end(stop.value)
+
+    def _once_more(self, found: Assessed) -> bool:
+        """Whether the same step is measured again."""
+        self._again = self._again + 1 if found.tester else 0
+        if 0 < self._again <= MOST_AGAIN:
+            return True
+        self._again = 0
+        if found.tester:
+            self.spoilt.append(found)
+        return False
+
+    @property
+    def usual_s(self) -> float:
+        """What one request alone took on average in the probe; 0 when that is unknown."""
+        return self.warm.latency.mean or 0.0 if self.warm else 0.0
+
+    def _begin(self) -> None:
+        self._search = search(self.plan, self._start())
+        self.next = next(self._search)
+
+    def _start(self) -> float:
+        if self.plan.start:
+            return self.plan.start
+        if not self.plan.open or self.warm is None or not self.warm.goodput.value:
+            return 1.0 if not self.plan.open else 10.0
+        return max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
+
+    def _end(self, bracket: Bracket) -> None:
+        """The operating point is an open load, also after closed ones: a rate is what a service must be given."""
+        self.bracket, self.next = bracket, None
+        rate = self.capacity
+        if rate and self.plan.mode == Mode.SEARCH:
+            self.next = Probe(self.plan.share * rate, Phase.OPERATE)
+
+    @property
+    def capacity(self) -> float | None:
+        """The saturation point in requests a second, None when there is none yet."""
+        if self.bracket is None or self.bracket.low is None:
+            return None
+        return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
+
+
+def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> Course:
+    """The course after these steps, in their order."""
+    course = Course(plan)
+    for one in steps:
+        course.tell(one)
+    return course

@@ -1,0 +1,220 @@
+"""What a whole run says: saturation point with its interval, knee, operating point, verdict. Made of plan and samples.
+
+PASS      the saturation point was found and confirmed, and reaches what is wanted
+FAIL      it surely lies below what is wanted
+INVALID   it was not found: not reached, not the same when repeated, or the tester was the bottleneck
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.knee import Knee, kneedle, knees
+from scaletest.analysis.saturation.course import Course, replay
+from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
+from scaletest.analysis.scaling import Measured
+from scaletest.model import Verdict, VerdictKind
+from scaletest.model.sample import Sample
+from scaletest.model.saturation import KIND, LoadKind, Mode, Phase, SaturationPlan, SaturationStep
+from scaletest.model.wire import SCHEMA_VERSION
+
+APART = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationResult:
+    """point: requests a second, interval from the bracket. parallel: smallest in flight that reaches it (closed).
+
+    operating: the step at the plan's share of it, None when not measured. steps: before it was confirmed.
+    """
+
+    plan: SaturationPlan
+    verdict: Verdict
+    point: Estimate | None
+    parallel: int | None
+    warm: Assessed | None
+    steps: tuple[Assessed, ...]
+    operating: Assessed | None
+    knees: tuple[Knee, ...]
+    searched: int
+    warnings: tuple[str, ...]
+    elapsed_s: float
+    interrupted: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "kind": KIND,
+            "plan": self.plan.to_dict(),
+            "verdict": self.verdict.to_dict(),
+            "saturation_per_s": self.point.to_dict() if self.point else None,
+            "saturation_in_flight": self.parallel,
+            "operating_point": self.operating.to_dict() if self.operating else None,
+            "knees": [one.to_dict() for one in self.knees],
+            "steps": [one.to_dict() for one in self.steps],
+            "steps_before_confirmation": self.searched,
+            "warnings": list(self.warnings),
+            "elapsed_s": self.elapsed_s,
+            "interrupted": self.interrupted,
+        }
+
+
+def evaluate(
+    plan: SaturationPlan,
+    steps: Sequence[SaturationStep],
+    samples: Mapping[int, Sequence[Sample]],
+    *,
+    interrupted: str = "",
+    elapsed_s: float = 0.0,
+) -> SaturationResult:
+    """Judge a run by its steps and their samples."""
+    found = [assess(plan, one, samples.get(one.number, ())) for one in steps]
+    return conclude(replay(plan, found), interrupted=interrupted, elapsed_s=elapsed_s)
+
+
+def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -> SaturationResult:
+    """Judge a course as far as it came."""
+    plan, bracket = course.plan, course.bracket
+    point = _point(course)
+    return SaturationResult(
+        plan,
+        _verdict(course, point, interrupted),
+        point,
+        int(bracket.low) if bracket and bracket.low and not plan.open else None,
+        course.warm,
+        tuple(course.steps),
+        course.operating,
+        _knees(course),
+        bracket.steps if bracket else len(course.steps),
+        tuple(_warnings(course)),
+        elapsed_s,
+        interrupted,
+    )
+
+
+def _point(course: Course) -> Estimate | None:
+    """Open: the bracket. Closed: the plateau, and the widest interval of the steps that reached it."""
+    bracket, value = course.bracket, course.capacity
+    if bracket is None or value is None:
+        return None
+    if course.plan.open:
+        return Estimate(value, value, bracket.high if bracket.high else math.inf)
+    ends = [one.goodput for one in _searched(course.steps) if one.goodput.low <= value <= one.goodput.high]
+    if not ends:
+        return Estimate(value, value, value)
+    best = max(ends, key=lambda one: one.value)
+    return Estimate(value, best.low, best.high)
+
+
+def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
+    return [one for one in steps if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
+
+
+def _knees(course: Course) -> tuple[Knee, ...]:
+    """Closed load: by all definitions. Open load follows what is offered: only the bend of the curve says anything."""
+    curve = _curve(course.steps, course.plan.load)
+    return (kneedle(curve),) if course.plan.open else knees(curve)
+
+
+def _curve(steps: Sequence[Assessed], load: str) -> list[Measured]:
+    """Throughput against what was in flight or offered, each level once."""
+    rows: dict[int, Assessed] = {}
+    for one in _searched(steps):
+        if one.step.load == load and not one.tester and one.goodput.value > 0 and round(one.step.level) > 0:
+            rows.setdefault(round(one.step.level), one)
+    made: list[Measured] = []
+    for workers, one in sorted(rows.items()):
+        if load == LoadKind.OPEN and made and workers < APART * made[-1].workers:
+            continue  # levels of the bisection lie so close that noise would bend the curve
+        half = one.goodput.high - one.goodput.value
+        made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
+    return made
+
+
+def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
+    plan, bracket = course.plan, course.bracket
+    invalid = VerdictKind.INVALID
+    if interrupted:
+        return Verdict(invalid, f"interrupted by {interrupted}", "run it to the end")
+    if course.warm and course.warm.success == 0 and course.warm.step.requests:
+        return Verdict(invalid, "no request of the probe succeeded", "mend the endpoint, or the request")
+    if bracket is None:
+        return Verdict(invalid, "the search did not come to its end", "run it again")
+    late = next((one.tester for one in _spoilt(course)), "")
+    if late and (bracket.unfit or point is None or plan.mode == Mode.SWEEP):
+        return Verdict(invalid, late, "give the tester more CPU, use --agents N, or set a lower --maximum")
+    if course.operating is not None and course.operating.tester:
+        return Verdict(invalid, course.operating.tester, "give the tester more CPU, or use --agents N")
+    if plan.mode == Mode.SWEEP:
+        return _of_sweep(course)
+    if point is None:
+        return Verdict(invalid, "even the lowest level was saturated", "give a lower --start, or more --most-steps")
+    return _of_search(course, point)
+
+
+def _spoilt(course: Course) -> list[Assessed]:
+    """Steps of the search that the tester spoilt for good."""
+    return [one for one in course.spoilt if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
+
+
+def _of_search(course: Course, point: Estimate) -> Verdict:
+    plan, bracket = course.plan, course.bracket
+    assert bracket is not None
+    if plan.wanted and bracket.high is not None and point.high < plan.wanted and bracket.confirmed:
+        reason = f"saturated at {point.value:.4g}/s, less than {plan.wanted:.4g}/s wanted"
+        return Verdict(VerdictKind.FAIL, reason, "see: scaletest size, for the pods and nodes that it takes")
+    if plan.wanted and point.low >= plan.wanted and (bracket.confirmed or bracket.high is None):
+        return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
+    reached = bracket.high is not None if plan.open else bracket.confirmed
+    if not reached:
+        held = f"{point.value:.4g}/s held and no limit was met" if plan.open else "throughput did not reach a plateau"
+        return Verdict(VerdictKind.INVALID, held, "raise --maximum, --max-in-flight or --most-steps")
+    if not bracket.confirmed:
+        return Verdict(
+            VerdictKind.INVALID,
+            "repeated, the ends of the bracket did not say the same",
+            "measure longer with --step-time, or repeat more with --confirm",
+        )
+    if plan.wanted:
+        return Verdict(
+            VerdictKind.INVALID,
+            f"saturated between {point.low:.4g} and {point.high:.4g}/s, {plan.wanted:.4g}/s wanted: undecided",
+            "give a smaller --precision and a longer --step-time",
+        )
+    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, and the same when repeated")
+
+
+def _of_sweep(course: Course) -> Verdict:
+    failed = [one for one in course.steps if one.saturated and one.step.phase == Phase.SWEEP]
+    if not failed:
+        return Verdict(VerdictKind.PASS, "every level held")
+    first = failed[0]
+    return Verdict(
+        VerdictKind.FAIL, f"{first.step.level:g} {course.plan.unit}: {first.saturated}", "stay below this level"
+    )
+
+
+def _warnings(course: Course) -> list[str]:
+    lines = []
+    bracket = course.bracket
+    if bracket and bracket.low and bracket.high and course.plan.open:
+        wide = bracket.high / bracket.low - 1
+        if wide > course.plan.precision * 1.5:
+            lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
+    late = sum(bool(one.tester) for one in course.steps)
+    if late and not (bracket and bracket.unfit):
+        lines.append(f"in {late} steps the tester itself was late; they were measured again")
+    few = sum(one.few for one in _searched(course.steps))
+    if few:
+        lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")
+    operating = course.operating
+    if operating and operating.saturated:
+        lines.append(f"even the operating point was saturated: {operating.saturated}")
+    if course.warm and course.warm.errors:
+        lines.append(f"some requests of the probe failed: {', '.join(course.warm.errors)}")
+    return lines

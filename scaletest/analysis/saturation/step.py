@@ -1,0 +1,171 @@
+"""What one step says: throughput, latency, errors by kind, whether it was saturated, and whether the tester was.
+
+The beginning of a step is cut off: a fifth, a second at most, but twice the usual latency at least, since until then
+what is in flight grows even where nothing is saturated. Open load counts a request from its intended start.
+
+saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open load), or a
+            percentile lies beyond its limit
+tester      the tester itself was late: what was due was noticed more than 10 ms (99th percentile) and half a median
+            latency after its time, or under closed load its clock rang so late; then the step says nothing of the
+            service
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.percentiles import Distribution, quantile, summary
+from scaletest.analysis.saturation.backlog import growth, rate
+from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.saturation import QUANTILES, LoadKind, SaturationPlan, SaturationStep, latency_limit
+
+WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
+LATE_S, LATE_SHARE = 0.010, 0.5
+FEWEST = 20
+USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
+
+
+def timing(step_s: float, usual_s: float) -> tuple[float, float]:
+    """Seconds of a step and of its beginning that does not count, where one request usually takes `usual_s`."""
+    long = max(step_s, USUAL_STEP * usual_s)
+    return long, max(min(LONGEST_WARMUP_S, WARMUP_SHARE * long), USUAL_WARMUP * usual_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """A step and what it says. Rates are requests a second, times seconds.
+
+    goodput: successes. growth: of the backlog, None under closed load or with too few. success: part of what ended.
+    latency: of successes; service: the same from when they were sent. server: what the service says it took.
+    errors: final attempts that failed, by kind. attempts: of all. lag_s: 99th percentile of the tester's lateness.
+    saturated: why, "" when not. tester: how the tester was the bottleneck, "" when not. few: too few to judge.
+    """
+
+    step: SaturationStep
+    offered: float
+    goodput: Estimate
+    growth: Estimate | None
+    success: float
+    latency: Distribution
+    service: Distribution
+    server: Distribution
+    errors: dict[str, int]
+    attempts: int
+    lag_s: float
+    saturated: str
+    tester: str
+    few: bool
+
+    @property
+    def queueing(self) -> float | None:
+        """The part of the mean latency that is not the service's own time; None when it does not tell."""
+        if self.server.mean is None or not self.latency.mean:
+            return None
+        return max(0.0, 1.0 - self.server.mean / self.latency.mean)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        step = self.step
+        return {
+            "number": step.number,
+            "phase": step.phase,
+            "load": step.load,
+            "level": step.level,
+            "seconds": step.seconds,
+            "requests": step.requests,
+            "offered_per_s": self.offered,
+            "goodput_per_s": self.goodput.to_dict(),
+            "backlog_growth_per_s": self.growth.to_dict() if self.growth else None,
+            "success": self.success,
+            "latency_s": self.latency.to_dict(),
+            "service_s": self.service.to_dict(),
+            "server_s": self.server.to_dict() if self.server.count else None,
+            "queueing_share": self.queueing,
+            "errors": self.errors,
+            "attempts": self.attempts,
+            "lag_p99_s": self.lag_s,
+            "cpu_cores": step.cpu,
+            "saturated": self.saturated,
+            "tester_bottleneck": self.tester,
+            "too_few": self.few,
+            **({"extra": step.extra} if step.extra else {}),
+        }
+
+
+def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]) -> Assessed:
+    """Judge one step by its samples, in any order."""
+    final = [one for one in samples if one.final]
+    whole = plan.count or step.phase == "warm"
+    # a step that was ended early has less to cut off
+    begin = 0.0 if whole else min(step.warmup_s, step.seconds / 2)
+    end = max((one.ended_s for one in final), default=step.seconds) if whole else step.seconds
+    counted = [one for one in final if begin <= one.due_s < end or (step.load != LoadKind.OPEN and whole)]
+    # what was due when a step was ended early was never asked of the service: it is backlog, and no error
+    counted = [one for one in counted if one.outcome != UNSENT]
+    good = [one for one in counted if one.ok]
+    due = sorted(one.due_s for one in final)
+    ended = sorted(one.ended_s for one in final)
+    lag = _p99([one.lag_s for one in final]) if step.load == LoadKind.OPEN else step.beat_s
+    latency = summary(one.latency_s for one in good)
+    found = growth(due, ended, begin, end) if step.load == LoadKind.OPEN and not plan.count else None
+    success = len(good) / len(counted) if counted else 0.0
+    return Assessed(
+        step=step,
+        offered=(bisect_left(due, end) - bisect_left(due, begin)) / (end - begin) if end > begin else 0.0,
+        goodput=rate(sorted(one.ended_s for one in final if one.ok), begin, end),
+        growth=found,
+        success=success,
+        latency=latency,
+        service=summary(one.ended_s - one.sent_s for one in good),
+        server=summary(one.server_s for one in good if one.server_s is not None),
+        errors=dict(Counter(one.outcome for one in counted if not one.ok).most_common()),
+        attempts=len(samples),
+        lag_s=lag,
+        saturated=_saturated(plan, success, found, latency, len(counted)),
+        tester=_tester(step, lag, latency),
+        few=len(counted) < FEWEST,
+    )
+
+
+def _saturated(
+    plan: SaturationPlan, success: float, found: Estimate | None, latency: Distribution, counted: int
+) -> str:
+    if counted and success < plan.success:
+        return f"{success:.1%} succeeded, less than {plan.success:.0%}"
+    if found is not None and found.low > 0:
+        return f"the backlog grew by {found.value:.3g} [{found.low:.3g}, {found.high:.3g}] requests a second"
+    if plan.limit:
+        name, limit_s = latency_limit(plan.limit)
+        percentile = getattr(latency, name)
+        if percentile is not None and percentile.value > limit_s:
+            return f"{name} of the latency is {percentile.value:.3g} s, its limit {limit_s:.3g} s"
+    return ""
+
+
+def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
+    usual = latency.p50.value if latency.p50 else (latency.mean or 0.0)
+    if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
+        return ""
+    held = f", and the kernel held it back for {step.throttled_s:.2g} s by its CPU limit" if step.throttled_s else ""
+    what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
+    return (
+        f"the tester was the bottleneck: {what} up to {1000 * lag_s:.0f} ms late (99th percentile), "
+        f"with {step.cpu:.0%} of a core{held}"
+    )
+
+
+def _p99(values: list[float]) -> float:
+    return max(0.0, quantile(sorted(values), QUANTILES["p99"])) if values else 0.0
+
+
+def level_text(step: SaturationStep) -> str:
+    """A level as people read it."""
+    if step.load == LoadKind.OPEN:
+        return f"{step.level:.4g}/s" if math.isfinite(step.level) else "unlimited"
+    return f"{step.level:.0f}"

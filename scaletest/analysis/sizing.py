@@ -1,0 +1,253 @@
+"""How many pods and nodes a request rate needs: the article's formulas, and pods placed node by node. Pure.
+
+The formulas (Grecoe, "Scaling Azure Container Service Clusters", 2018):
+
+    pods = rate x latency / concurrency
+    nodes = (pods x cpu + shared) / (node cpu - node overhead)
+    rate = pods x concurrency / latency
+
+with 0.7 CPU of overhead on each node, and 3 shared front ends of 1.3 CPU. They state no rounding (here both are rounded
+up), pool CPU over the cluster although a pod cannot be split between nodes, and know neither memory, devices nor a
+limit of pods. `packed` places pods: the shared ones spread as the scheduler does, then ours, and counts nodes.
+
+Measured against the formula, short requests reach less (the article's table): EFFICIENCY. Azure ML's formula adds a
+target utilisation, here `headroom`: replicas = rate x latency / (concurrency x 0.7).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scaletest.model.errors import InvalidValue
+
+NODE_OVERHEAD_CPU = 0.7
+SHARED_PODS, SHARED_CPU = 3, 1.3
+HEADROOM = 0.7
+MOST_NODES = 100_000
+PODS_A_NODE = 110
+# latency in s from which a row holds -> lowest and highest part of the computed rate that was measured
+EFFICIENCY: tuple[tuple[float, float, float], ...] = (
+    (0.0, 0.65, 0.80),
+    (0.1, 0.85, 0.95),
+    (1.0, 0.95, 1.00),
+)
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What a pod asks for: cores, GiB, devices. concurrency: requests that it serves at once."""
+
+    cpu: float
+    memory: float = 0.0
+    devices: float = 0.0
+    concurrency: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a node has, and what is gone before any pod of ours comes: cores, GiB, devices, pods."""
+
+    cpu: float
+    memory: float = math.inf
+    devices: float = 0.0
+    pods: int = PODS_A_NODE
+    overhead_cpu: float = NODE_OVERHEAD_CPU
+    overhead_memory: float = 0.0
+
+    @property
+    def free(self) -> tuple[float, float, float, float]:
+        """Cores, GiB, devices and pods that are left."""
+        return self.cpu - self.overhead_cpu, self.memory - self.overhead_memory, self.devices, float(self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """rate: requests a second. latency_s: of one request under several in flight, not under overload.
+
+    per_pod: measured saturation of one pod in requests a second; then neither latency nor concurrency count.
+    """
+
+    rate: float
+    latency_s: float
+    pod: Pod
+    node: Node
+    shared_pods: int = SHARED_PODS
+    shared_cpu: float = SHARED_CPU
+    per_pod: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """method: how it was found. holds: requests a second of so many pods, by the same method; at 70 %: operate.
+
+    nodes: None when such a pod fits on no such node. used: part of the nodes' CPU that pods ask for.
+    """
+
+    method: str
+    pods: int
+    nodes: int | None
+    holds: float
+    used: float
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "method": self.method,
+            "pods": self.pods,
+            "nodes": self.nodes,
+            "holds_per_s": self.holds,
+            "cpu_used": self.used,
+            "note": self.note,
+        }
+
+
+def efficiency(latency_s: float) -> tuple[float, float]:
+    """Lowest and highest part of the formula's rate that services of this latency reached."""
+    low, high = next((low, high) for begin, low, high in reversed(EFFICIENCY) if latency_s >= begin)
+    return low, high
+
+
+def per_pod(demand: Demand, part: float = 1.0) -> float:
+    """Requests a second of one pod: measured, or by the formula times `part`."""
+    return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
+
+
+def formula_pods(demand: Demand, part: float = 1.0) -> int:
+    """Pods by the formula, rounded up; part: of what the formula promises."""
+    return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
+
+
+def formula_nodes(demand: Demand, pods: int) -> int | None:
+    """Nodes by the formula, which pools CPU, rounded up."""
+    left = demand.node.cpu - demand.node.overhead_cpu
+    if left <= 0:
+        return None
+    return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
+
+
+def available_cpu(demand: Demand, nodes: int) -> float:
+    """Cores that the formula leaves for our pods on so many nodes."""
+    return (demand.node.cpu - demand.node.overhead_cpu) * nodes - _shared(demand)
+
+
+def fitting(demand: Demand, nodes: int) -> int:
+    """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do not fit.
+
+    Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
+    """
+    each, more = divmod(demand.shared_pods, nodes)
+    with_more = _beside(demand, each + 1) if more else 0
+    with_each = _beside(demand, each)
+    if with_each is None or with_more is None:
+        return 0
+    return more * with_more + (nodes - more) * with_each
+
+
+def packed_nodes(demand: Demand, pods: int, spare: int = 0) -> int | None:
+    """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None when none do."""
+    if not _fits(demand.pod, demand.node.free):
+        return None
+    low, high = 1, 1
+    while fitting(demand, high) < pods:
+        high *= 2
+        if high > MOST_NODES:
+            return None
+    while low < high:
+        middle = (low + high) // 2
+        if fitting(demand, middle) >= pods:
+            high = middle
+        else:
+            low = middle + 1
+    return low + spare
+
+
+def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
+    """The alternatives, from the article's bare formula to pods placed with headroom and lost nodes."""
+    check(demand)
+    if not 0 < headroom <= 1:
+        raise InvalidValue(f"the headroom's share is {headroom}", hint="give a part of 1, as in 0.7")
+    return list(_sizes(demand, headroom, spare))
+
+
+def _sizes(demand: Demand, headroom: float, spare: int) -> Iterator[Size]:
+    part = efficiency(demand.latency_s)[0]
+    plain, real = formula_pods(demand), formula_pods(demand, part)
+    safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
+    if not demand.per_pod:
+        nodes = formula_nodes(demand, plain)
+        yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
+        if real != plain:
+            nodes = formula_nodes(demand, real)
+            told = f"short requests reach {part:.0%} of the formula"
+            yield _size(demand, "formula, efficiency", real, nodes, part, told)
+    yield _size(demand, "placed", real, packed_nodes(demand, real), part)
+    what = f"placed, at {headroom:.0%}"
+    yield _size(demand, what, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
+    if spare:
+        told = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
+        yield _size(demand, f"{what}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, told)
+
+
+def _size(demand: Demand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
+    holds = pods * per_pod(demand, part)
+    used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu) if nodes else 0.0
+    return Size(method, pods, nodes, holds, used, note if nodes else "a pod of this size fits on no such node")
+
+
+def _overcount(demand: Demand, pods: int, nodes: int | None) -> str:
+    if not nodes:
+        return ""
+    room = fitting(demand, nodes)
+    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+
+
+def alternatives(demand: Demand, nodes: Sequence[Node], headroom: float = HEADROOM, spare: int = 1) -> list[list[Size]]:
+    """The sizes for each kind of node."""
+    return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
+
+
+def check(demand: Demand) -> None:
+    """InvalidValue for what is no demand."""
+    pod, node = demand.pod, demand.node
+    wanted = {
+        "the request rate": demand.rate,
+        "the latency": demand.latency_s,
+        "a pod's concurrency": pod.concurrency,
+        "a pod's CPU": pod.cpu,
+        "a node's CPU": node.cpu,
+    }
+    for name, value in wanted.items():
+        if not (math.isfinite(value) and 0 < value <= 1e9):
+            raise InvalidValue(f"{name} is {value}", hint="give a number above 0")
+    rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
+    if any(not (math.isfinite(one) and one >= 0) for one in rest) or node.memory <= 0 or node.devices < 0:
+        raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
+    if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
+        raise InvalidValue("shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000")
+    if demand.rate / per_pod(demand, EFFICIENCY[0][1]) > 10 * MOST_NODES:
+        raise InvalidValue("more than a million pods would be needed", hint="look at the units of rate and latency")
+
+
+def _shared(demand: Demand) -> float:
+    return demand.shared_pods * demand.shared_cpu
+
+
+def _beside(demand: Demand, shared: int) -> int | None:
+    """Pods of ours on a node that holds so many shared ones; None when it cannot."""
+    cpu, memory, devices, pods = demand.node.free
+    cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
+    if shared and (cpu < -_ROUNDING or pods < 0):
+        return None
+    return _fits(demand.pod, (cpu, memory, devices, pods))
+
+
+def _fits(pod: Pod, free: Sequence[float]) -> int:
+    """How many such pods fit into what is free on one node."""
+    wants = (pod.cpu, pod.memory, pod.devices, 1.0)
+    rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
+    return max(0, math.floor(min(rooms) + _ROUNDING))

@@ -1,0 +1,61 @@
+"""A saturation run's folder: the files of every run, with samples as its records. Judged anew by whoever reads it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.archive.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, STEPS, RunFolder
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.sample import Sample, from_json, to_json
+from scaletest.model.saturation import KIND, SaturationPlan, SaturationStep
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSaturation:
+    """samples: of complete steps, by the step's number. result: {} when there is none."""
+
+    plan: SaturationPlan
+    environment: dict[str, Any]
+    steps: list[SaturationStep]
+    samples: dict[int, list[Sample]]
+    result: dict[str, Any]
+
+
+class SaturationFolder(RunFolder):
+    """One saturation run on disk."""
+
+    def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
+        """Append a complete step and its samples, on disk in this order."""
+        with self._trouble("written"):
+            self._append(RECORDS, (to_json(one, step.number) for one in samples))
+            self._append(STEPS, [step.to_json()])
+
+    def saturation(self) -> StoredSaturation:
+        """Read everything; UsageError when this is no saturation run, or cannot be read."""
+        if not (self.path / PLAN).is_file() or self.kind != KIND:
+            raise UsageError(f"{self.path} holds no saturation run", hint="see: scaletest runs list")
+        try:
+            with self._trouble("read"):
+                plan = SaturationPlan.from_dict(self._read(PLAN))
+                steps = [SaturationStep.from_json(line) for line in self._lines(STEPS)]
+                complete = {one.number for one in steps}
+                if len(complete) < len(steps):
+                    raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+                samples: dict[int, list[Sample]] = defaultdict(list)
+                for line in self._lines(RECORDS):
+                    number, sample = from_json(line)
+                    if number in complete:
+                        samples[number].append(sample)
+                return StoredSaturation(plan, self._read(ENVIRONMENT), steps, dict(samples), self._read(RESULT))
+        except InvalidValue as error:
+            raise UsageError(
+                f"run {self.name} cannot be read: {error.message}", hint=f"look into {self.path}"
+            ) from error
+
+
+def check(folder: RunFolder) -> None:
+    """UsageError or InvalidValue unless the whole run can be read."""
+    SaturationFolder(folder.path).saturation()

@@ -1,0 +1,29 @@
+"""Seconds on the command line: a number, or one with a unit, as in 3m."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+_UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TEXT = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
+
+
+class Duration(click.ParamType[float]):
+    """90, 90s, 1.5m, 500ms, 1h: seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        found = _TEXT.fullmatch(str(value).strip())
+        if not found:
+            self.fail(f"{value!r} is no duration: write seconds, or a unit, as in 90, 90s, 3m, 500ms", param, ctx)
+        return float(found[1]) * _UNITS[found[2]]
+
+
+DURATION = Duration()

@@ -1,0 +1,163 @@
+"""scaletest lifecycle plot, report, compare: what is made of a run's folder. Nothing here speaks to a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import lifecycle_options as own
+from scaletest.cli import options
+from scaletest.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from scaletest.analysis.lifecycle.result import Result
+    from scaletest.lifecycle.store import Store
+
+FORMS = ("text", "html", "json", "csv", "junit")
+
+
+@click.command()
+@own.output_dir()
+@click.option("--plot", "figure", type=click.Choice(["general", "detailed"]), default="general", show_default=True,
+              help="From the submission on, or every step.")  # fmt: skip
+@own.view_options
+def plot(**given: Any) -> None:
+    """Write times.csv and general.png or detailed.png beside the data. Needs the extra: pip install 'scaletest[plot]'.
+
+    Reads the submitted.json and sampled.json of the Run:ai scale test tool as well.
+    """
+    from scaletest.lifecycle.store import Store
+
+    store = Store(given["output_dir"])
+    for path in _draw(store, own.result_of(store, given), given):
+        click.echo(f"{path} written", err=True)
+
+
+def _draw(store: Store, result: Result, given: dict[str, Any]) -> list[Path]:
+    """The table, and the picture; UsageError when it cannot be drawn."""
+    from scaletest.report.lifecycle import figures, png
+    from scaletest.report.lifecycle.csvs import table
+
+    written = [store.write("times.csv", table(result, _project(store), given["times"]))]
+    names = figures.GENERAL if given["figure"] == "general" else figures.DETAILED
+    picture = store.path / f"{given['figure']}.png"
+    png.save(result, names, picture)
+    return [*written, picture]
+
+
+@click.command()
+@own.output_dir(short=False)
+@click.option("-t", "--type", "form", type=click.Choice(FORMS), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path, allow_dash=True), default="-",
+              metavar="FILE", help="Where to write it. [default: standard output]")  # fmt: skip
+@own.view_options
+@own.judged_options
+def report(form: str, output: Path, **given: Any) -> int:
+    """Sum a run up: books, steps with percentiles, thresholds, verdict.
+
+    Exit code 0 PASS, 3 FAIL, 4 INVALID.
+    """
+    from scaletest.lifecycle.store import Store
+
+    store = Store(given["output_dir"])
+    result = own.result_of(store, given)
+    if form == "text" and str(output) == "-":
+        _print(store, result)
+        return result.verdict.kind.exit_code
+    text = _forms(store, result, form, given["times"])
+    if str(output) == "-":
+        click.echo(text, nl=False)
+    else:
+        try:
+            output.write_text(text, encoding="utf-8", newline="")
+        except OSError as error:
+            raise UsageError(f"{output} cannot be written: {error.strerror}", hint="give another -o FILE") from error
+        click.echo(f"{output} written", err=True)
+    return result.verdict.kind.exit_code
+
+
+def _forms(store: Store, result: Result, form: str, times: str) -> str:
+    if form == "html":
+        from scaletest.report.lifecycle.html import page
+
+        plan = store.plan().to_dict() if store.planned else {}
+        return page(result, own.heading(store), plan, store.environment())
+    if form == "csv":
+        from scaletest.report.lifecycle.csvs import table
+
+        return table(result, _project(store), times)
+    if form == "junit":
+        from scaletest.report.lifecycle.junit import suite
+
+        return suite(result, own.heading(store))
+    if form == "json":
+        return json.dumps({**result.to_dict(), "folder": str(store.path)}, indent=2, allow_nan=False) + "\n"
+    import io
+
+    from rich.console import Console
+
+    from scaletest.report.lifecycle.terminal import summary
+
+    out = io.StringIO()
+    summary(result, Console(file=out, width=160, color_system=None), own.heading(store), str(store.path))
+    return out.getvalue()
+
+
+def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
+    """After a run: write its table, picture and page, print the result; the exit code."""
+    result = own.result_of(store, given, interrupted)
+    store.write("result.json", _forms(store, result, "json", "watch"))
+    store.write("report.html", _forms(store, result, "html", "watch"))
+    if "figure" in given:
+        try:
+            _draw(store, result, given)
+        except UsageError as error:
+            click.echo(f"warning: no picture: {error.message}", err=True)
+    if given["output"] == "table":
+        _print(store, result)
+    else:
+        options.show({**result.to_dict(), "folder": str(store.path)}, given["output"])
+    return result.verdict.kind.exit_code
+
+
+def _print(store: Store, result: Result) -> None:
+    from rich.console import Console
+
+    from scaletest.report.lifecycle.terminal import summary
+
+    summary(result, Console(highlight=False), own.heading(store), str(store.path))
+
+
+@click.command()
+@click.argument("base", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
+@click.argument("candidate", type=click.Path(file_okay=False, path_type=Path), callback=own.folder)
+@click.option("--tolerance", type=click.FloatRange(0, 10), default=0.1, show_default=True, metavar="PART",
+              help="How much a median may grow.")  # fmt: skip
+@options.output
+def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
+    """Tell which steps of CANDIDATE are slower than those of BASE; both are folders of runs.
+
+    Exit code 0 PASS, 3 FAIL: a step is slower, 4 INVALID.
+    """
+    from scaletest.analysis.lifecycle.compare import compare as compared
+    from scaletest.lifecycle.store import Store
+    from scaletest.render.numbers import seconds
+
+    before, after = (own.result_of(Store(path), {}) for path in (base, candidate))
+    found = compared(before, after, tolerance)
+    if output != "table":
+        options.show(found.to_dict(), output)
+        return found.verdict.kind.exit_code
+    width = max((len(one.name) for one in found.steps), default=4)
+    click.echo(f"{'step':{width}}  {'base':>9}  {'candidate':>9}  change")
+    for one in found.steps:
+        click.echo(f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9}  {one.change}")
+    click.echo(f"{found.verdict.kind}  {found.verdict.reason}")
+    return found.verdict.kind.exit_code
+
+
+def _project(store: Store) -> str:
+    return store.plan().project if store.planned else ""

@@ -1,0 +1,145 @@
+"""What the commands of `scaletest lifecycle` have in common: cluster, submitter and sampler put together, and ended."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import lifecycle_options as own
+from scaletest.model.errors import ScaletestError
+
+if TYPE_CHECKING:
+    from scaletest.analysis.lifecycle.books import Progress
+    from scaletest.cluster.raw import Raw
+    from scaletest.lifecycle.plan import LifecyclePlan
+    from scaletest.lifecycle.store import Store
+    from scaletest.lifecycle.submitting import Tool
+
+CONNECTIONS = 300
+
+
+def prepare(plan: LifecyclePlan, raw: Raw, context: str) -> Tool:
+    """What submits the plan's workloads. Raises when there is no namespace, kind or program for them."""
+    from scaletest.cluster.objects import Objects
+    from scaletest.lifecycle import tools
+
+    objects = Objects(raw, manager=f"scaletest-{plan.run}")
+    objects.namespace(plan.namespace)
+    if plan.tool == "runai":
+        return tools.runai(plan)
+    workloads = own.workloads_of(plan)
+    objects.resource(workloads.api_version, workloads.kind)
+    if plan.tool == "kubectl":
+        return tools.kubectl(plan, workloads, context)
+    return tools.Api(plan, objects, workloads)
+
+
+def submit_all(plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Event, *, fresh: bool) -> Counter[bool]:
+    """Carry the plan out; how many were accepted, and not. fresh: the plan was made just now."""
+    from scaletest.lifecycle.sampling import steady
+    from scaletest.lifecycle.submitting import Submitter
+
+    submitter = Submitter(plan, store, tool, steady(), fresh=fresh, stop=stop)
+    submitter.run()
+    return submitter.done
+
+
+def follow(
+    plan: LifecyclePlan, store: Store, context: str, stop: threading.Event, timeout_s: float,
+    told: Callable[[Progress], None], backend: dict[str, float] | None = None, *, once: bool = False,
+) -> bool:  # fmt: skip
+    """Sample the run; whether every workload was done in time."""
+    from scaletest.cluster.connection import connect
+    from scaletest.lifecycle.sampling import Sampler, steady
+
+    sampler = Sampler(plan, store, raw(connect(plan.namespace, context)), steady(), stop, backend)
+    return sampler.follow(timeout_s, told, once=once)
+
+
+def run_all(
+    plan: LifecyclePlan, store: Store, tool: Tool, raw: Raw, timeout_s: float, stop: threading.Event,
+    told: Callable[[Progress], None], *, fresh: bool,
+) -> None:  # fmt: skip
+    """The submitter in a thread of its own, which waits for the watches; the sampler in this one."""
+    from scaletest.lifecycle.sampling import Sampler, steady
+
+    failure: list[BaseException] = []
+    sampler = Sampler(plan, store, raw, steady(), stop)
+
+    def work() -> None:
+        try:
+            sampler.watching.wait()
+            if not stop.is_set():
+                submit_all(plan, store, tool, stop, fresh=fresh)
+        except BaseException as error:
+            failure.append(error)
+
+    submitter = threading.Thread(target=work, name="submitter")
+    submitter.start()
+    try:
+        sampler.follow(timeout_s, told, submitting=submitter.is_alive)
+    except BaseException:
+        stop.set()
+        sampler.watching.set()
+        raise
+    finally:
+        submitter.join()
+    if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
+        raise failure[0]
+
+
+def delete_all(plan: LifecyclePlan, context: str) -> int:
+    """Delete the run's objects; how many there were."""
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.objects import Objects
+    from scaletest.lifecycle import cleanup
+
+    return cleanup.delete_all(plan, Objects(raw(connect(plan.namespace, context))))
+
+
+def raw(cluster: Any) -> Raw:
+    """Connections enough for all that is in flight."""
+    from scaletest.cluster.raw import Raw
+
+    return Raw(cluster, CONNECTIONS)
+
+
+@contextmanager
+def stopping() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM once: end in order, and keep what there is. Twice: end now."""
+    stop = threading.Event()
+
+    def handle(number: int, frame: Any) -> None:
+        if stop.is_set():
+            raise SystemExit(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, one in before.items():
+            signal.signal(number, one)
+
+
+@contextmanager
+def telling() -> Iterator[Callable[[Progress], None]]:
+    """Live progress: one line that changes on a terminal, else one every ten seconds."""
+    from scaletest.report.lifecycle.progress import Teller
+
+    teller = Teller()
+    try:
+        yield teller.tell
+    finally:
+        teller.close()
+
+
+def say(line: str) -> None:
+    """To standard error."""
+    click.echo(line, err=True)

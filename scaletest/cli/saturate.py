@@ -1,0 +1,135 @@
+"""scaletest saturate: what load a service or a queue can take. Puts target, load and archive together."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options, saturate_options
+from scaletest.cli.stopping import stopping
+
+if TYPE_CHECKING:
+    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli.saturate_target import Target
+    from scaletest.model.saturation import SaturationPlan
+    from scaletest.saturation import Runner, Store
+
+
+@click.command(
+    "saturate",
+    epilog="Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints what was found.",
+)
+@saturate_options.options
+@options.output
+def command(**given: Any) -> int:
+    """Find the saturation point: raise the load until errors, latency or a growing backlog say so, bisect, confirm.
+
+    \b
+    scaletest saturate --url http://127.0.0.1:8080/
+    scaletest saturate --url https://HOST/score --method POST --payload one.json --token-file key --warm 3m
+    scaletest saturate --service svc/model:80/score -n NAMESPACE --load closed
+    scaletest saturate --queue transcode --redis-url redis://HOST -- ARG
+    scaletest saturate -f plan.yaml --wanted 500
+
+    Open load (default) raises a rate and measures from the intended start of each request; closed load raises the
+    number in flight. Afterwards the latency at 70 % of the saturation point is measured.
+    """
+    if given["agent"]:
+        from scaletest.cli.saturate_agent import serve
+
+        return serve(given)
+    plan = saturate_options.plan(given)
+    if given["dry_run"]:
+        _show_plan(plan, given["output"])
+        return 0
+    if given["tune"]:
+        from scaletest.cli.saturate_tune import tune
+
+        return tune(plan, given)
+    return _saturate(plan, given)
+
+
+def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
+    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli.saturate_target import target
+
+    with ExitStack() as before:
+        found = target(given, plan)
+        folder = SaturationFolder(SaturationFolder.create(saturate_options.run_path(given)).path)
+        before.enter_context(folder.locked())
+        folder.begin(plan, saturate_options.public(sys.argv))
+        return _measure(plan, given, found, folder)
+
+
+def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder: SaturationFolder) -> int:
+    from rich.console import Console
+
+    from scaletest.report import progress
+    from scaletest.saturation import Runner
+
+    teller = progress.choose(Console(stderr=True, highlight=False), plain=given["progress"] == "plain")
+    ends: list[str] = []
+    runner: Runner | None = None
+
+    def stop(why: str) -> None:
+        ends.append(why)
+        if runner is not None:
+            runner.stop(why)
+
+    try:
+        with stopping(stop, unwind=bool(given["service"])) as stack:
+            for line in found.shown:
+                teller.step(line)
+            load = found.set_up(stack)
+            stores: list[Store] = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
+            lines = list(found.shown)
+            runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
+            if ends:
+                runner.stop(ends[0])
+            found.probe(load)
+            result = runner.run()
+            said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
+            extra = {"extra": said} if lines else {}
+            folder.result({**result.to_dict(), **extra})
+    finally:
+        teller.close()
+    saturate_options.originals(given, folder)
+    show(given["output"], folder)
+    return result.verdict.kind.exit_code
+
+
+def show(form: str, folder: SaturationFolder) -> None:
+    """Print the run in the form that was asked for."""
+    from scaletest.archive import default_root
+    from scaletest.report.saturation.run import read
+
+    run = read(folder.path, default_root(os.environ))
+    if form == "table":
+        from rich.console import Console
+
+        from scaletest.report.saturation.terminal import summary
+
+        summary(run, Console(highlight=False))
+    else:
+        options.show(
+            {**run.result.to_dict(), "folder": run.folder, **({"extra": run.extra} if run.extra else {})}, form
+        )
+
+
+def _show_plan(plan: SaturationPlan, form: str) -> None:
+    from scaletest.analysis.saturation.forecast import longest_s
+
+    if form != "table":
+        options.show({**plan.to_dict(), "longest_s": longest_s(plan)}, form)
+        return
+    click.echo(f"target    {plan.target}")
+    first = f"{plan.start:g}" if plan.start else "found by the probe"
+    click.echo(f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most")
+    click.echo(f"steps     {plan.step_s:g} s each, {plan.most_steps} at most before the bracket is confirmed")
+    click.echo(f"takes     {longest_s(plan):.0f} s at most, if requests are fast")
+    if plan.wanted:
+        click.echo(f"wanted    {plan.wanted:g} requests/s")

@@ -1,0 +1,118 @@
+"""Load agents of scaletest saturate: started as processes of this machine or as a Job, and what each of them does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scaletest.model.errors import ScaletestError, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.load.call import Call
+    from scaletest.load.order import LevelLoad
+    from scaletest.load.payloads import Payloads
+    from scaletest.model.saturation import SaturationPlan
+
+END_S = 15.0
+
+
+def together(given: dict[str, Any], plan: SaturationPlan, call: Call, stack: ExitStack) -> LevelLoad:
+    """The agents as one load. They end with the stack, even when we are killed."""
+    from scaletest.broker import EmbeddedServer, connect
+    from scaletest.broker.agents import Meeting
+    from scaletest.cli.saturate_target import payloads
+    from scaletest.saturation.agents import AgentsLoad, described
+
+    url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
+    redis = connect(url)
+    stack.callback(redis.close)
+    meeting = Meeting(redis, uuid.uuid4().hex[:12])
+    bodies = payloads(given)
+    share = max(1, -(-call.connections // plan.agents))
+    meeting.open(described(_with_connections(call, share), bodies))
+    stack.callback(meeting.close)
+    start = _jobs if given["agent_jobs"] else _processes
+    check = start(given, plan, meeting.name, url, stack)
+    load = AgentsLoad(meeting, plan.agents, check)
+    load.wait(given["ready_timeout"])
+    return load
+
+
+def serve(given: dict[str, Any]) -> int:
+    """Be an agent."""
+    from scaletest.broker import connect
+    from scaletest.broker.agents import Meeting
+    from scaletest.load.http import HttpLoad
+    from scaletest.saturation import agents
+    from scaletest.system.effort import raise_open_files
+
+    def make(call: Call, payloads: Payloads, name: str) -> LevelLoad:
+        raise_open_files(call.connections + 64)
+        return HttpLoad(call, payloads, agent=name)
+
+    if not given["redis_url"]:
+        raise UsageError("an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL")
+    redis = connect(given["redis_url"])
+    try:
+        agents.serve(Meeting(redis, given["agent"]), make)
+    finally:
+        redis.close()
+    return 0
+
+
+def _with_connections(call: Call, connections: int) -> Call:
+    from dataclasses import replace
+
+    return replace(call, connections=connections)
+
+
+def _processes(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack) -> Any:
+    """Agents on this machine. Gives what raises when one of them ended by itself."""
+    from scaletest.system.guard import Guard
+
+    guard = Guard("KILL")
+    stack.callback(guard.close)
+    line = [sys.executable, "-m", "scaletest", "saturate", "--agent", name]
+    environment = guard.environment({**os.environ, "SCALETEST_REDIS_URL": url})
+    started = [
+        subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
+        )
+        for _ in range(plan.agents)
+    ]
+    stack.callback(_end, started)
+
+    def check() -> None:
+        for process in started:
+            if process.poll() is not None:
+                raise ScaletestError(
+                    f"an agent ended by itself with exit code {process.returncode}", hint="its error stands above"
+                )
+
+    return check
+
+
+def _end(started: list[subprocess.Popen[bytes]]) -> None:
+    for process in started:
+        process.terminate()
+    for process in started:
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _jobs(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack) -> Any:
+    """Agents as the pods of a Job, which is deleted with the stack."""
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.jobs import AgentJob
+
+    job = AgentJob(connect(given["namespace"], given["context"]), name, given["agent_jobs"], plan.agents, url)
+    stack.callback(job.delete)
+    job.create()
+    return job.check

@@ -1,0 +1,56 @@
+"""scaletest saturate --queue: a queue as what is loaded."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from scaletest.cli.saturate_target import Target
+from scaletest.model import checks
+from scaletest.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from scaletest.load.order import LevelLoad
+    from scaletest.model.saturation import SaturationPlan
+
+
+def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
+    """The queue, which must be declared and have workers. Unreachable when Redis does not answer."""
+    from scaletest.broker import Queues, connect
+
+    for name in ("payload", "payload_provider", "headers", "token_file", "http2", "retries", "agent_jobs"):
+        if given[name]:
+            raise UsageError(
+                f"--{name.replace('_', '-').rstrip('s')} is for HTTP, not for a queue", hint="leave it out"
+            )
+    if plan.agents > 1:
+        raise UsageError("agents load HTTP services; a queue takes any number of clients", hint="leave --agents out")
+    checks.arguments(given["arguments"])
+    redis = connect(given["redis_url"])
+    try:
+        Queues(redis).require(given["queue"])
+        state = Queues(redis).state(given["queue"])
+    finally:
+        redis.close()
+    if not state.workers:
+        raise UsageError(
+            f"queue {given['queue']} has no worker", hint=f"start one: scaletest worker --queue {given['queue']}"
+        )
+    waiting = f", {state.waiting} requests wait already" if state.waiting else ""
+    return Target((f"queue {state.name}: {state.workers} workers{waiting}",), lambda stack: _load(given, plan, stack))
+
+
+def _load(given: dict[str, Any], plan: SaturationPlan, stack: ExitStack) -> LevelLoad:
+    from scaletest.broker import Client, connect
+    from scaletest.saturation.queue import QueueLoad
+
+    def client() -> Client:
+        return Client(connect(given["redis_url"]), patience_s=60.0)
+
+    return QueueLoad(
+        client,
+        given["queue"],
+        arguments=tuple(given["arguments"]),
+        time_limit_s=plan.timeout_s,
+        maximum=plan.max_in_flight,
+    )

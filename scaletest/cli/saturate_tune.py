@@ -1,0 +1,178 @@
+"""scaletest saturate --tune: measure settings of the Deployment behind a Service, rank them, put everything back."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli import options, saturate_options
+from scaletest.cli.stopping import stopping
+from scaletest.model.errors import ScaletestError, UsageError
+
+if TYPE_CHECKING:
+    from scaletest.analysis.saturation.evaluation import SaturationResult
+    from scaletest.analysis.saturation.tuning import Tried
+    from scaletest.cluster.tuning import Tuning, Usage
+    from scaletest.model.saturation import SaturationPlan
+
+GIB = 2.0**30
+SAMPLE_S = 2.0
+
+
+class _Stop:
+    """Hands a signal to whatever is measured now."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        self.runner: Any = None
+
+    def __call__(self, why: str) -> None:
+        self.why = self.why or why
+        if self.runner is not None:
+            self.runner.stop(why)
+
+
+class _Sampler:
+    """Asks what pods use, every few seconds while a setting is measured."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self.rows: list[Usage] = []
+        self._tuning = tuning
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+
+    def __enter__(self) -> _Sampler:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *gone: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        while not self._over.wait(SAMPLE_S):
+            try:
+                self.rows += self._tuning.usage()
+            except ScaletestError:
+                continue  # a look that fails is one sample less
+
+    def mean(self, name: str) -> float | None:
+        """Over pods and time."""
+        values = [value for one in self.rows if (value := getattr(one, name)) is not None]
+        return sum(values) / len(values) if values else None
+
+
+def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
+    """Measure every setting; a table, the best first. Exit code 0 when at least one was measured."""
+    from scaletest.analysis.saturation.tuning import ranked, settings
+    from scaletest.cli.saturate_service import enter, scalers
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.service import Service
+    from scaletest.cluster.tuning import Tuning, changed
+
+    wanted = settings(given["tune"])
+    cluster = connect(given["namespace"], given["context"])
+    deployment = Service(cluster, given["service"]).deployment()
+    if deployment is None:
+        raise UsageError("no single Deployment stands behind this Service", hint="--tune needs one")
+    held, told = scalers(cluster, deployment, given)
+    where = {"env": given["concurrency_env"], "argument": given["concurrency_arg"]}
+    tuning = Tuning(cluster, deployment, given["container"], **where)
+    for one in wanted:
+        changed({}, one, where["env"], where["argument"])  # whether it can be done at all, before anything is
+    stop, tried = _Stop(), list[Any]()
+    for line in told:
+        click.echo(line, err=True)
+    with stopping(stop, unwind=True) as stack:
+        enter(stack, held)
+        stack.callback(_restore, tuning, given["ready_timeout"])
+        for one in wanted:
+            if not stop.why:
+                tried.append(_try(one, tuning, plan, given, stop))
+    rows = ranked(tried)
+    _show(rows, given["output"])
+    return 0 if any(one.per_s is not None for one in rows) and not stop.why else 4
+
+
+def _try(setting: dict[str, str], tuning: Tuning, plan: SaturationPlan, given: dict[str, Any], stop: _Stop) -> Tried:
+    from scaletest.analysis.saturation.tuning import Tried
+    from scaletest.cluster.capacity import quantity
+
+    name = ", ".join(f"{key} {value}" for key, value in setting.items())
+    click.echo(f"setting {name}", err=True)
+    cpu, memory = tuning.resources()
+    cpu, memory = float(quantity(setting.get("cpu", str(cpu)))), float(quantity(setting.get("memory", str(memory))))
+    replicas = int(setting.get("replicas", tuning.replicas))
+    base = Tried(setting, None, None, replicas, cpu, memory / GIB)
+    try:
+        tuning.apply(setting)
+        tuning.wait(given["ready_timeout"])
+        with _Sampler(tuning) as sampler:
+            result = _measure(plan, given, stop, name)
+    except ScaletestError as error:
+        return replace(base, trouble=error.message)
+    used = sampler.mean("memory")
+    return replace(
+        base,
+        per_s=result.point.value if result.point else None,
+        latency_s=result.operating.latency.mean if result.operating else None,
+        used_cpu=sampler.mean("cpu"),
+        used_memory=used / GIB if used is not None else None,
+        trouble="" if result.point else result.verdict.reason,
+    )
+
+
+def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str) -> SaturationResult:
+    from rich.console import Console
+
+    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli.saturate_target import target
+    from scaletest.report.progress import PlainProgress
+    from scaletest.saturation import Runner
+
+    # autoscalers are held already
+    found = target({**given, "pause_autoscalers": True}, plan)
+    folder = SaturationFolder(SaturationFolder.create(saturate_options.run_path({**given, "run_dir": ""})).path)
+    with folder.locked(), ExitStack() as stack:
+        folder.begin(plan, saturate_options.public(sys.argv))
+        load = found.make(stack)
+        stack.callback(load.close)
+        stores = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
+        stop.runner = Runner(plan, load, stores, PlainProgress(Console(stderr=True, highlight=False)))
+        found.probe(load)
+        result: SaturationResult = stop.runner.run()
+        folder.result({**result.to_dict(), "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas}})
+    return result
+
+
+def _restore(tuning: Tuning, patience_s: float) -> None:
+    tuning.restore()
+    click.echo("the Deployment has its own settings again", err=True)
+
+
+def _show(rows: list[Tried], form: str) -> None:
+    if form != "table":
+        options.show({"schema_version": 1, "kind": "tuning", "settings": [one.to_dict() for one in rows]}, form)
+        return
+    from scaletest.render.numbers import NOTHING, percent, seconds, significant
+    from scaletest.report.table import Column, aligned
+
+    def share(used: float | None, asked: float) -> str:
+        return percent(used / asked, 0) if used is not None and asked else NOTHING
+
+    columns = [
+        Column("setting", [" ".join(f"{key}={value}" for key, value in one.setting.items()) for one in rows]),
+        Column("saturated at", [f"{significant(one.per_s)}/s" if one.per_s else NOTHING for one in rows]),
+        Column("latency at 70%", [seconds(one.latency_s) for one in rows]),
+        Column("CPU used", [share(one.used_cpu, one.cpu) for one in rows]),
+        Column("memory used", [share(one.used_memory, one.memory) for one in rows]),
+        Column("per core", [f"{significant(one.worth)}/s" if one.worth else NOTHING for one in rows]),
+    ]
+    for line, one in zip(aligned(columns, 100), [None, *rows], strict=True):
+        note = f"  {', '.join([*one.marks, *filter(None, [one.trouble])])}" if one else ""
+        click.echo((line + note).rstrip())

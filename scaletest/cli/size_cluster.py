@@ -1,0 +1,58 @@
+"""scaletest size --deployment: pod and nodes as the cluster has them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scaletest.analysis.sizing import Node
+
+GIB = 2.0**30
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a pod of a Deployment asks for, in cores and GiB, 0 when nothing; and the cluster's kinds of node."""
+
+    cpu: float
+    memory: float
+    nodes: list[Node] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+
+def look(deployment: str, namespace: str, context: str) -> Live:
+    """Read the Deployment and the nodes. What other pods of the nodes ask for counts as their overhead, the largest."""
+    from scaletest.analysis.sizing import Node
+    from scaletest.cluster import capacity, rights
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.deployment import Deployment
+
+    cluster = connect(namespace, context)
+    found = Deployment(cluster, deployment)
+    asked = capacity.requests(found.template["spec"])
+    cpu, memory = float(asked.get("cpu", 0)), float(asked.get("memory", 0)) / GIB
+    told = [f"deployment {deployment}: {found.replicas()} replicas, {cpu:g} CPU and {memory:.3g} GiB each"]
+    if rights.missing(cluster, rights.CAPACITY):
+        return Live(cpu, memory, [], [*told, "the nodes may not be listed: give --node-cpu"])
+    placed = Counter(one.node for one in found.pods())
+    kinds: Counter[tuple[float, float, int]] = Counter()
+    taken: dict[tuple[float, float, int], tuple[float, float]] = {}
+    for node in capacity.nodes(cluster):
+        if not node.schedulable:
+            continue
+        kind = (
+            float(node.allocatable.get("cpu", 0)),
+            float(node.allocatable.get("memory", 0)) / GIB,
+            int(node.allocatable.get("pods", 110)),
+        )
+        gone = (kind[0] - float(node.free.get("cpu", 0)), kind[1] - float(node.free.get("memory", 0)) / GIB)
+        own = placed[node.name]
+        gone = (max(0.0, gone[0] - own * cpu), max(0.0, gone[1] - own * memory))
+        before = taken.get(kind, (0.0, 0.0))
+        taken[kind] = (max(before[0], gone[0]), max(before[1], gone[1]))
+        kinds[kind] += 1
+    told += [f"{count} nodes of {kind[0]:g} CPU, {kind[1]:.3g} GiB" for kind, count in kinds.most_common()]
+    nodes = [Node(kind[0], kind[1], 0.0, kind[2], *taken[kind]) for kind, _ in kinds.most_common()]
+    return Live(cpu, memory, nodes, told)

@@ -1,0 +1,99 @@
+"""Load agents as the pods of one Job. The Redis URL, which may hold a password, lies in a Secret beside it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+from urllib.parse import quote
+
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
+from scaletest.cluster.raw import Raw
+from scaletest.model.errors import ScaletestError
+
+logger = logging.getLogger("scaletest.cluster")
+DEADLINE_S = 86_400
+
+
+class AgentJob:
+    """Needs the rights to create and delete jobs and secrets, and to get jobs."""
+
+    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str) -> None:
+        from kubernetes.client import BatchV1Api, CoreV1Api
+
+        self.name = f"scaletest-agents-{meeting}"
+        self._meeting, self._image, self._agents, self._url = meeting, image, agents, redis_url
+        self._namespace = cluster.namespace
+        self._batch: Any = BatchV1Api(cluster.client)
+        self._core: Any = CoreV1Api(cluster.client)
+        self._raw = Raw(cluster)
+
+    def create(self) -> None:
+        """Make the Secret and the Job."""
+        secret = {"metadata": {"name": self.name}, "stringData": {"url": self._url}}
+        with explained(f"create secret {self.name}", "create secrets"):
+            self._core.create_namespaced_secret(self._namespace, secret, _request_timeout=TIMEOUT_S)
+        with explained(f"create job {self.name}", "create jobs"):
+            self._batch.create_namespaced_job(self._namespace, self.manifest(), _request_timeout=TIMEOUT_S)
+
+    def manifest(self) -> dict[str, Any]:
+        """The Job: one pod an agent, no retries, nobody's rights, spread over nodes where that is possible."""
+        labels = {
+            "app.kubernetes.io/name": "scaletest",
+            "app.kubernetes.io/component": "agent",
+            "scaletest/meeting": self._meeting,
+        }
+        safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "readOnlyRootFilesystem": True}
+        url = {"name": "SCALETEST_REDIS_URL", "valueFrom": {"secretKeyRef": {"name": self.name, "key": "url"}}}
+        container = {
+            "name": "agent",
+            "image": self._image,
+            "args": ["saturate", "--agent", self._meeting],
+            "env": [url, {"name": "HOME", "value": "/tmp"}],
+            "resources": {"requests": {"cpu": "1", "memory": "256Mi"}},
+            "securityContext": safe,
+        }
+        spread = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": {"scaletest/meeting": self._meeting}},
+        }
+        pod = {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "containers": [container],
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "topologySpreadConstraints": [spread],
+        }
+        return {
+            "metadata": {"name": self.name, "labels": labels},
+            "spec": {
+                "parallelism": self._agents,
+                "completions": self._agents,
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": DEADLINE_S,
+                "ttlSecondsAfterFinished": 600,
+                "template": {"metadata": {"labels": labels}, "spec": pod},
+            },
+        }
+
+    def check(self) -> None:
+        """ScaletestError when a pod of it failed."""
+        path = f"/apis/batch/v1/namespaces/{quote(self._namespace)}/jobs/{quote(self.name)}"
+        status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
+        if status.get("failed"):
+            raise ScaletestError(
+                f"{status['failed']} agents of job {self.name} failed", hint=f"kubectl logs job/{self.name}"
+            )
+
+    def delete(self) -> None:
+        """Take both away; what is gone already is no error."""
+        for act, what in ((self._batch.delete_namespaced_job, "job"), (self._core.delete_namespaced_secret, "secret")):
+            options: dict[str, Any] = {"propagation_policy": "Background"} if what == "job" else {}
+            try:
+                with explained(f"delete {what} {self.name}", f"delete {what}s"):
+                    act(self.name, self._namespace, _request_timeout=TIMEOUT_S, **options)
+            except Missing:
+                pass
+            except ScaletestError as error:
+                logger.error("delete %s %s yourself: %s", what, self.name, error)

@@ -1,0 +1,177 @@
+"""Settings of a Deployment's pods changed for a measurement, and put back; and what its pods use meanwhile.
+
+CPU and memory are set as requests and limits alike, so that a pod gets what it is measured with. Concurrency lives
+where the service reads it: in a variable or behind an argument.
+"""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from scaletest.cluster.cadvisor import Cadvisor
+from scaletest.cluster.capacity import quantity
+from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.raw import Raw
+from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
+
+LOOK_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a pod used: cores, None when only its memory is known, and bytes."""
+
+    pod: str
+    cpu: float | None
+    memory: float
+
+
+class Tuning:
+    """One container of a Deployment. Needs the right to patch deployments, and to get pods.metrics.k8s.io."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        deployment: Deployment,
+        container: str = "",
+        *,
+        env: str = "",
+        argument: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        from kubernetes.client import AppsV1Api
+
+        self._api: Any = AppsV1Api(cluster.client)
+        self._raw = Raw(cluster)
+        self._cadvisor = Cadvisor(cluster)
+        self._deployment, self._cluster = deployment, cluster
+        self._env, self._argument = env, argument
+        self._clock, self._sleep = clock, sleep
+        rows = deployment.template["spec"]["containers"]
+        names = [one["name"] for one in rows]
+        if container and container not in names:
+            raise UsageError(f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}")
+        self._index = names.index(container) if container else 0
+        self._original = copy.deepcopy(rows[self._index])
+        self._replicas = deployment.replicas()
+        self._changed = False
+
+    @property
+    def replicas(self) -> int:
+        """The number it had before anything was changed."""
+        return self._replicas
+
+    def resources(self) -> tuple[float, float]:
+        """Cores and bytes that the container asks for; 0 where it does not say."""
+        asked = self._original.get("resources") or {}
+        both = {**(asked.get("limits") or {}), **(asked.get("requests") or {})}
+        return float(quantity(both.get("cpu", 0))), float(quantity(both.get("memory", 0)))
+
+    def apply(self, setting: Mapping[str, str]) -> None:
+        """Set cpu, memory, concurrency and replicas, those that are named; the others are as they were."""
+        container = changed(self._original, setting, self._env, self._argument)
+        self._changed = True
+        self._write(container, int(setting.get("replicas", self._replicas)))
+
+    def restore(self) -> None:
+        """Everything as it was."""
+        if self._changed:
+            self._write(self._original, self._replicas)
+            self._changed = False
+
+    def wait(self, patience_s: float) -> None:
+        """Until the new pods are ready and no old one is left. WaitTimeout with the reason."""
+        deadline = self._clock() + patience_s
+        while not self._settled():
+            if self._clock() > deadline:
+                raise WaitTimeout(
+                    f"{self._deployment.name} did not become ready within {patience_s:.0f} s\n"
+                    f"  {self._deployment.trouble()}",
+                    hint="give it longer with --ready-timeout, or leave this setting out",
+                )
+            self._sleep(LOOK_S)
+
+    def usage(self) -> list[Usage]:
+        """What each pod uses now, by the metrics API or else by cAdvisor; none when neither tells."""
+        path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{quote(self._deployment.namespace)}/pods"
+        try:
+            rows = self._raw.get(
+                path, "read the usage of pods", "list pods.metrics.k8s.io", labelSelector=self._deployment.selector
+            )["items"]
+        except ScaletestError:
+            pods = {one.name: one.node for one in self._deployment.pods() if one.node and not one.going}
+            looked = self._cadvisor.look(sorted(set(pods.values())))
+            return [Usage(pod, *found) for pod, found in looked.items() if pod in pods]
+        return [
+            Usage(
+                row["metadata"]["name"],
+                sum(float(quantity(one["usage"]["cpu"])) for one in row["containers"]),
+                sum(float(quantity(one["usage"]["memory"])) for one in row["containers"]),
+            )
+            for row in rows
+        ]
+
+    def _settled(self) -> bool:
+        at = f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}/deployments/{quote(self._deployment.name)}"
+        row = self._raw.get(at, f"read deployment {self._deployment.name}", "get deployments")
+        status, wanted = row.get("status", {}), row["spec"].get("replicas", 0)
+        if status.get("observedGeneration", 0) < row["metadata"].get("generation", 0):
+            return False
+        counts = [status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")]
+        return counts == [wanted] * 3
+
+    def _write(self, container: Mapping[str, Any], replicas: int) -> None:
+        at = f"/spec/template/spec/containers/{self._index}"
+        body = [
+            # nobody may have changed the order of the containers meanwhile
+            {"op": "test", "path": f"{at}/name", "value": self._original["name"]},
+            {"op": "replace", "path": at, "value": container},
+            {"op": "replace", "path": "/spec/replicas", "value": replicas},
+        ]
+        with explained(f"change deployment {self._deployment.name}", "patch deployments"):
+            self._api.patch_namespaced_deployment(
+                self._deployment.name, self._deployment.namespace, body, _request_timeout=TIMEOUT_S
+            )
+
+
+def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str) -> dict[str, Any]:
+    """The container with the setting. UsageError when nobody said where concurrency lives."""
+    made = copy.deepcopy(dict(container))
+    resources = made.setdefault("resources", {})
+    for name in ("cpu", "memory"):
+        if name in setting:
+            for part in ("requests", "limits"):
+                resources.setdefault(part, {})[name] = setting[name]
+    if "concurrency" in setting:
+        value = setting["concurrency"]
+        if env:
+            rows = [one for one in made.get("env", []) if one["name"] != env]
+            made["env"] = [*rows, {"name": env, "value": value}]
+        elif argument:
+            made["args"] = with_argument(made.get("args", []), argument, value)
+        else:
+            raise UsageError(
+                "where the pods read their concurrency is not known",
+                hint="give --concurrency-env NAME or --concurrency-arg NAME",
+            )
+    return made
+
+
+def with_argument(words: list[str], name: str, value: str) -> list[str]:
+    """The command line with NAME=VALUE, or NAME VALUE where it is written so; added at the end when it is missing."""
+    made = list(words)
+    for index, word in enumerate(made):
+        if word.startswith(f"{name}="):
+            made[index] = f"{name}={value}"
+            return made
+        if word == name and index + 1 < len(made):
+            made[index + 1] = value
+            return made
+    return [*made, f"{name}={value}"]

@@ -1,0 +1,190 @@
+"""Workloads from templates: YAML that is read first and filled in then, value by value, never as text.
+
+A value that is one placeholder alone, without quotes, becomes a number where it holds one: `parallelism: ${workers}` is
+a number, `"${workers}"` is text. Any field may stand in a template: what is not filled in passes through. Without
+placeholders a user's YAML works as well: it gets its name, and our labels, and what options ask for.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from scaletest.lifecycle.kinds import RUN_LABEL, RUNAI_GROUP, WORKLOAD_LABEL
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue, UsageError
+
+FOLDER = Path(__file__).parent / "templates"
+MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_ALONE = re.compile(r"\$\{[a-z_]+\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What options add to every pod. pvc: an ephemeral claim; storage_class: "" for the default one.
+
+    claim_template: a ResourceClaimTemplate of the namespace, for devices by DRA.
+    """
+
+    pvc: bool = False
+    storage_class: str = ""
+    claim_template: str = ""
+
+
+NO_EXTRAS = Extras()
+
+
+def text_of(name: str, file: Path | None) -> str:
+    """The template's text: of a file, else of the kind of that name. UsageError when the file cannot be read."""
+    try:
+        return (file or FOLDER / f"{name}.yaml").read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the template cannot be read: {error}", hint="give --template FILE") from error
+
+
+class Workloads:
+    """Makes the object of each workload. values: what placeholders stand for, `name` excepted."""
+
+    def __init__(self, text: str, values: Mapping[str, str], run: str, extras: Extras = NO_EXTRAS) -> None:
+        self._values, self._run, self._extras = dict(values), run, extras
+        self._parsed = _parse(text)
+        self.sample = self.make("j-000000")
+
+    @property
+    def api_version(self) -> str:
+        """Of the objects."""
+        return str(self.sample["apiVersion"])
+
+    @property
+    def kind(self) -> str:
+        """Of the objects."""
+        return str(self.sample["kind"])
+
+    def make(self, name: str) -> dict[str, Any]:
+        """The object of that name. Raises InvalidValue for a placeholder that nothing fills."""
+        body: dict[str, Any] = _fill(self._parsed, {**self._values, "name": name})
+        labels = {RUN_LABEL: self._run, WORKLOAD_LABEL: name}
+        _label(body, labels)
+        body["metadata"]["name"] = name
+        body["metadata"].pop("generateName", None)
+        if body["kind"] == "Pod":
+            self._extend(body["spec"], labels)
+        for template in pod_templates(body.get("spec")):
+            _label(template, labels)
+            self._extend(template["spec"], labels)
+        if self._extras.pvc and str(body["apiVersion"]).startswith(RUNAI_GROUP):
+            body["spec"]["pvcs"] = {"items": {"pvc": {"value": self._runai_pvc()}}}
+        _drop_zero(body)
+        return body
+
+    def _extend(self, spec: dict[str, Any], labels: Mapping[str, str]) -> None:
+        main = spec["containers"][0]
+        if self._extras.pvc:
+            claim: dict[str, Any] = {
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Mi"}},
+            }
+            if self._extras.storage_class:
+                claim["storageClassName"] = self._extras.storage_class
+            volume = {"volumeClaimTemplate": {"metadata": {"labels": dict(labels)}, "spec": claim}}
+            spec.setdefault("volumes", []).append({"name": VOLUME, "ephemeral": volume})
+            main.setdefault("volumeMounts", []).append({"name": VOLUME, "mountPath": MOUNT_PATH})
+        if self._extras.claim_template:
+            claim = {"name": "device", "resourceClaimTemplateName": self._extras.claim_template}
+            spec.setdefault("resourceClaims", []).append(claim)
+            main.setdefault("resources", {}).setdefault("claims", []).append({"name": "device"})
+
+    def _runai_pvc(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"ephemeral": True, "size": "1Mi", "path": MOUNT_PATH, "readWriteOnce": True}
+        return found | ({"storageClass": self._extras.storage_class} if self._extras.storage_class else {})
+
+
+def pod_templates(value: Any) -> Iterator[dict[str, Any]]:
+    """Every pod template below a value: what stands under `template` and has containers."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "template" and isinstance(inner, dict) and (inner.get("spec") or {}).get("containers"):
+                yield inner
+            else:
+                yield from pod_templates(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from pod_templates(inner)
+
+
+class _Quoted(str):
+    """Text that stood in quotes."""
+
+
+def _parse(text: str) -> dict[str, Any]:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """Keeps which texts stood in quotes."""
+
+    def scalar(loader: Any, node: Any) -> str:
+        plain = str(loader.construct_scalar(node))
+        return _Quoted(plain) if node.style in ("'", '"') else plain
+
+    Loader.add_constructor("tag:yaml.org,2002:str", scalar)
+    try:
+        found = [row for row in yaml.load_all(text, Loader) if row is not None]
+    except yaml.YAMLError as error:
+        raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
+    if len(found) != 1:
+        raise InvalidValue(
+            f"the template holds {len(found)} objects", hint="give the workload alone; create what it needs before"
+        )
+    body = found[0]
+    if not isinstance(body, dict) or not body.get("apiVersion") or not body.get("kind"):
+        raise InvalidValue("the template is no Kubernetes object", hint="it needs apiVersion, kind and metadata")
+    return copy.deepcopy(body)
+
+
+def _fill(value: Any, values: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {_fill_text(str(key), values): _fill(inner, values) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_fill(inner, values) for inner in value]
+    if not isinstance(value, str):
+        return value
+    filled = str(_fill_text(value, values))
+    bare = not isinstance(value, _Quoted) and _ALONE.fullmatch(value)
+    return int(filled) if bare and _NUMBER.fullmatch(filled) else filled
+
+
+def _fill_text(text: str, values: Mapping[str, str]) -> str:
+    if "${" not in text:
+        return text
+    try:
+        return Template(text).substitute(values)
+    except (KeyError, ValueError) as error:
+        raise InvalidValue(
+            f"the template has a placeholder that nothing fills: {cut(text, 80)}",
+            hint=f"there are {', '.join('${' + name + '}' for name in sorted(values))}; write $$ for a dollar sign",
+        ) from error
+
+
+def _label(body: dict[str, Any], labels: Mapping[str, str]) -> None:
+    metadata = body.setdefault("metadata", {})
+    metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
+
+
+def _drop_zero(value: Any) -> None:
+    """Take limits of no device out of every container: a resource of 0 would ask for a kind that may not exist."""
+    if isinstance(value, dict):
+        limits = value.get("limits")
+        if isinstance(limits, dict):
+            for name in [name for name, amount in limits.items() if "/" in name and str(amount) == "0"]:
+                del limits[name]
+        for inner in value.values():
+            _drop_zero(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            _drop_zero(inner)

@@ -1,0 +1,188 @@
+"""Sightings in, workloads with stamps out. Pure but for its own memory: the clock is in the sightings.
+
+A milestone gets the object's own time and the arrival of the event that first showed it. What a list shows gets no
+arrival: it may have been so for long. What is gone without having ended is kept, marked as gone; nothing is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Mapping
+
+from scaletest.cluster.watch import Seen
+from scaletest.lifecycle import joins, kinds, milestones
+from scaletest.model.lifecycle import Pod, Stamp, Workload
+
+# Reasons of events and whose milestone they are.
+POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
+OWN_EVENTS = {
+    "Evict": "evicted",
+    "Preempted": "evicted",
+    "ExternalProvisioning": "pvc_requested",
+    "ProvisioningSucceeded": "pvc_bound",
+}
+
+
+class Tracker:
+    """What is known of the workloads. known: the names that count, None for all (observing). bare: they are pods.
+
+    foreign: sightings of what belongs to nobody known. events: sightings so far. touched: workloads that something
+    became known of; whoever reads it empties it.
+    """
+
+    def __init__(
+        self,
+        known: Container[str] | None = None,
+        workloads: Mapping[str, Workload] | None = None,
+        *,
+        bare: bool = False,
+    ) -> None:
+        self._known, self._bare = known, bare
+        self.workloads: dict[str, Workload] = dict(workloads or {})
+        self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
+        self._uids: dict[str, str] = {}  # of workloads' own objects
+        self.foreign: Counter[str] = Counter()
+        self.events = 0
+        self.touched: set[str] = set()
+        self._act: dict[str, Callable[[Seen, str], None]] = {
+            "workload": self._workload,
+            "job": self._job,
+            "pod": self._pod,
+            "podgroup": self._podgroup,
+            "pvc": self._pvc,
+        }
+
+    def see(self, seen: Seen) -> None:
+        """Take one sighting in."""
+        self.events += 1
+        if seen.kind == "SYNCED":
+            self._synced(seen)
+            return
+        if seen.role == "event":
+            self._event(seen)
+            return
+        name = joins.workload_of(seen.object, self._known)
+        if not name:
+            self.foreign[seen.role] += 1
+            return
+        self._act[seen.role](seen, name)
+
+    def submitted(self, name: str, namespace: str, submitted_s: float | None, accepted_s: float | None) -> None:
+        """A submission was accepted: from now on its workload is expected to be there."""
+        one = self._get(name)
+        one.namespace = one.namespace or namespace
+        for milestone, at_s in (("submitted", submitted_s), ("accepted", accepted_s)):
+            if at_s is not None:
+                one.mark(milestone, Stamp(watch_s=at_s))
+
+    def _get(self, name: str) -> Workload:
+        self.touched.add(name)
+        found = self.workloads.get(name)
+        if found is None:
+            found = self.workloads[name] = Workload(name)
+        return found
+
+    def _workload(self, seen: Seen, name: str) -> None:
+        body, one = seen.object, self._get(name)
+        one.seen, one.kind = True, str(body.get("kind") or one.kind)
+        one.namespace = body["metadata"].get("namespace", one.namespace)
+        one.expected = kinds.expected(body) if one.expected is None else one.expected
+        self._uids[body["metadata"]["uid"]] = name
+        one.mark("created", Stamp(milestones.created(body), _arrival(seen)))
+        self._ended(one, seen)
+        if seen.kind == "DELETED":
+            self._gone(one, seen)
+
+    def _ended(self, one: Workload, seen: Seen) -> None:
+        found = kinds.ended(seen.object)
+        if found is None:
+            return
+        word, when = found
+        one.mark("finished", Stamp(milestones.epoch(when), seen.at_s))
+        if word == "failed":
+            one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
+
+    def _gone(self, one: Workload, seen: Seen) -> None:
+        one.gone = True
+        one.mark("deleted", Stamp(watch_s=seen.at_s))
+
+    def _job(self, seen: Seen, name: str) -> None:
+        """The child between a workload and its pods: the first one counts."""
+        one = self._get(name)
+        one.mark("job_created", Stamp(milestones.created(seen.object), _arrival(seen)))
+        if one.kind.endswith("Workload"):
+            self._ended(one, seen)
+
+    def _pod(self, seen: Seen, name: str) -> None:
+        body, one = seen.object, self._get(name)
+        metadata = body["metadata"]
+        uid = metadata["uid"]
+        pod = one.pods.get(uid)
+        if pod is None:
+            pod = one.pods[uid] = Pod(uid, metadata["name"])
+            self._owners[uid] = name
+        pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
+        pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
+        for milestone, time_s in milestones.of_pod(body).items():
+            first = milestone == "created"
+            known = pod.stamps.get(milestone)
+            if known is None:
+                pod.mark(milestone, Stamp(time_s, _arrival(seen) if first else seen.at_s))
+            elif known.api_s is None and time_s is not None:
+                pod.mark(milestone, Stamp(time_s))
+        if seen.kind == "DELETED":
+            pod.gone = True
+            pod.mark("deleted", Stamp(watch_s=seen.at_s))
+        if metadata["name"] == name and not metadata.get("ownerReferences"):
+            self._workload(seen, name)  # a bare pod is its own workload
+
+    def _podgroup(self, seen: Seen, name: str) -> None:
+        self._get(name).mark("pod_group_created", Stamp(milestones.created(seen.object), _arrival(seen)))
+
+    def _pvc(self, seen: Seen, name: str) -> None:
+        """A claim says when it was made, and that it is bound but not when: that is known by its arrival alone."""
+        one = self._get(name)
+        one.mark("pvc_requested", Stamp(milestones.created(seen.object), _arrival(seen)))
+        if (seen.object.get("status") or {}).get("phase") == "Bound":
+            one.mark("pvc_bound", Stamp(watch_s=seen.at_s))
+
+    def _event(self, seen: Seen) -> None:
+        body = seen.object
+        reason, at_s = body.get("reason"), milestones.micros(body)
+        own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
+        if not own and not of_pod:
+            return
+        name = joins.of_event(body, self._known, self._owners)
+        if not name:
+            self.foreign["event"] += 1
+            return
+        one = self._get(name)
+        stamp = Stamp(milestones.epoch(body.get("firstTimestamp")), _arrival(seen), at_s)
+        if own:
+            one.mark(own, stamp)
+            return
+        pod = one.pods.get((body.get("involvedObject") or {}).get("uid", ""))
+        if pod is not None and of_pod and at_s is not None:
+            pod.mark(of_pod, Stamp(event_s=at_s))
+
+    def _synced(self, seen: Seen) -> None:
+        """A list is complete: what we know and it does not hold is gone, since when nobody knows."""
+        uids = seen.object["uids"]
+        asked_s = seen.at_s or 0.0
+        if seen.role == "pod":
+            for one in self.workloads.values():
+                for pod in one.pods.values():
+                    pod.gone = pod.gone or pod.uid not in uids
+        if seen.role == "workload" or (seen.role == "pod" and self._bare):
+            there = {self._uids[uid] for uid in uids if uid in self._uids}
+            for one in self.workloads.values():
+                accepted = one.stamps.get("accepted")
+                expected = one.seen or (accepted is not None and (accepted.watch_s or asked_s) < asked_s)
+                if expected and not one.gone and one.name not in there:
+                    one.gone = True
+                    self.touched.add(one.name)
+
+
+def _arrival(seen: Seen) -> float | None:
+    """When an object first arrived: an event of any other kind than ADDED is not the object's beginning."""
+    return seen.at_s if seen.kind == "ADDED" else None

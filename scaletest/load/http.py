@@ -1,0 +1,210 @@
+"""Load over HTTP: one thread, one event loop, as many connections as requests are in flight.
+
+Open load starts a request when it is due; what is due while as many as allowed are in flight waits here, and its time
+runs. A retry follows its attempt after 10 ms and is an attempt of its own on record. Nothing here judges a step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from scaletest.load.call import Call, Sender
+from scaletest.load.order import Measured, Order
+from scaletest.load.payloads import Payloads
+from scaletest.load.senders import sender
+from scaletest.model.sample import UNSENT, Sample
+from scaletest.system.effort import Effort
+
+T = TypeVar("T")
+LOOK_S = 0.25
+RETRY_S = 0.010
+# At most so many starts before replies are read again.
+BURST = 64
+
+
+class HttpLoad:
+    """Sends `call` with payloads in turn. Connections stay open from step to step. agent: who it is, for records."""
+
+    def __init__(self, call: Call, payloads: Payloads, *, agent: str = "") -> None:
+        self._call = call
+        self._payloads = payloads
+        self._agent = agent
+        self._runner = asyncio.Runner()
+        self._sender: Sender = self._run(self._make())
+
+    async def _make(self) -> Sender:
+        return sender(self._call)
+
+    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+        """As LevelLoad says."""
+        return self._run(_Step(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._run(self._sender.close())
+        self._runner.close()
+
+    def _run(self, work: Awaitable[T]) -> T:
+        async def main() -> T:
+            return await work
+
+        return self._runner.run(main())
+
+
+class _Step:
+    """One step of one load."""
+
+    def __init__(self, call: Call, payloads: Payloads, via: Sender, order: Order, agent: str) -> None:
+        self._call, self._payloads, self._via, self._order, self._agent = call, payloads, via, order, agent
+        self._samples: list[Sample] = []
+        self._waiting: deque[tuple[int, float, float]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._number = self._ended = self._failed = self._flying = 0
+        self._over = False
+        self._idle = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._beats: list[float] = []
+
+    def _now(self) -> float:
+        return time.monotonic() - self._began
+
+    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+        """Load, then wait for what is in flight, then say how it went."""
+        effort = Effort()
+        self._began = time.monotonic()
+        beating = asyncio.create_task(self._beat())
+        pacing = asyncio.create_task(self._open() if self._order.pace is not None else self._closed())
+        while not pacing.done():
+            await asyncio.wait((pacing,), timeout=LOOK_S)
+            tell(self._ended, self._failed)
+            if stopping() or self._behind() > self._order.most_behind:
+                self._over = True
+                self._wake.set()
+        pacing.result()
+        seconds = min(self._now(), self._order.seconds) if not self._order.count else self._now()
+        beating.cancel()
+        used, throttled = effort.cores(), effort.throttled_s()
+        unsent = await self._drain()
+        beats = sorted(self._beats)
+        late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
+        return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
+
+    def _behind(self) -> int:
+        return self._number - self._ended if self._order.pace is not None else 0
+
+    async def _open(self) -> None:
+        assert self._order.pace is not None
+        loop = asyncio.get_running_loop()
+        at = next(self._order.pace, None)
+        while at is not None and at < self._order.seconds and not self._over:
+            now = self._now()
+            if at > now:
+                timer = loop.call_at(loop.time() + at - now, self._wake.set)
+                await self._wake.wait()
+                timer.cancel()
+                self._wake.clear()
+                continue
+            for _ in range(BURST):
+                if at is None or at > now or at >= self._order.seconds:
+                    break
+                self._waiting.append((self._number, at, now))
+                self._number += 1
+                at = next(self._order.pace, None) if not self._full() else None
+            self._pump()
+            await asyncio.sleep(0)
+        if not self._order.count and not self._over and self._now() < self._order.seconds:
+            await self._rest(self._order.seconds - self._now())
+        while self._order.count and self._waiting and not self._over:
+            await asyncio.sleep(LOOK_S / 10)  # exactly so many are sent, however long that takes
+
+    async def _closed(self) -> None:
+        for _ in range(self._order.parallel):
+            self._next_closed()
+        self._pump()
+        if not self._order.count:
+            await self._rest(self._order.seconds)
+        while self._order.count and not self._full() and not self._over:
+            await self._rest(LOOK_S)
+        self._over = True
+
+    async def _rest(self, seconds: float) -> None:
+        """Sleep, unless somebody ends the step."""
+        ends = self._now() + seconds
+        while not self._over and self._now() < ends:
+            try:
+                await asyncio.wait_for(self._wake.wait(), ends - self._now())
+            except TimeoutError:
+                return
+            self._wake.clear()
+            if self._order.count and self._full():
+                return
+
+    def _full(self) -> bool:
+        return bool(self._order.count) and self._number >= self._order.count
+
+    def _next_closed(self) -> None:
+        if self._over or self._full():
+            self._wake.set()
+            return
+        now = self._now()
+        self._waiting.append((self._number, now, now))
+        self._number += 1
+
+    def _pump(self) -> None:
+        """Start what waits, as far as there is room."""
+        while self._waiting and self._flying < self._call.connections:
+            self._flying += 1
+            task = asyncio.create_task(self._request(*self._waiting.popleft()))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._flying -= 1
+        if not task.cancelled() and task.exception() is None and self._order.pace is None:
+            self._next_closed()
+        self._pump()
+        if not self._tasks and not self._waiting:
+            self._idle.set()
+
+    async def _request(self, number: int, due: float, noticed: float) -> None:
+        body = self._payloads.get(number)
+        for attempt in range(1, self._call.retries + 2):
+            sent = self._now()
+            found = await self._via.send(body)
+            good = found.outcome == "ok"
+            final = good or attempt > self._call.retries
+            self._samples.append(Sample(number, attempt, final, due, noticed, sent, self._now(), *found, self._agent))
+            if final:
+                self._ended += 1
+                self._failed += not good
+                return
+            await asyncio.sleep(RETRY_S)
+
+    async def _drain(self) -> int:
+        """Wait for what is in flight. What was never sent is on record as that; how many."""
+        self._over = True
+        left, self._waiting = list(self._waiting), deque()
+        if self._tasks:
+            self._idle.clear()
+            try:
+                await asyncio.wait_for(self._idle.wait(), self._order.patience_s + 1.0)
+            except TimeoutError:
+                for task in list(self._tasks):
+                    task.cancel()
+                await asyncio.gather(*self._tasks, return_exceptions=True)
+        now = self._now()
+        for number, due, noticed in left:
+            self._samples.append(Sample(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
+        return len(left)
+
+    async def _beat(self) -> None:
+        """How late this event loop is when it should wake: under closed load nothing else tells."""
+        while True:
+            wanted = time.monotonic() + 0.01
+            await asyncio.sleep(0.01)
+            self._beats.append(max(0.0, time.monotonic() - wanted))

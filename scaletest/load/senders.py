@@ -1,0 +1,150 @@
+"""The libraries of HTTP: aiohttp for HTTP/1.1, httpx for HTTP/2, both with connections that are used again.
+
+Imported late, each only when it is used. Errors become words of model.sample, so that nothing above knows a library.
+httpx costs six times as much CPU a request as aiohttp; docs/how-to/saturate.md says what one process reaches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ssl
+from typing import Any
+
+from scaletest.load.call import Answer, Call, Sender, answer
+from scaletest.model import sample
+from scaletest.model.errors import UsageError
+
+_RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
+
+
+def sender(call: Call) -> Sender:
+    """The one for this call. UsageError when its library is missing. Call it inside a running event loop."""
+    return _Http2(call) if call.http2 else _Http1(call)
+
+
+def context(call: Call) -> ssl.SSLContext:
+    """TLS with the machine's authorities, or the one of the call. UsageError when its file cannot be read."""
+    try:
+        return ssl.create_default_context(cafile=call.ca_file or None)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"--ca-file {call.ca_file} cannot be used: {error}", hint="give a PEM file") from error
+
+
+class _Http1:
+    def __init__(self, call: Call) -> None:
+        import aiohttp
+
+        self._aiohttp = aiohttp
+        self._call = call
+        # no host of --url is ever proxied, redirected or asked twice: one request in, one request out
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=context(call)),
+            timeout=aiohttp.ClientTimeout(total=call.timeout_s),
+            headers=dict(call.headers),
+            skip_auto_headers=("User-Agent",),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+        # aiohttp sends a GET a second time by itself when a kept connection turns out to be closed; unseen attempts
+        # would be counted as one
+        self._session._retry_connection = False
+
+    async def send(self, body: bytes | None) -> Answer:
+        """As Sender says."""
+        try:
+            async with self._session.request(
+                self._call.method, self._call.url, data=body, allow_redirects=False
+            ) as response:
+                content = await response.read()
+                return answer(self._call, response.status, len(content), response.headers)
+        except TimeoutError:
+            return Answer(sample.TIMED_OUT)
+        except (self._aiohttp.ClientError, OSError) as error:
+            return Answer(self._word(error))
+
+    def _word(self, error: BaseException) -> str:
+        client = self._aiohttp
+        if isinstance(error, client.ClientSSLError | ssl.SSLError):
+            return sample.TLS
+        if isinstance(error, client.ClientConnectorDNSError):
+            return sample.DNS
+        if isinstance(error, client.ServerDisconnectedError | client.ClientPayloadError):
+            return sample.RESET
+        if isinstance(error, client.ClientResponseError):
+            return sample.PROTOCOL
+        return _of_socket(error)
+
+    async def close(self) -> None:
+        """As Sender says."""
+        await self._session.close()
+        await asyncio.sleep(0)
+
+
+class _Http2:
+    def __init__(self, call: Call) -> None:
+        try:
+            import h2  # noqa: F401
+            import httpx
+        except ImportError as error:
+            raise UsageError(
+                "--http2 needs httpx and h2, which are not installed",
+                hint="install them: pip install 'scaletest[http2]'",
+            ) from error
+        self._httpx: Any = httpx
+        self._call = call
+        limits = httpx.Limits(max_connections=call.connections, max_keepalive_connections=call.connections)
+        # without TLS nothing negotiates the version, so it must be known before
+        self._client = httpx.AsyncClient(
+            http2=True,
+            http1=call.url.startswith("https:"),
+            verify=context(call),
+            timeout=None,
+            limits=limits,
+            headers=dict(call.headers),
+            trust_env=False,
+        )
+
+    async def send(self, body: bytes | None) -> Answer:
+        """As Sender says."""
+        try:
+            async with asyncio.timeout(self._call.timeout_s):
+                response = await self._client.request(self._call.method, self._call.url, content=body)
+            if response.http_version != "HTTP/2":
+                return Answer(sample.PROTOCOL)
+            return answer(self._call, response.status_code, len(response.content), response.headers)
+        except TimeoutError:
+            return Answer(sample.TIMED_OUT)
+        except (self._httpx.HTTPError, OSError) as error:
+            return Answer(self._word(error))
+
+    def _word(self, error: BaseException) -> str:
+        if isinstance(error, self._httpx.TimeoutException):
+            return sample.TIMED_OUT
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, ssl.SSLError):
+                return sample.TLS
+            if isinstance(cause, OSError):
+                return _of_socket(cause)
+            cause = cause.__cause__ or cause.__context__
+        return sample.PROTOCOL if isinstance(error, self._httpx.RemoteProtocolError) else sample.RESET
+
+    async def close(self) -> None:
+        """As Sender says."""
+        await self._client.aclose()
+
+
+def _of_socket(error: BaseException) -> str:
+    """By the number of the operating system; a connection to several addresses fails with the last one's."""
+    import socket
+
+    cause = getattr(error, "os_error", error)
+    if isinstance(cause, socket.gaierror):
+        return sample.DNS
+    number = getattr(cause, "errno", None)
+    if number in _RESET:
+        return sample.RESET
+    if number in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH):
+        return sample.TIMED_OUT
+    return sample.REFUSED if number == errno.ECONNREFUSED else sample.RESET

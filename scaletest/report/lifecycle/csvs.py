@@ -1,0 +1,76 @@
+"""times.csv: one row a workload. Every column has one function, so that a heading cannot stand over another's values.
+
+The columns of the original come first, in its order; ours follow. Times are ISO 8601 in UTC, durations seconds. What is
+missing is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from scaletest.analysis.lifecycle.books import fate
+from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.steps import BY_NAME, STEPS, Course, at, duration, reference
+from scaletest.render.text import cell
+
+# heading -> milestone
+TIMES = {
+    "Workload Created": "created", "Job Created": "job_created", "First Pod Created": "first_pod_created",
+    "Last Pod Created": "last_pod_created", "Pod Group Created": "pod_group_created",
+    "Pod Scheduling Decision Time": "decided", "Workload Submitted": "submitted",
+    "Backend Job Created": "backend_job_created",
+}  # fmt: skip
+# The original's twelve durations in its order.
+CLASSIC = (
+    "created", "job_created", "first_pod_created", "last_pod_created", "pod_group_created", "decided", "evicted",
+    "pvc_requested", "pvc_bound", "backend_job_created", "total_decided", "total_backend_job_created",
+)  # fmt: skip
+
+
+def table(result: Result, project: str, times: str) -> str:
+    """The whole file; workloads in the order of submission."""
+    columns = _columns(result, project, times)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(columns)
+    for one in result.courses:
+        writer.writerow([column(one) for column in columns.values()])
+    return out.getvalue()
+
+
+def _columns(result: Result, project: str, times: str) -> dict[str, Callable[[Course], str]]:
+    columns: dict[str, Callable[[Course], str]] = {
+        "Job Name": lambda one: cell(one.workload.name),
+        "Namespace": lambda one: cell(one.workload.namespace),
+        "projectName": lambda one: cell(project or one.workload.namespace.removeprefix("runai-")),
+    }
+    columns |= {heading: _time(name) for heading, name in TIMES.items()}
+    own = [step.name for step in STEPS if step.name not in CLASSIC and not step.of_pods]
+    for name in (*CLASSIC, *own):
+        columns[BY_NAME[name].title] = _duration(result, name, times)
+    columns["Fate"] = lambda one: str(fate(one, result.until))
+    columns["Pods"] = lambda one: str(len(one.workload.pods))
+    columns["Reason"] = lambda one: cell(one.workload.reason)
+    return columns
+
+
+def _time(name: str) -> Callable[[Course], str]:
+    def get(one: Course) -> str:
+        found = at(one.stamp(name))
+        return datetime.fromtimestamp(found, UTC).isoformat(timespec="microseconds") if found is not None else ""
+
+    return get
+
+
+def _duration(result: Result, name: str, times: str) -> Callable[[Course], str]:
+    step = BY_NAME[name]
+    since = reference(step, result.courses)
+
+    def get(one: Course) -> str:
+        found = duration(step, one, since, times)
+        return f"{found.value_s:.6f}" if found else ""
+
+    return get

@@ -1,0 +1,143 @@
+"""The figures of a lifecycle run: rows are steps, left the course over time, right the histogram of the same values.
+
+What is drawn is worked out here once, for SVG and PNG alike: `panels` gives the rows, `general` or `detailed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.lifecycle.result import Result, StepFound
+from scaletest.analysis.lifecycle.steps import WORDS, began
+from scaletest.analysis.percentiles import quantile
+from scaletest.render import ticks
+from scaletest.render.numbers import seconds, unit_of
+from scaletest.render.svg import Axis, Chart
+
+# The original's rows from top to bottom, and ours between them where something was measured.
+GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
+DETAILED = (
+    "accepted", "created", "job_created", "first_pod_created", "last_pod_created", "pod_group_created", "decided",
+    "scheduled", "evicted", "pvc_requested", "pvc_bound", "ready_to_start", "initialized", "started",
+    "containers_ready", "ready", "finished", "backend_job_created",
+)  # fmt: skip
+BINS = 30
+MOST_POINTS = 1500
+WIDTH, HEIGHT = 560.0, 210.0
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One row. points: (seconds since the first submission, value in s) in that order; edges and counts: histogram."""
+
+    step: StepFound
+    title: str
+    shares: str
+    points: tuple[tuple[float, float], ...]
+    low: float
+    high: float
+    counts: tuple[int, ...]
+
+    @property
+    def over_time(self) -> str:
+        """The title of the left side."""
+        return f"{self.title} ({self.shares})"
+
+
+def panels(result: Result, names: Sequence[str]) -> list[Panel]:
+    """Those of the named steps that have values."""
+    found = [result.step(name) for name in names]
+    return [_panel(result, one) for one in found if one is not None and not one.step.of_pods]
+
+
+def _panel(result: Result, one: StepFound) -> Panel:
+    starts = [began(each) for each in result.courses]
+    zero = min((at for at in starts if at is not None), default=0.0)
+    points = [
+        (at - zero, value) for at, value in zip(starts, one.values, strict=True) if at is not None and value is not None
+    ]
+    low, high, counts = bins([value for _, value in points])
+    spread = one.spread
+    shares = [f"average {seconds(spread.mean)}"]
+    values = sorted(value for _, value in points)
+    shares += [f"p{p:g} {seconds(quantile(values, p / 100))}" for p in (50, 95, 99)]
+    title = f"{one.step.title}: time between {WORDS[one.since]} and {WORDS[one.step.event]}"
+    return Panel(one, title, ", ".join(shares), tuple(points), low, high, counts)
+
+
+def bins(values: Sequence[float]) -> tuple[float, float, tuple[int, ...]]:
+    """Low end, high end, and how many values lie in each of the bins between."""
+    low, high = min(values), max(values)
+    if high - low < 0.001:
+        low, high = max(0.0, low - 0.0005), high + 0.0005
+    width = (high - low) / BINS
+    counts = [0] * BINS
+    for value in values:
+        counts[min(BINS - 1, max(0, int((value - low) / width)))] += 1
+    return low, high, tuple(counts)
+
+
+def thinned(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Few enough points for a picture: of each run of neighbours the lowest and the highest, none made up."""
+    size = -(-2 * len(points) // MOST_POINTS)
+    if size <= 2:
+        return list(points)
+    kept: list[tuple[float, float]] = []
+    for start in range(0, len(points), size):
+        group = points[start : start + size]
+        ends = {min(group, key=lambda point: point[1]), max(group, key=lambda point: point[1])}
+        kept += sorted(ends)
+    return kept
+
+
+def charts(panel: Panel) -> tuple[Chart, Chart]:
+    """The row as SVG: left and right."""
+    name = panel.step.step.name
+    top = max(value for _, value in panel.points)
+    size, unit = unit_of(max(top, 1e-6))
+    span = max(at for at, _ in panel.points) or 1.0
+    left = Chart(
+        f"course-{name}", panel.over_time, panel.over_time,
+        Axis("submitted after, s", 0.0, span * 1.01), Axis(unit, 0.0, ticks.ceiling(top / size * 1.05, 5), most=5),
+        WIDTH, HEIGHT,
+    )  # fmt: skip
+    points = [(at, value / size) for at, value in thinned(panel.points)]
+    left.line(points, "c-data")
+    if len(points) == 1:
+        left.dot(*points[0], "c-dot")
+    return left, _histogram(panel)
+
+
+def _histogram(panel: Panel) -> Chart:
+    size, unit = unit_of(max(panel.high, 1e-6))
+    right = Chart(
+        f"histogram-{panel.step.step.name}", panel.over_time, panel.over_time,
+        Axis(f"{panel.step.step.title.lower()}, {unit}", panel.low / size, panel.high / size, most=7),
+        Axis("workloads", 0.0, ticks.ceiling(max(panel.counts) * 1.05, 5), most=5),
+        WIDTH, HEIGHT,
+    )  # fmt: skip
+    width = (panel.high - panel.low) / BINS / size
+    for index, count in enumerate(panel.counts):
+        if count:
+            low = panel.low / size + index * width
+            tip = f"{count} from {seconds(low * size)} to {seconds((low + width) * size)}"
+            right.bar(low, low + width, count, "c-bar", tip)
+    return right
+
+
+def placing(result: Result) -> Chart | None:
+    """Pods scheduled a second over time; None when there were none."""
+    rate = result.throughput
+    if not rate.counts:
+        return None
+    values = [count / rate.bin_s for count in rate.counts]
+    chart = Chart(
+        "placing", "Pods scheduled a second", f"{rate.pods} pods",
+        Axis("time, s", 0.0, max(1.0, len(values) * rate.bin_s)),
+        Axis("pods/s", 0.0, ticks.ceiling(max(values) * 1.05)),
+        2 * WIDTH, HEIGHT,
+    )  # fmt: skip
+    stairs = [((index + side) * rate.bin_s, value) for index, value in enumerate(values) for side in (0, 1)]
+    chart.line(stairs, "c-data")
+    return chart

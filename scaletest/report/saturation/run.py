@@ -1,0 +1,57 @@
+"""A stored saturation run as reports see it: what lies in its folder, judged anew."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.model.sample import Sample
+from scaletest.report.run import reference
+
+
+@dataclass(frozen=True, slots=True)
+class SaturationRun:
+    """name: by which commands find it. extra: what was on record beside the steps (tuning, agents, service)."""
+
+    name: str
+    folder: str
+    result: SaturationResult
+    environment: dict[str, Any] = field(default_factory=dict)
+    samples: Mapping[int, Sequence[Sample]] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def command_line(self) -> str:
+        """What was typed, quoted for a shell; "" when it is not on record."""
+        words = self.environment.get("command_line")
+        if not isinstance(words, list) or not words:
+            return ""
+        program, *rest = map(str, words)
+        return shlex.join([Path(program).name, *rest])
+
+
+def read(folder: Path, root: Path) -> SaturationRun:
+    """The run in a folder; UsageError when it cannot be read. root: where runs are found by name."""
+    stored = SaturationFolder(folder).saturation()
+    said = stored.result
+    result = evaluate(
+        stored.plan,
+        stored.steps,
+        stored.samples,
+        interrupted=str(said.get("interrupted") or ""),
+        elapsed_s=float(said["elapsed_s"]) if isinstance(said.get("elapsed_s"), int | float) else 0.0,
+    )
+    extra = said.get("extra")
+    return SaturationRun(
+        reference(folder, root),
+        str(folder),
+        result,
+        stored.environment,
+        stored.samples,
+        extra if isinstance(extra, dict) else {},
+    )

@@ -1,0 +1,136 @@
+"""What is said about a saturation run, and the rows of its tables: the same in every form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from scaletest.analysis.percentiles import Distribution
+from scaletest.analysis.saturation.evaluation import SaturationResult
+from scaletest.analysis.saturation.pods import PodTimes, from_headers
+from scaletest.analysis.saturation.queries import Answer, answers
+from scaletest.analysis.saturation.step import Assessed, level_text
+from scaletest.model.saturation import Phase
+from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
+from scaletest.report.saturation.run import SaturationRun
+from scaletest.report.table import Column
+from scaletest.report.words import KNEES, knee
+
+QUANTILES = ("p50", "p95", "p99")
+
+
+def heading(result: SaturationResult) -> str:
+    """What was run."""
+    return f"saturate {result.plan.target}"
+
+
+def wanted(result: SaturationResult) -> str:
+    """What was asked of the run."""
+    plan = result.plan
+    parts = [f"{plan.load} load", f"at least {plan.success:.0%} succeed"]
+    if plan.limit:
+        parts.append(plan.limit)
+    if plan.wanted:
+        parts.append(f"{plan.wanted:g}/s wanted")
+    return ", ".join(parts)
+
+
+def point(result: SaturationResult) -> str:
+    """The saturation point in one sentence; "" when there is none."""
+    found = result.point
+    if found is None:
+        return ""
+    if not math.isfinite(found.high):
+        return f"{significant(found.value)}/s held, and no limit was met"
+    where = f"saturation point {between(found.value, found.low, found.high)} requests/s"
+    return f"{where}, reached with {result.parallel} in flight" if result.parallel else where
+
+
+def operating(result: SaturationResult) -> str:
+    """The operating point in one sentence; "" when it was not measured."""
+    found = result.operating
+    if found is None:
+        return ""
+    times = ", ".join(
+        f"{name} {seconds(value.value)}" for name in QUANTILES if (value := getattr(found.latency, name)) is not None
+    )
+    state = f"; {found.saturated}" if found.saturated else ""
+    return (
+        f"operate at {found.step.level:.4g} requests/s, {percent(result.plan.share, 0)} of it: "
+        f"mean latency {seconds(found.latency.mean)}, {times or 'too few for percentiles'}{state}"
+    )
+
+
+def told(result: SaturationResult) -> list[str]:
+    """The sentences that stand under the table."""
+    lines = [line for line in (point(result), operating(result)) if line]
+    known = [f"{one.method} {knee(one)}" for one in result.knees if one.workers is not None]
+    if known:
+        lines.append(f"knee, {result.plan.unit}: {', '.join(known)}")
+    return lines
+
+
+def knee_rows(result: SaturationResult) -> list[tuple[str, str]]:
+    """Each definition of a knee, and where it lies."""
+    unit = result.plan.unit
+    return [(KNEES[one.method].replace("workers", unit), f"{knee(one)} {unit}") for one in result.knees if one.workers]
+
+
+def errors(found: Assessed) -> str:
+    """Errors by kind; "" when there are none."""
+    return ", ".join(f"{count} x {kind}" for kind, count in found.errors.items())
+
+
+def quantile(times: Distribution, name: str) -> str:
+    """A percentile as text."""
+    found = getattr(times, name)
+    return seconds(found.value) if found else NOTHING
+
+
+def state(found: Assessed) -> str:
+    """What was decided about a step, in a word."""
+    return "tester" if found.tester else "saturated" if found.saturated else "held"
+
+
+def columns(steps: Sequence[Assessed]) -> list[Column]:
+    """The table of steps."""
+    rows = list(steps)
+    made = [
+        Column("phase", [str(one.step.phase) for one in rows]),
+        Column("level", [level_text(one.step) for one in rows]),
+        Column("succeeded/s", [rate(one) for one in rows]),
+        *(Column(name, [quantile(one.latency, name) for one in rows]) for name in QUANTILES),
+        Column("ok", [percent(one.success) for one in rows]),
+        Column("state", [state(one) for one in rows]),
+    ]
+    if any(one.server.count for one in rows):
+        made.insert(-2, Column("queueing", [percent(one.queueing, 0) for one in rows]))
+    return made
+
+
+def rate(found: Assessed) -> str:
+    """Successes a second with their interval."""
+    one = found.goodput
+    return between(one.value, one.low, one.high) if math.isfinite(one.high) else significant(one.value)
+
+
+def error_lines(result: SaturationResult) -> list[str]:
+    """Errors by kind at every step that had any, and what a step was found to be."""
+    return [f"{one.step.phase} {level_text(one.step)}: {errors(one)}" for one in result.steps if one.errors]
+
+
+def queries(run: SaturationRun) -> list[Answer]:
+    """The five result queries of the original tool, over all of the run's samples."""
+    return answers([one for rows in run.samples.values() for one in rows], run.result.plan.client_name)
+
+
+def pods(run: SaturationRun) -> list[PodTimes]:
+    """What each pod said it took at the operating point, beside what its client saw."""
+    found = run.result.operating
+    return from_headers(run.samples.get(found.step.number, ())) if found else []
+
+
+def counts(result: SaturationResult) -> tuple[int, int]:
+    """How many steps after the probe, and requests in all."""
+    asked = sum(one.step.requests for one in result.steps)
+    return sum(one.step.phase != Phase.WARM for one in result.steps), asked

@@ -1,0 +1,433 @@
+"""Lifecycles on a real control plane, small: kwok's pods start and end at once. The bars are in hack/benchmarks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane, tool
+from tests.conftest import eventually, program
+
+RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def lifecycle(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
+    """Run `scaletest lifecycle ...` in the namespace, with output in tmp_path/out."""
+    whole = json.loads(plane.kubeconfig.read_text())
+    whole["contexts"][0]["context"]["namespace"] = namespace
+    config = tmp_path / "kubeconfig"
+    config.write_text(json.dumps(whole))
+
+    def run(*words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            program("lifecycle", *words), capture_output=True, text=True, timeout=110, check=False, cwd=tmp_path,
+            env={**os.environ, "KUBECONFIG": str(config), **environment},
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    run.environment = {**os.environ, "KUBECONFIG": str(config)}  # type: ignore[attr-defined]
+    return run
+
+
+def run_json(lifecycle: Run, *words: str, code: int = 0) -> dict[str, Any]:
+    """`run` with its result."""
+    done = lifecycle("run", "--output-dir", "out", "--output", "json", "-g", "0", *words, code=code)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def step(result: dict[str, Any], name: str) -> dict[str, Any]:
+    found = [one for one in result["steps"] if one["step"] == name]
+    assert found, f"nothing of {name}"
+    return dict(found[0])
+
+
+def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
+    # 11 is no multiple of the bursts: the original would submit 8 (defect 4)
+    result = run_json(lifecycle, "-n", "11", "-p", "4", "--threshold", "failed<=0", "--plot", "detailed")
+    books = result["books"]
+    assert (books["submitted"], books["measured"], books["balanced"]) == (11, 11, True)
+    assert result["verdict"]["kind"] == "PASS"
+    # sub-second values from the watch, for every step of every job
+    for name in ("accepted", "created", "scheduled", "ready", "total_finished"):
+        found = step(result, name)
+        assert (found["seconds"]["count"], found["missing"], found["sources"]) == (11, 0, {"watch": 11}), name
+    out = tmp_path / "out"
+    assert (out / "detailed.png").read_bytes()[:4] == b"\x89PNG"
+    assert "<svg" in (out / "report.html").read_text()
+    assert len(json.loads((out / "submitted.json").read_text())) == 11
+    assert len(json.loads((out / "sampled.json").read_text())) == 11
+    rows = list(csv.DictReader((out / "times.csv").read_text().splitlines()))
+    assert len(rows) == 11 and all(None not in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "pods", "until"),
+    [
+        ("distributed", 3, 9, "finished"), ("interactive", 2, 6, "ready"), ("statefulset", 2, 6, "ready"),
+        ("pod", 1, 3, "ready"),
+    ],
+)  # fmt: skip
+def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, until: str) -> None:
+    result = run_json(
+        lifecycle, "-t", kind, "-n", "3", "--num-workers", str(workers), "--until", until, "--delete", "-p", "2"
+    )
+    assert result["books"]["measured"] == 3
+    assert result["throughput"]["pods"] == pods
+
+
+def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
+    submitter = subprocess.Popen(
+        program("lifecycle", "submit", "-n", "12", "-p", "2", "--delay", "0.5", "-g", "0", "-o", "out"),
+        cwd=tmp_path, env=lifecycle.environment,  # type: ignore[attr-defined]
+    )  # fmt: skip
+    out = tmp_path / "out"
+    eventually(lambda: (out / "submissions.jsonl").exists() and (out / "submissions.jsonl").read_text().count("\n") > 2)
+    # when a sample and a plot are made meanwhile
+    lifecycle("sample", "-o", "out", "-t", "training")
+    assert submitter.poll() is None
+    during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
+    assert json.loads(during.stdout)["books"]["not_tried"] > 0
+    lifecycle("plot", "-o", "out", "--skip-errors", "--plot", "general")
+    assert submitter.wait(60) == 0
+    lifecycle("sample", "-o", "out", "--follow", "--timeout", "60")
+    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    assert result["books"]["measured"] == 12
+    # a second submit on the folder submits nothing more (defect 14)
+    again = lifecycle("submit", "-o", "out", "-g", "0")
+    assert "12 of 12 submitted" in again.stderr
+
+
+def test_defect_13_what_is_gone_between_samples_does_not_vanish(
+    lifecycle: Run, plane: ControlPlane, namespace: str
+) -> None:
+    lifecycle("submit", "-n", "4", "-g", "0", "-o", "out")
+
+    def done() -> bool:
+        return plane.kubectl("-n", namespace, "get", "jobs", "--no-headers").count("1/1") == 4
+
+    eventually(done)
+    lifecycle("sample", "-o", "out")
+    plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
+    lifecycle("sample", "-o", "out")
+    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
+    assert (result["books"]["measured"], result["books"]["lost"]) == (4, 0)
+
+
+def test_what_is_deleted_before_its_end_is_lost(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    # given Jobs that nobody can schedule
+    lifecycle("submit", "-n", "3", "-g", "1", "--resource", "nobody.has/this", "-o", "out")
+    lifecycle("sample", "-o", "out")
+    plane.kubectl("-n", namespace, "delete", "jobs", "--all", "--wait")
+    lifecycle("sample", "-o", "out")
+    result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json", code=4).stdout)
+    assert (result["books"]["measured"], result["books"]["lost"], result["books"]["balanced"]) == (0, 3, True)
+
+
+def test_an_interrupted_submit_goes_on(lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    line = program("lifecycle", "submit", "-n", "30", "-p", "3", "--delay", "0.2", "-g", "0", "-o", "out")
+    killed = subprocess.Popen(line, cwd=tmp_path, env=lifecycle.environment)  # type: ignore[attr-defined]
+    eventually(lambda: (out / "submissions.jsonl").exists() and (out / "submissions.jsonl").read_text().count("\n") > 5)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    # and the last answer was being written
+    text = (out / "submissions.jsonl").read_text()
+    (out / "submissions.jsonl").write_text(text[: text.rstrip("\n").rfind("\n") + 20])
+    lifecycle("submit", "-g", "0", "-o", "out", "-p", "10")
+    # then there are exactly thirty, and the one whose answer was lost has no invented time
+    names = plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()
+    assert len(names) == len(set(names)) == 30
+    rows = [json.loads(line) for line in (out / "submissions.jsonl").read_text().splitlines()]
+    assert len({row["name"] for row in rows if row["accepted"]}) == 30
+    assert sum(row["submitted_s"] is None for row in rows) >= 1
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
+    words = ["run", "-n", "20", "-p", "2", "--delay", "0.5", "-g", "0", "--output-dir", "out", "--output", "json"]
+    process = subprocess.Popen(
+        program("lifecycle", *words),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=lifecycle.environment,  # type: ignore[attr-defined]
+    )
+    log = tmp_path / "out" / "submissions.jsonl"
+    eventually(lambda: log.exists() and log.read_text().count("\n") > 4)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 4
+    result = json.loads(out)
+    assert "interrupted" in result["verdict"]["reason"]
+    assert result["books"]["balanced"] and result["books"]["not_tried"] > 0
+    again = json.loads(lifecycle(*words).stdout)
+    assert (again["books"]["submitted"], again["books"]["measured"]) == (20, 20)
+    # another number of workloads would be another run
+    assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
+
+
+def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:
+    # KEDA's definitions are there, KEDA is not: the template fits them
+    assert "1 of 1 submitted" in lifecycle("submit", "-t", "scaledjob", "-n", "1", "-o", "out").stderr
+
+
+def test_rejections_are_counted_with_reasons(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
+    plane.apply([{**quota, "spec": {"hard": {"count/jobs.batch": "5"}}}])
+    eventually(lambda: "status" in plane.kubectl("-n", namespace, "get", "resourcequota", "few", "-o", "jsonpath={}"))
+    result = run_json(lifecycle, "-n", "8", "-p", "1", code=3)
+    books = result["books"]
+    assert (books["submitted"], books["rejected"], books["balanced"]) == (5, 3, True)
+    assert "exceeded quota: few" in next(iter(books["rejections"]))
+    # more room: the same folder goes on with those that had none
+    plane.kubectl("-n", namespace, "delete", "resourcequota", "few")
+    assert run_json(lifecycle)["books"]["measured"] == 8
+
+
+def test_nothing_is_taken_over_from_another_run(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    # given a Job of somebody else by one of our names
+    lifecycle("submit", "-n", "2", "-g", "0", "-o", "out")
+    first = plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()
+    theirs = json.loads(Path(lifecycle.environment["KUBECONFIG"]).parent.joinpath("out/lifecycle.json").read_text())  # type: ignore[attr-defined]
+    other = Path(lifecycle.environment["KUBECONFIG"]).parent / "other"  # type: ignore[attr-defined]
+    other.mkdir()
+    image = {**theirs, "image": "elsewhere"}
+    (other / "lifecycle.json").write_text(json.dumps({**image, "run": theirs["run"]}))
+    done = lifecycle("submit", "-o", "other", "-g", "0", code=3)
+    assert "0 of 2 submitted, 2 rejected" in done.stderr or "accepted" in done.stderr
+    assert plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split() == first
+
+
+def test_observe_measures_somebody_elses_pods(
+    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    line = program("lifecycle", "observe", "-l", "app=web", "--timeout", "12", "-o", "seen", "--output", "json")
+    observer = subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE, text=True, env=lifecycle.environment)  # type: ignore[attr-defined]
+    eventually(lambda: (tmp_path / "seen" / "lifecycle.json").exists())
+    time.sleep(2)  # let it begin to watch; what it did not see would only lack its arrival
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    pod = {
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [{"name": "c", "image": "none", "securityContext": safe}],
+    }
+    spec = {"replicas": 4, "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod}}  # fmt: skip
+    meta = {"name": "web", "namespace": namespace}
+    plane.apply([{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}])
+    out, _ = observer.communicate(timeout=60)
+    result = json.loads(out)
+    assert result["books"]["measured"] == 1
+    assert result["throughput"]["pods"] == 4
+    assert step(result, "pod_ready")["seconds"]["count"] == 4
+    rows = [json.loads(row) for row in (tmp_path / "seen" / "records.jsonl").read_text().splitlines()]
+    assert rows[0]["name"] == "web"  # by its Deployment, not by its ReplicaSet
+
+
+def test_delete_takes_everything_away(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    lifecycle("submit", "-n", "5", "-g", "0", "-o", "out")
+    plane.kubectl("-n", namespace, "create", "configmap", "mine")
+    assert "nobody can be asked" in lifecycle("delete", "-o", "out", code=2).stderr
+    assert "5 Jobs of run" in lifecycle("delete", "-o", "out", "--yes").stdout
+    eventually(lambda: not plane.kubectl("-n", namespace, "get", "jobs,pods", "-o", "name"))
+    assert "configmap/mine" in plane.kubectl("-n", namespace, "get", "configmap", "-o", "name")
+
+
+def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    name = f"fast-{namespace}"
+    volumes = [
+        {
+            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": f"{name}-{index}"},
+            "spec": {"capacity": {"storage": "1Mi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": name,
+                     "hostPath": {"path": "/nowhere"}},
+        }
+        for index in range(3)
+    ]  # fmt: skip
+    kind = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
+    plane.apply([{**kind, "provisioner": "kubernetes.io/no-provisioner"}, *volumes])
+    result = run_json(lifecycle, "-n", "3", "--pvc", "--storage-class", name, "--event-times")
+    assert result["books"]["measured"] == 3
+    bound = step(result, "pvc_bound")
+    assert bound["seconds"]["count"] == 3
+    assert bound["sources"] == {"watch": 3}  # the API does not say when
+
+
+def test_by_kubectl(lifecycle: Run) -> None:
+    path = tool("kubernetes", "kubectl")
+    result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "--tool-path", path, "-p", "3")
+    assert result["books"]["measured"] == 3
+
+
+RUNAI = """#!{python}
+import json, subprocess, sys
+with open("{log}", "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+kind = {{"training": "DistributedWorkload" if sys.argv[2] == "pytorch" else "TrainingWorkload"}}.get(
+    sys.argv[1], "InteractiveWorkload")
+name = sys.argv[sys.argv.index("submit") + 1]
+spec = {{"name": {{"value": name}}}}
+body = {{"apiVersion": "run.ai/v2alpha1", "kind": kind, "metadata": {{"name": name}}, "spec": spec}}
+namespace = "runai-" + sys.argv[sys.argv.index("-p") + 1]
+line = ["{kubectl}", "--kubeconfig", "{config}", "-n", namespace, "apply", "-f", "-"]
+sys.exit(subprocess.run(line, input=json.dumps(body), text=True).returncode)
+"""
+
+
+class RunaiController:
+    """Plays Run:ai, as far as its objects go: a job, a pod group and pods for each workload, labelled as it does."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane, self._namespace = plane, namespace
+        self._done: set[str] = set()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._live, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _live(self) -> None:
+        kinds = "trainingworkloads,distributedworkloads,interactiveworkloads"
+        while not self._stop.wait(0.3):
+            rows = json.loads(self._plane.kubectl("-n", self._namespace, "get", kinds, "-o", "json"))["items"]
+            for row in rows:
+                name = row["spec"]["name"]["value"]
+                if name not in self._done:
+                    self._done.add(name)
+                    self._make(name, row)
+
+    def _make(self, name: str, row: dict[str, Any]) -> None:
+        distributed = row["kind"] == "DistributedWorkload"
+        count = int(row["spec"].get("workers", {}).get("value", 0)) + 1 if distributed else 1
+
+        def meta(suffix: str = "") -> dict[str, Any]:
+            return {"name": name + suffix, "namespace": self._namespace, "labels": {"release": name}}
+
+        version, kind = ("kubeflow.org/v1", "PyTorchJob") if distributed else ("run.ai/v1", "RunaiJob")
+        safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        spec = {
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "c", "image": "none", "securityContext": safe}],
+        }
+        pods = [
+            {"apiVersion": "v1", "kind": "Pod", "metadata": meta(f"-{index}"), "spec": spec} for index in range(count)
+        ]
+        group = {"apiVersion": "scheduling.run.ai/v1", "kind": "PodGroup", "metadata": meta("-group"), "spec": {}}
+        self._plane.apply([{"apiVersion": version, "kind": kind, "metadata": meta(), "spec": {}}, *pods, group])
+
+
+def crd(group: str, version: str, kind: str) -> dict[str, Any]:
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    names = {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"}
+    versions = [{"name": version, "served": True, "storage": True, "schema": schema}]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": versions},
+    }  # fmt: skip
+
+
+@pytest.fixture
+def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
+    """A project of a scripted Run:ai; its name."""
+    rows = [
+        crd("run.ai", "v2alpha1", kind) for kind in ("TrainingWorkload", "DistributedWorkload", "InteractiveWorkload")
+    ]
+    rows += [crd("run.ai", "v1", "RunaiJob"), crd("kubeflow.org", "v1", "PyTorchJob")]
+    plane.apply([*rows, crd("scheduling.run.ai", "v1", "PodGroup")])
+    for row in rows:
+        plane.kubectl("wait", "--for=condition=Established", f"crd/{row['metadata']['name']}", "--timeout=30s")
+    project = f"p-{namespace}"
+    home = f"runai-{project}"
+    plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}])
+    eventually(lambda: plane.kubectl("-n", home, "get", "serviceaccount", "default", "--ignore-not-found"))
+    eventually(lambda: "trainingworkloads" in plane.kubectl("api-resources", "--api-group=run.ai", "--cached=false"))
+    controller = RunaiController(plane, home)
+    yield project
+    controller.close()
+    plane.kubectl("delete", "namespace", home, "--wait=false")
+
+
+@pytest.mark.parametrize(("kind", "pods"), [("runai-training", 4), ("runai-distributed", 16)])
+def test_runai_workloads(lifecycle: Run, runai: str, kind: str, pods: int, tmp_path: Path) -> None:
+    words = ["-t", kind, "--project", runai, "-n", "4", "--num-workers", "3", "-p", "2"]
+    result = run_json(lifecycle, *words)
+    assert result["books"]["measured"] == 4
+    assert result["throughput"]["pods"] == pods
+    for name in ("job_created", "pod_group_created", "decided", "total_decided"):
+        assert step(result, name)["seconds"]["count"] == 4, name
+    rows = json.loads((tmp_path / "out" / "sampled.json").read_text())
+    assert {row["projectName"] for row in rows} == {runai}
+
+
+def test_defect_10_the_runai_command_line_gets_every_option(
+    lifecycle: Run, plane: ControlPlane, runai: str, tmp_path: Path
+) -> None:
+    log, path = tmp_path / "calls", tmp_path / "runai"
+    kubectl = tool("kubernetes", "kubectl")
+    path.write_text(RUNAI.format(python=sys.executable, log=log, kubectl=kubectl, config=plane.kubeconfig))
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    words = ["--tool", "runai", "--tool-path", str(path), "--project", runai, "-n", "2", "--num-workers", "5"]
+    lifecycle("submit", "-t", "runai-distributed", *words, "-g", "0.5", "--pvc", "-o", "a", "--image", "x; rm -rf /")
+    lifecycle("submit", "-t", "runai-interactive", *words, "-o", "b")
+    first, _, last, _ = [json.loads(line) for line in log.read_text().splitlines()]
+    assert first[:3] == ["training", "pytorch", "submit"]
+    assert first[first.index("--workers") + 1] == "5"
+    assert first[first.index("--gpu-portion-request") + 1] == "0.5"
+    assert first[first.index("-i") + 1] == "x; rm -rf /"  # no shell reads it
+    assert "path=/path-new" in first[first.index("--new-pvc") + 1]
+    assert last[:2] == ["workspace", "submit"]
+    lifecycle("sample", "-o", "a", "--follow", "--timeout", "60")
+    result = json.loads(lifecycle("report", "--output-dir", "a", "-t", "json").stdout)
+    assert result["books"]["measured"] == 2
+
+
+def test_stamps_agree_with_an_independent_recorder(
+    lifecycle: Run, plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    line = [sys.executable, str(RECORDER), str(plane.kubeconfig), namespace]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:
+        assert recorder.stdin and recorder.stdout and recorder.stdout.readline() == "ready\n"
+        run_json(lifecycle, "-n", "20", "-p", "5", "--interval", "1")
+        recorder.stdin.close()
+        witnessed = {(uid, name) for uid, name, _ in map(json.loads, recorder.stdout)}
+    # expect that each of us saw what the other saw; how far apart is for the bar to say
+    rows = [json.loads(row) for row in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
+    ours = {
+        (row["uid"], name)
+        for row in rows
+        if row["record"] == "pod"
+        for name in ("created", "scheduled", "ready", "finished")
+        if "watch_s" in row["stamps"].get(name, {})
+    }
+    assert ours == witnessed
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("-n", "3", "-t", "jobset"), "does not know JobSet"),
+        (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
+        ((), "how many workloads"),  # defect 3
+        (("-n", "3", "--template", "nothing.yaml"), "the template cannot be read"),
+        (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_done(lifecycle: Run, words: tuple[str, ...], what: str) -> None:
+    assert what in lifecycle("submit", "-o", "out", *words, code=2).stderr

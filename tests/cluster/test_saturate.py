@@ -1,0 +1,158 @@
+"""What saturate and size do on a cluster: find a Service, hold autoscalers, change a Deployment and back, Jobs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane
+from scaletest.cluster.connection import Cluster, connect
+from scaletest.cluster.deployment import Deployment
+from scaletest.cluster.jobs import AgentJob
+from scaletest.cluster.service import Held, Service
+from scaletest.cluster.tuning import Tuning
+from scaletest.model.errors import UsageError, WaitTimeout
+from tests.conftest import call, eventually
+
+
+@pytest.fixture
+def cluster(plane: ControlPlane, namespace: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """The namespace, with a Deployment of two pods behind a Service."""
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    labels = {"app": "model"}
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    asked = {"requests": {"cpu": "500m", "memory": "256Mi"}}
+    container = {
+        "name": "model",
+        "image": "none",
+        "args": ["--workers", "1"],
+        "resources": asked,
+        "securityContext": safe,
+    }
+    pod: dict[str, Any] = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "containers": [container],
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        },
+    }
+    about = {"name": "model", "namespace": namespace}
+    plane.apply(
+        [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": about,
+                "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod},
+            },
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": about,
+                "spec": {"selector": labels, "ports": [{"name": "http", "port": 80, "targetPort": 8080}]},
+            },
+        ]
+    )
+    found = connect(namespace)
+    eventually(lambda: Service(found, "svc/model").endpoints() == (2, 2), 60)
+    return found
+
+
+def test_a_service_says_where_it_is_and_what_stands_behind_it(cluster: Cluster) -> None:
+    service = Service(cluster, "svc/model:http/score")
+    assert (service.port, service.reference.path) == ("80", "/score")
+    assert service.url() == f"http://model.{cluster.namespace}.svc:80/score"
+    deployment = service.deployment()
+    assert deployment is not None and deployment.name == "model" and deployment.replicas() == 2
+    url, headers, authority = service.proxied()
+    assert url.endswith(f"/api/v1/namespaces/{cluster.namespace}/services/model:80/proxy/score")
+    assert headers and authority
+    with pytest.raises(UsageError, match="no port 81"):
+        Service(cluster, "svc/model:81")
+
+
+def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
+    hpa = {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "model", "namespace": cluster.namespace},
+        "spec": {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9},
+    }
+    plane.apply([hpa])
+    done = call("saturate", "--service", "svc/model", "-n", cluster.namespace, env=dict(os.environ))
+    assert done.returncode == 2 and "HorizontalPodAutoscaler model" in done.stderr
+    assert "--pause-autoscalers" in done.stderr
+
+    def limits() -> tuple[int, int]:
+        row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))["spec"]
+        return row["minReplicas"], row["maxReplicas"]
+
+    held = Held(cluster, Deployment(cluster, "model"))
+    held.hold()
+    assert limits() == (2, 2)
+    assert held.release() == [] and held.release() == []
+    assert limits() == (1, 9)
+
+
+def test_a_deployment_is_tuned_and_put_back(plane: ControlPlane, cluster: Cluster) -> None:
+    def container() -> dict[str, Any]:
+        row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json"))["spec"]
+        return {**row["template"]["spec"]["containers"][0], "replicas": row["replicas"]}
+
+    before = container()
+    tuning = Tuning(cluster, Deployment(cluster, "model"), argument="--workers")
+    assert tuning.resources() == (0.5, 256 * 2**20)
+    tuning.apply({"cpu": "250m", "concurrency": "4", "replicas": "3"})
+    tuning.wait(60)
+    now = container()
+    assert now["resources"] == {"requests": {"cpu": "250m", "memory": "256Mi"}, "limits": {"cpu": "250m"}}
+    assert now["args"] == ["--workers", "4"] and now["replicas"] == 3
+    # there is no metrics API here, which is nothing to fail for
+    assert tuning.usage() == []
+    tuning.restore()
+    tuning.wait(60)
+    assert container() == before
+
+
+def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:
+    tuning = Tuning(cluster, Deployment(cluster, "model"))
+    tuning.apply({"cpu": "4000"})
+    with pytest.raises(WaitTimeout, match="Insufficient cpu"):
+        tuning.wait(5)
+    tuning.restore()
+    tuning.wait(200)
+
+
+def test_agents_run_as_a_job_whose_secret_goes_with_it(plane: ControlPlane, cluster: Cluster) -> None:
+    job = AgentJob(cluster, "m1", "scaletest:test", 2, "redis://:secret@redis/0")
+    job.create()
+    try:
+        pods = eventually(lambda: _pods(plane, cluster.namespace), 60)
+        assert len(pods) == 2
+        assert pods[0]["spec"]["containers"][0]["args"] == ["saturate", "--agent", "m1"]
+        assert "secret@" not in json.dumps(pods)
+        job.check()
+    finally:
+        job.delete()
+    job.delete()
+    eventually(lambda: not _pods(plane, cluster.namespace), 60)
+    assert "scaletest-agents" not in plane.kubectl("-n", cluster.namespace, "get", "secrets,jobs", "-o", "name")
+
+
+def _pods(plane: ControlPlane, namespace: str) -> list[dict[str, Any]]:
+    text = plane.kubectl("-n", namespace, "get", "pods", "-l", "scaletest/meeting=m1", "-o", "json")
+    found = json.loads(text)["items"]
+    return list(found) if len(found) != 1 else []
+
+
+def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
+    line = ("size", "--rate", "24", "--latency", "500ms", "--deployment", "model", "-n", cluster.namespace)
+    done = call(*line, "-o", "json", env=dict(os.environ))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["demand"]["cpu"] == 0.5 and found["demand"]["memory_gib"] == 0.25
+    assert any("2 replicas" in line for line in found["notes"]) and any("nodes of" in line for line in found["notes"])

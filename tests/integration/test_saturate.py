@@ -1,0 +1,331 @@
+"""scaletest saturate against real services: over HTTP, on a queue, alone and with agents; and what is kept of it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.archive.sql import QUERIES, SqlSink
+from scaletest.load.call import CAUSES, Call
+from scaletest.load.http import HttpLoad
+from scaletest.load.order import Order
+from scaletest.load.pace import constant
+from scaletest.load.payloads import Payloads
+from scaletest.model.sample import OK
+from tests.conftest import call, eventually, program
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[str]:
+    """A service of known capacity; its URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hack.service", *arguments], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    try:
+        assert process.stdout is not None
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def loaded(made: Call, order: Order) -> Any:
+    """What a load brings."""
+    load = HttpLoad(made, Payloads([b"{}"]))
+    try:
+        return load.measure(order, lambda: False, lambda ended, failed: None)
+    finally:
+        load.close()
+
+
+def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
+    with running("--slots", "4") as url:
+        found = loaded(Call(url, "POST", server_header="Server-Time"), Order(1.0, parallel=4, count=100))
+        assert [one.outcome for one in found.samples] == [OK] * 100
+        assert sorted(one.request for one in found.samples) == list(range(100))
+        assert {one.server_s for one in found.samples} == {0.01}
+        paced = loaded(Call(url), Order(float("inf"), pace=constant(500), count=50))
+        assert len(paced.samples) == 50
+        assert [one.due_s for one in sorted(paced.samples)] == pytest.approx([n / 500 for n in range(50)])
+
+
+def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
+    # given one connection, a service of 50 ms, and five requests due at once
+    with running("--slots", "5", "--seconds", "0.05") as url:
+        found = loaded(Call(url, connections=1), Order(float("inf"), pace=iter([0.0] * 5), count=5))
+    times = sorted(one.latency_s for one in found.samples)
+    assert len(times) == 5 and times[-1] >= 0.25
+    assert max(one.lag_s for one in found.samples) < times[-1] / 2
+
+
+@pytest.mark.parametrize(("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")])
+def test_every_status_is_told_apart(status: str, outcome: str) -> None:
+    with running("--fail", status) as url:
+        found = loaded(Call(url, retries=2), Order(1.0, parallel=1, count=2))
+    assert {one.outcome for one in found.samples} == {outcome}
+    # every attempt is on record, the last one final
+    assert [(one.request, one.attempt, one.final) for one in found.samples] == [
+        (0, 1, False),
+        (0, 2, False),
+        (0, 3, True),
+        (1, 1, False),
+        (1, 2, False),
+        (1, 3, True),
+    ]
+
+
+def test_refused_reset_and_timed_out_are_told_apart() -> None:
+    import socket
+    import threading
+
+    with socket.create_server(("127.0.0.1", 0)) as quiet, socket.create_server(("127.0.0.1", 0)) as rude:
+
+        def hang_up() -> None:
+            for _ in range(2):
+                other, _ = rude.accept()
+                other.recv(100)
+                other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                other.close()
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            port = gone.getsockname()[1]
+        once = Order(1.0, parallel=1, count=1)
+        cases = {"refused": port, "timed out": quiet.getsockname()[1], "reset": rude.getsockname()[1]}
+        for outcome, at in cases.items():
+            found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5), once)
+            assert [one.outcome for one in found.samples] == [outcome]
+            assert outcome in CAUSES
+
+
+def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> None:
+    # given a service so slow that even a busy machine is faster: 2 slots of 100 ms
+    root = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+    with running("--slots", "2", "--seconds", "0.1") as url:
+        done = call(
+            *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
+            *("--maximum", "8", "--confirm", "1", "--precision", "0.1", "--server-header", "Server-Time", "-o", "json"),
+            *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
+            env=root,
+        )
+    result = json.loads(done.stdout)
+    assert done.returncode in (0, 4), done.stderr
+    assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
+    folder = SaturationFolder(Path(result["folder"]))
+    assert "secret" not in (folder.path / "environment.json").read_text()
+    assert sum(one.requests for one in folder.saturation().steps) == len(
+        (folder.path / "records.jsonl").read_text().splitlines()
+    )
+    for form in ("text", "html", "md", "csv", "json", "junit"):
+        text = call("report", "LAST", "-t", form, env=root).stdout
+        assert "saturat" in text, form
+    assert "<script" not in call("report", "LAST", "-t", "html", env=root).stdout
+    judged = json.loads(call("report", "LAST", "-t", "json", env=root).stdout)
+    assert judged["saturation_per_s"] == result["saturation_per_s"]
+    assert judged["verdict"] == result["verdict"]
+    assert [one["title"] for one in judged["queries"]] == list(QUERIES)
+    assert "closed load on http" in call("runs", "list", env=root).stdout
+    check_files(tmp_path, folder)
+    sized = call("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json", env=root)
+    assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(10, rel=0.2)
+
+
+def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
+    """The three files of the original tool, and the database."""
+    stored = folder.saturation()
+    texts = {name: (tmp_path / "csv" / f"{name}.csv").read_text() for name in ("history", "timing", "scaling")}
+    files = {name: list(csv.reader(text.splitlines())) for name, text in texts.items()}
+    assert files["history"][0][:4] == ["TestNo", "TestCountTotal", "ThreadCount", "Records"]
+    assert len(files["history"]) == 1 + len(stored.steps)
+    assert files["timing"][0] == [
+        "Time",
+        "Record",
+        "PayloadSize",
+        "Success",
+        "Attempts",
+        "Response",
+        "TotalTime",
+        "AiTime",
+    ]
+    assert len(files["timing"]) == 1 + sum(one.requests for one in stored.steps)
+    assert files["scaling"][0] == ["Time", "Scale"]
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        (count,) = database.execute("SELECT COUNT(*) FROM scaletest_samples").fetchone()
+    assert count == len(files["timing"]) - 1
+    sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
+    assert all(sink.ask(title) is not None for title in QUERIES)
+    assert sink.ask("clients")[0][5] + sink.ask("clients")[0][6] == count
+    sink.close()
+
+
+@pytest.mark.parametrize(
+    ("service", "options", "said"),
+    [
+        (("--token", "right"), (), "401"),
+        (("--fail", "422"), (), "does not fit the schema"),
+        (("--fail", "503"), (), "no pod is ready"),
+    ],
+)
+def test_a_probe_that_fails_names_the_likely_cause(
+    service: tuple[str, ...], options: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    with running(*service) as url:
+        done = call("saturate", "--url", url, *options, "--run-dir", str(tmp_path / "run"))
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("right\n")
+    with running("--token", "right") as url:
+        line = ("saturate", "--url", url, "--token-file", str(token), "--run-dir", str(tmp_path / "run"))
+        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "20", "--warm", "0")
+    assert done.returncode in (0, 4), done.stderr
+    assert all("right" not in path.read_text() for path in (tmp_path / "run").iterdir())
+
+
+def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
+    (tmp_path / "one.json").write_text('{"input": 1}')
+    with running("--slots", "16") as url:
+        plan = {
+            "execution": {
+                "autoScaling": False,
+                "threadCount": 1,
+                "maxThreadCount": 3,
+                "threadStep": 1,
+                "retryCount": 1,
+            },
+            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 40},
+            "logDirectory": str(tmp_path / "logs"),
+        }
+        (tmp_path / "plan.json").write_text(json.dumps(plan))
+        call("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+    steps = SaturationFolder(tmp_path / "run").saturation().steps
+    assert {one.level for one in steps} == {1.0, 2.0, 3.0}
+    assert {one.requests for one in steps} == {40}
+    assert (tmp_path / "logs" / "history.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("urll: http://x", "did you mean url?"),
+        ("url: [1, 2]", "url of"),
+        ("poisson: maybe", "write true or false"),
+        ("step_time: soon", "is no duration"),
+        ("- 1", "no mapping of settings"),
+        ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
+        ("url: 'ftp://h/'", "no address of a service"),
+    ],
+)
+def test_a_plan_file_that_cannot_work_says_why(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(text)
+    done = call("saturate", "-f", str(tmp_path / "plan.yaml"))
+    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
+    with running() as url:
+        line = program(
+            "saturate", "--url", url, "--step-time", "60", "--warm", "0.5", "--run-dir", str(tmp_path / "run")
+        )
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 4 and "interrupted by Ctrl-C" in out
+    assert "interrupted" in call("report", str(tmp_path / "run")).stdout
+
+
+def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
+    with running("--slots", "32") as service:
+        done = call(
+            *("saturate", "--url", service, "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady"),
+            *("--start", "60", "--step-time", "2", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+        )
+    result = json.loads(done.stdout)
+    stored = SaturationFolder(tmp_path / "run").saturation()
+    last = stored.samples[stored.steps[-1].number]
+    # together they followed the very pace that one would have followed, each a third of it
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 60 for n in range(120)], abs=1e-6)
+    assert {one.agent for one in last} == {"1", "2", "3"}
+    assert len({one.request for one in last}) == 120
+    assert result["steps"][-1]["success"] == 1.0
+    from scaletest.broker import connect
+
+    redis = connect(url)
+    assert list(redis.scan_iter(match="scaletest:agents:*")) == []
+    redis.close()
+
+
+def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
+    from scaletest.broker import connect
+    from scaletest.broker.agents import Meeting
+    from scaletest.model.errors import ScaletestError, WaitTimeout
+    from scaletest.saturation.agents import AgentsLoad
+
+    redis = connect(url)
+    meeting = Meeting(redis, "m")
+    meeting.open({"call": {}, "bodies": []})
+
+    def died() -> None:
+        raise ScaletestError("an agent ended by itself")
+
+    with pytest.raises(ScaletestError, match="ended by itself"):
+        AgentsLoad(meeting, 1, died).wait()
+    with pytest.raises(WaitTimeout, match="0 of 1 agents"):
+        AgentsLoad(meeting, 1).wait(0.1)
+    meeting.close()
+    assert not meeting.alive()
+    redis.close()
+
+
+def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
+    # given two workers that sleep 0.1 s: 20 requests a second
+    start()
+    start()
+    done = call(
+        *("saturate", "--queue", "q", "--redis-url", url, "--load", "closed", "--step-time", "2", "--warm", "1"),
+        *("--maximum", "6", "--confirm", "0", "--precision", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+        *("--", "0.1"),
+    )
+    assert done.returncode in (0, 4), done.stderr
+    result = json.loads(done.stdout)
+    assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.25)
+    assert result["saturation_in_flight"] in (2, 3, 4)
+    assert result["steps"][-1]["load"] == "open"
+
+
+def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:
+    done = call("saturate", "--queue", "q", "--redis-url", url)
+    assert done.returncode == 2 and "has no worker" in done.stderr
+    done = call("saturate", "--queue", "other", "--redis-url", url)
+    assert done.returncode == 2 and "not declared" in done.stderr
+
+
+def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
+    from tests.integration.http2 import serving
+
+    with ExitStack() as stack:
+        url, seen = stack.enter_context(serving())
+        found = loaded(Call(url, http2=True), Order(1.0, parallel=8, count=40))
+        assert [one.outcome for one in found.samples] == [OK] * 40
+        assert seen == {"connections": 1, "requests": 40}
+    with running() as plain:
+        found = loaded(Call(plain, http2=True, timeout_s=1.0), Order(1.0, parallel=1, count=1))
+        assert found.samples[0].outcome != OK

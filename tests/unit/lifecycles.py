@@ -1,0 +1,85 @@
+"""Made lifecycles: objects as the API server has them, and workloads with stamps."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from scaletest.cluster.watch import Seen
+from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
+
+BEGAN = 1_790_000_000.0
+
+
+def iso(at_s: float) -> str:
+    """As the API server writes it: whole seconds."""
+    return datetime.fromtimestamp(int(at_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(name: str, workload: str, **times: float) -> dict[str, Any]:
+    """A pod that has passed these milestones at these seconds after the beginning."""
+    conditions = {"scheduled": "PodScheduled", "ready": "Ready", "evicted": "DisruptionTarget"}
+    rows = [
+        {"type": kind, "status": "True", "lastTransitionTime": iso(BEGAN + times[key])}
+        for key, kind in conditions.items()
+        if key in times
+    ]
+    state: dict[str, Any] = {}
+    if "started" in times:
+        state = {"running": {"startedAt": iso(BEGAN + times["started"])}}
+    if "finished" in times:
+        state = {
+            "terminated": {
+                "startedAt": iso(BEGAN + times.get("started", 0.0)), "finishedAt": iso(BEGAN + times["finished"])
+            }
+        }  # fmt: skip
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": name, "uid": f"uid-{name}", "namespace": "n", "labels": {"scaletest/workload": workload},
+            "creationTimestamp": iso(BEGAN + times.get("created", 0.0)),
+            "ownerReferences": [{"kind": "Job", "name": workload}],
+        },
+        "spec": {"nodeName": "node", "containers": [{"name": "main"}]},
+        "status": {
+            "phase": "Succeeded" if "finished" in times else "Running" if "started" in times else "Pending",
+            "conditions": rows, "containerStatuses": [{"state": state}] if state else [],
+        },
+    }  # fmt: skip
+
+
+def job(name: str, *, parallelism: int = 1, done: float | None = None, failed: str = "") -> dict[str, Any]:
+    """A Job."""
+    kind = "Failed" if failed else "Complete"
+    when = iso(BEGAN + (done or 0.0))
+    row = {"type": kind, "status": "True", "reason": failed, "message": "m", "lastTransitionTime": when}
+    return {
+        "kind": "Job",
+        "metadata": {"name": name, "uid": f"uid-{name}", "namespace": "n", "creationTimestamp": iso(BEGAN),
+                     "labels": {"scaletest/workload": name}},
+        "spec": {"parallelism": parallelism, "completions": parallelism},
+        "status": {"conditions": [row]} if done is not None or failed else {},
+    }  # fmt: skip
+
+
+def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> Seen:
+    """A sighting, seconds after the beginning."""
+    return Seen(role, kind, body, BEGAN + at_s if at_s is not None else None)
+
+
+def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float) -> Workload:
+    """One that was submitted and finished, every milestone `step` after the one before."""
+    one = Workload(name, "runai-p", "Job", pods, seen=True)
+    for milestone, at_s in {"submitted": submitted, "created": submitted + step, **stamps}.items():
+        one.mark(milestone, Stamp(watch_s=BEGAN + at_s))
+    for index in range(pods):
+        each = Pod(f"{name}-{index}", f"{name}-{index}", "node")
+        for number, milestone in enumerate(("created", "decided", "scheduled", "started", "ready", "finished")):
+            each.mark(milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index))
+        one.pods[each.uid] = each
+    return one
+
+
+def submission(name: str, accepted: bool = True, **more: Any) -> Submission:
+    """One answer."""
+    return Submission(name, "runai-p", "p", accepted, BEGAN if accepted else None, **more)

@@ -1,0 +1,89 @@
+"""A service with a known capacity, without a clock: c slots of a service time, and a queue that may be limited."""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+
+from scaletest.analysis.saturation.course import Course
+from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.step import assess
+from scaletest.load.pace import exact_poisson
+from scaletest.model.sample import OK, Sample
+from scaletest.model.saturation import LoadKind, SaturationPlan, SaturationStep
+
+
+class Simulated:
+    """slots of service_s each; more than `room` waiting are refused with 503 at once."""
+
+    def __init__(
+        self,
+        slots: int = 8,
+        service_s: float = 0.010,
+        room: int | None = None,
+        noise: Callable[[], float] = lambda: 1.0,
+    ) -> None:
+        self.slots, self.service_s, self.room, self.noise = slots, service_s, room, noise
+
+    def open(self, due: list[float]) -> list[Sample]:
+        free = [0.0] * self.slots
+        waiting: list[float] = []  # starts of those that waited
+        samples = []
+        for number, at in enumerate(due):
+            while waiting and waiting[0] <= at:
+                heapq.heappop(waiting)
+            if self.room is not None and len(waiting) > self.room:
+                samples.append(Sample(number, 1, True, at, at, at, at + 0.0005, "503"))
+                continue
+            start = max(at, heapq.heappop(free))
+            if start > at:
+                heapq.heappush(waiting, start)
+            end = start + self.service_s * self.noise()
+            heapq.heappush(free, end)
+            samples.append(Sample(number, 1, True, at, at, at, end, OK, server_s=end - at))
+        return samples
+
+    def closed(self, parallel: int, seconds: float) -> list[Sample]:
+        free = [0.0] * self.slots
+        ready = [0.0] * parallel
+        heapq.heapify(ready)
+        samples: list[Sample] = []
+        while ready and ready[0] < seconds:
+            at = heapq.heappop(ready)
+            start = max(at, heapq.heappop(free))
+            end = start + self.service_s * self.noise()
+            heapq.heappush(free, end)
+            samples.append(Sample(len(samples), 1, True, at, at, at, end, OK))
+            heapq.heappush(ready, end)
+        return samples
+
+
+def run(plan: SaturationPlan, service: Simulated, seed: int) -> SaturationResult:
+    """The search that measures, against the simulated service."""
+    return conclude(_driven(plan, service, seed)[0])
+
+
+def stored(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[list[SaturationStep], dict[int, list[Sample]]]:
+    """What such a search leaves on disk."""
+    course, samples = _driven(plan, service, seed)
+    return [one.step for one in course.steps], samples
+
+
+def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Sample]]]:
+    chance = random.Random(seed)
+    course = Course(plan)
+    found: dict[int, list[Sample]] = {}
+    while course.next is not None:
+        probe, number = course.next, len(found)
+        kind = "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
+        if kind == LoadKind.OPEN:
+            samples = service.open(list(exact_poisson(probe.level, plan.step_s, chance)))
+        else:
+            samples = service.closed(int(probe.level), plan.step_s)
+        step = SaturationStep(
+            number, probe.phase, kind, probe.level, plan.step_s, len(samples), min(1.0, plan.step_s / 5)
+        )
+        found[number] = samples
+        course.tell(assess(plan, step, samples))
+    return course, found

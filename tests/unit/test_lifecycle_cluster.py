@@ -1,0 +1,218 @@
+"""Watches and server-side apply, against an API server that misbehaves as told."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from scaletest.cluster.connection import Missing
+from scaletest.cluster.objects import Objects
+from scaletest.cluster.raw import Raw
+from scaletest.cluster.watch import Collection, Feeds, Seen
+from scaletest.model.errors import ScaletestError, Unreachable
+from tests.unit.fake_api import Answer, api, event, page, status, thing
+
+PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
+
+
+def gather(feeds: Feeds, enough: Callable[[list[Seen]], bool]) -> list[Seen]:
+    """What is seen until it is enough."""
+    found: list[Seen] = []
+    deadline = time.monotonic() + 20
+    while not enough(found):
+        assert time.monotonic() < deadline, found
+        found += feeds.events(0.05)
+    return found
+
+
+def names(found: list[Seen], kind: str) -> list[str]:
+    return [one.object["metadata"]["name"] for one in found if one.kind == kind]
+
+
+def held(*pieces: bytes, until: threading.Event) -> Iterator[bytes]:
+    """A watch that stays open."""
+    yield from pieces
+    until.wait(20)
+
+
+def test_pages_then_a_watch_and_one_request_for_each() -> None:
+    done = threading.Event()
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        assert query["labelSelector"] == "a=b"
+        if "watch" in query:
+            assert (query["resourceVersion"], query["allowWatchBookmarks"]) == ("10", "true")
+            # the second event arrives in two pieces
+            second = event("MODIFIED", thing("two", "12"))
+            return 200, {}, held(event("ADDED", thing("three", "11")) + second[:30], second[30:], until=done)
+        assert query["limit"] == "500"
+        return page([thing("two")]) if query.get("continue") == "t" else page([thing("one")], "9", "t")
+
+    with api(act) as (cluster, asked):
+        feeds = Feeds(Raw(cluster), [PODS], iter(itertools.count(1000.0)).__next__)
+        found = gather(feeds, lambda seen: len(names(seen, "MODIFIED")) == 1)
+        done.set()
+        feeds.close()
+        assert len(asked) == 3
+    assert names(found, "LISTED") == ["one", "two"]
+    assert [one.object["uids"] for one in found if one.kind == "SYNCED"] == [{"uid-one", "uid-two"}]
+    # what was listed has no time of arrival
+    assert all(one.at_s is None for one in found if one.kind == "LISTED")
+
+
+def test_a_watch_that_ends_goes_on_from_the_bookmark_without_a_list() -> None:
+    done = threading.Event()
+    watches: list[str] = []
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if "watch" not in query:
+            return page([])
+        watches.append(query["resourceVersion"])
+        if len(watches) == 1:
+            return 200, {}, iter([event("ADDED", thing("one", "11")), event("BOOKMARK", thing("", "77"))])
+        return 200, {}, held(event("ADDED", thing("two", "78")), until=done)
+
+    with api(act) as (cluster, asked):
+        feeds = Feeds(Raw(cluster), [PODS], time.time)
+        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 2)
+        done.set()
+        feeds.close()
+    assert watches == ["10", "77"]
+    assert sum("watch" not in path for _, path in asked) == 1
+    assert names(found, "ADDED") == ["one", "two"]
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_forgotten_versions_lead_to_a_new_list(inside: bool) -> None:
+    done = threading.Event()
+    lists: list[int] = []
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if "watch" not in query:
+            lists.append(1)
+            return page([thing("one")] if len(lists) == 1 else [], str(len(lists)))
+        if query["resourceVersion"] != "1":
+            return 200, {}, held(until=done)
+        if inside:
+            return 200, {}, iter([event("ERROR", status(410, "too old"))])
+        return 410, {}, status(410, "too old")
+
+    with api(act) as (cluster, _):
+        feeds = Feeds(Raw(cluster), [PODS], time.time)
+        found = gather(feeds, lambda seen: sum(one.kind == "SYNCED" for one in seen) == 2)
+        done.set()
+        feeds.close()
+    assert [one.object["uids"] for one in found if one.kind == "SYNCED"] == [{"uid-one"}, set()]
+
+
+def test_what_happened_unwatched_has_no_arrival() -> None:
+    done = threading.Event()
+    clock = itertools.count(1000.0, 0.2)  # every look at the clock is 0.2 s later: each gap is too long
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if "watch" not in query:
+            return page([])
+        return 200, {}, held(event("ADDED", thing("late", "11")), until=done)
+
+    with api(act) as (cluster, _):
+        feeds = Feeds(Raw(cluster), [PODS], clock.__next__)
+        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 1)
+        done.set()
+        feeds.close()
+    assert [one.at_s for one in found if one.kind == "ADDED"] == [None]
+
+
+def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
+    with api(lambda *asked: (403, {}, status(403, "no"))) as (cluster, _):
+        feeds = Feeds(Raw(cluster), [PODS], time.time)
+        with pytest.raises(Unreachable, match="does not let us list"):
+            gather(feeds, lambda seen: False)
+        feeds.close()
+
+
+def resources(*rows: dict[str, Any]) -> Answer:
+    return 200, {}, {"resources": list(rows)}
+
+
+JOBS = {"kind": "Job", "name": "jobs", "namespaced": True}
+BODY = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
+
+
+def test_too_many_requests_are_obeyed_by_all() -> None:
+    waited: list[float] = []
+    busy = [True]
+    now = [0.0]
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET":
+            return resources(JOBS, {"kind": "Job", "name": "jobs/status", "namespaced": True})
+        assert query["fieldManager"] == "m"
+        assert path == "/apis/batch/v1/namespaces/n/jobs/j"
+        return (429, {"Retry-After": "7"}, status(429, "slow down")) if busy[0] else (201, {}, {})
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+        busy[0] = False
+
+    with api(act) as (cluster, asked):
+        objects = Objects(Raw(cluster), "m", clock=lambda: now[0], sleep=sleep)
+        answer = objects.apply(BODY, "n")
+        assert answer.accepted and answer.created
+        assert (answer.tries, answer.throttled) == (2, 1)
+        assert waited == [7.0]
+        # the kind is looked up once
+        objects.apply(BODY, "n")
+        assert [method for method, _ in asked].count("GET") == 1
+
+
+def test_a_refusal_is_told_and_not_repeated() -> None:
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        return resources(JOBS) if method == "GET" else (403, {}, status(403, "exceeded quota: q"))
+
+    with api(act) as (cluster, asked):
+        answer = Objects(Raw(cluster)).apply(BODY, "n")
+        assert (answer.accepted, answer.status, answer.reason) == (False, 403, "exceeded quota: q")
+        assert len(asked) == 2
+
+
+def test_patience_ends() -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        return resources(JOBS) if method == "GET" else (500, {}, status(500, "broken"))
+
+    with api(act) as (cluster, _):
+        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(BODY, "n")
+    assert not answer.accepted
+    assert answer.tries > 1
+    assert now[0] <= 5
+
+
+def test_many_are_in_flight_at_once() -> None:
+    together = threading.Barrier(16, timeout=15)
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET":
+            return resources(JOBS)
+        together.wait()
+        return 201, {}, {}
+
+    with api(act) as (cluster, _), ThreadPoolExecutor(16) as pool:
+        objects = Objects(Raw(cluster, 16))
+        assert all(one.created for one in pool.map(lambda _: objects.apply(BODY, "n"), range(16)))
+
+
+def test_an_unknown_kind_says_what_to_install() -> None:
+    with api(lambda *asked: resources()) as (cluster, _), pytest.raises(Missing, match="does not know Job") as raised:
+        Objects(Raw(cluster)).resource("batch/v1", "Job")
+    assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint

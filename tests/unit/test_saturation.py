@@ -1,0 +1,583 @@
+"""Where a service saturates: the search against services with a known capacity, and what a step and a run say."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.saturation import tuning
+from scaletest.analysis.saturation.backlog import growth, mean_backlog, rate
+from scaletest.analysis.saturation.course import MOST_AGAIN, Course
+from scaletest.analysis.saturation.evaluation import conclude
+from scaletest.analysis.saturation.pods import from_headers, from_logs
+from scaletest.analysis.saturation.queries import answers
+from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
+from scaletest.analysis.saturation.step import assess, timing
+from scaletest.cli.saturate_options import public
+from scaletest.cluster.cadvisor import parsed
+from scaletest.cluster.service import reference
+from scaletest.cluster.tuning import changed, with_argument
+from scaletest.load import pace
+from scaletest.load.call import server_time
+from scaletest.load.payloads import BUILT_IN, Payloads, provided
+from scaletest.model import VerdictKind, histogram
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
+from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
+from scaletest.saturation import original
+from tests.unit.simulated import Simulated, run
+
+CAPACITY = 800.0
+PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)
+
+
+def noisy(seed: int) -> Simulated:
+    """Service times with a standard deviation of a fifth."""
+    chance = random.Random(seed)
+    return Simulated(noise=lambda: chance.lognormvariate(-0.02, 0.2))
+
+
+@pytest.mark.parametrize("kind", ["M/D/8", "refuses", "noisy"])
+def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
+    found = []
+    for seed in range(20):
+        service = {"M/D/8": Simulated(), "refuses": Simulated(room=64), "noisy": noisy(seed)}[kind]
+        result = run(PLAN, service, seed)
+        assert result.searched <= 12
+        found.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
+    assert sum(found) >= 19
+
+
+def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
+    result = run(replace(PLAN, load="closed"), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.PASS
+    assert result.point is not None and result.point.value == pytest.approx(CAPACITY, rel=0.01)
+    assert result.parallel == 8
+    # a knee that a straight rise to a ceiling has by every definition that looks at its own point
+    assert {one.workers for one in result.knees if one.method in ("kneedle", "marginal")} == {8}
+
+
+def test_the_operating_point_has_the_latency_of_theory() -> None:
+    # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected (Cosmetatos 1975)
+    result = run(replace(PLAN, step_s=60.0, start=400.0), Simulated(), 3)
+    assert result.operating is not None
+    theory = 0.010 + md_c_wait(result.operating.step.level, 8, 0.010)
+    values = result.operating.latency
+    assert values.mean == pytest.approx(theory, rel=0.02)
+    assert values.p50 is not None and values.p50.value == pytest.approx(0.010, rel=0.01)
+
+
+def md_c_wait(per_s: float, slots: int, service_s: float) -> float:
+    """Mean wait of M/D/c; Cosmetatos' approximation, within 1 % here."""
+    load = per_s * service_s
+    part = load / slots
+    terms = sum(load**k / math.factorial(k) for k in range(slots))
+    last = load**slots / math.factorial(slots) / (1 - part)
+    wait = last / (terms + last) / (slots / service_s - per_s)
+    factor = 1 + (1 - part) * (slots - 1) * (math.sqrt(4 + 5 * slots) - 2) / (16 * part * slots)
+    return wait / 2 * factor
+
+
+def test_a_service_that_collapses_under_overload_is_still_bracketed() -> None:
+    # given one that holds 500 a second and does next to nothing when it is given more
+    search = open_search(PLAN, 50.0)
+    bracket = answer_with(search, lambda level: Trial(level, level > 500, level if level <= 500 else 5.0))
+    assert bracket.low is not None and bracket.high is not None
+    assert bracket.low <= 500 < bracket.high
+    assert bracket.high / bracket.low <= 1.1 and bracket.steps <= 12
+
+
+@given(st.floats(1.0, 50_000.0), st.floats(0.0, 1.0), st.floats(0.5, 2000.0))
+@settings(max_examples=200, deadline=None)
+def test_any_capacity_ends_in_a_bracket_around_it(capacity: float, left: float, start: float) -> None:
+    # given a service without noise that keeps `left` of its capacity under overload
+    plan = replace(PLAN, most_steps=40)
+    bracket = answer_with(
+        open_search(plan, start), lambda level: Trial(level, level > capacity, min(level, capacity * left))
+    )
+    if bracket.low is not None and bracket.high is not None:
+        assert bracket.low <= capacity < bracket.high
+        assert bracket.confirmed
+        assert bracket.high / bracket.low <= 1.0 + 1.01 * plan.precision
+
+
+def test_an_end_that_says_something_else_when_repeated_moves() -> None:
+    # given a level that held by chance once and never again
+    calls: dict[float, int] = {}
+
+    def found(level: float) -> Trial:
+        calls[level] = calls.get(level, 0) + 1
+        return Trial(level, level > 800 or (level > 700 and calls[level] > 1), min(level, 800.0))
+
+    bracket = answer_with(open_search(PLAN, 100.0), found)
+    assert bracket.low is not None and bracket.low <= 700 and bracket.confirmed
+
+
+def test_a_level_that_never_settles_is_not_confirmed() -> None:
+    flip = iter(range(10_000))
+    bracket = answer_with(open_search(PLAN, 100.0), lambda level: Trial(level, next(flip) % 3 == 0, level))
+    assert bracket.steps <= PLAN.most_steps
+
+
+def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
+    # given a tester that is late from 300 a second on, most of the time, and a service that holds it
+    turn = iter(range(10_000))
+    bracket = answer_with(
+        open_search(PLAN, 100.0), lambda level: Trial(level, False, level, unfit=level > 300 and next(turn) % 3 < 2)
+    )
+    assert bracket.unfit and not bracket.confirmed
+    # given one that is late in most repeats of a level that was saturated once
+    calls: dict[float, int] = {}
+
+    def found(level: float) -> Trial:
+        calls[level] = calls.get(level, 0) + 1
+        return Trial(
+            level, level > 800 and calls[level] == 1, min(level, 800.0), unfit=level > 800 and calls[level] > 1
+        )
+
+    assert answer_with(open_search(PLAN, 100.0), found).unfit
+
+
+def test_open_load_bends_at_one_knee() -> None:
+    result = run(replace(PLAN, step_s=10.0), Simulated(), 1)
+    (knee,) = result.knees
+    assert knee.workers is not None and 700 <= knee.workers <= 850
+
+
+def test_a_ramp_that_begins_too_high_goes_down() -> None:
+    bracket = answer_with(open_search(PLAN, 6400.0), lambda level: Trial(level, level > 90, min(level, 90.0)))
+    assert bracket.low is not None and bracket.high is not None and bracket.low <= 90 < bracket.high
+
+
+def answer_with(search: Any, found: Any) -> Bracket:
+    """Drive a search."""
+    probe: Probe = next(search)
+    while True:
+        try:
+            probe = search.send(found(probe.level))
+        except StopIteration as stop:
+            assert isinstance(stop.value, Bracket)
+            return stop.value
+
+
+def test_a_sweep_measures_what_it_was_told() -> None:
+    plan = replace(PLAN, mode="sweep", load="closed", start=2.0, maximum=6.0, increment=2.0, repeats=2)
+    levels = []
+
+    def found(level: float) -> Trial:
+        levels.append(level)
+        return Trial(level, level >= 6, 10 * level)
+
+    bracket = answer_with(search(plan, plan.start), found)
+    assert levels == [2, 2, 4, 4, 6, 6]
+    assert (bracket.low, bracket.high) == (4.0, 6.0)
+
+
+def test_a_ramp_may_be_linear_as_the_original_one() -> None:
+    plan = replace(PLAN, load="closed", increment=3.0, maximum=10.0)
+    levels = []
+
+    def found(level: float) -> Trial:
+        levels.append(level)
+        return Trial(level, False, 10 * level)
+
+    answer_with(search(plan, 1.0), found)
+    assert levels[:4] == [1, 4, 7, 10]
+
+
+def test_the_backlog_of_an_overload_grows_by_what_is_too_much() -> None:
+    due = [index / 900 for index in range(9000)]
+    ended = [index / 800 for index in range(8000)]
+    found = growth(due, ended, 1.0, 10.0)
+    assert found is not None and found.low > 0
+    assert found.value == pytest.approx(100, rel=0.02)
+    assert mean_backlog([0.0, 1.0], [1.5], 0.0, 2.0) == pytest.approx((2 + 1 - 0.5) / 2)
+
+
+def test_a_steady_backlog_does_not_grow() -> None:
+    chance = random.Random(1)
+    due = sorted(chance.uniform(0, 10) for _ in range(5000))
+    found = growth(due, sorted(at + 0.5 for at in due), 1.0, 10.0)
+    assert found is not None and found.low < 0 < found.high
+
+
+def test_too_few_completions_say_nothing_of_growth() -> None:
+    assert growth([0.0, 1.0], [0.5, 1.5], 0.0, 2.0) is None
+    assert rate([0.5, 1.5], 0.0, 2.0).high == math.inf
+
+
+def step(level: float = 100.0, seconds: float = 10.0, **more: Any) -> SaturationStep:
+    """An open one."""
+    return SaturationStep(0, "ramp", "open", level, seconds, 0, 1.0, **more)
+
+
+def test_errors_are_counted_by_kind_and_retries_apart() -> None:
+    rows = []
+    for number in range(1000):
+        at = number / 100
+        kind = "503" if number % 10 == 0 else "refused" if number % 10 == 1 else OK
+        if kind == "503":
+            rows.append(Sample(number, 1, False, at, at, at, at + 0.01, "reset"))
+        rows.append(Sample(number, 2 if kind == "503" else 1, True, at, at, at, at + 0.02, kind))
+    found = assess(PLAN, step(), rows)
+    assert found.errors == {"503": 90, "refused": 90}
+    assert found.attempts == 1100
+    assert found.saturated.startswith("80.0% succeeded")
+
+
+def test_what_was_never_sent_is_backlog_and_no_error() -> None:
+    rows = [Sample(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
+    rows += [Sample(900 + n, 1, True, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
+    found = assess(PLAN, step(), rows)
+    assert found.errors == {} and found.success == 1.0
+
+
+def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
+    rows = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+    found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
+    assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
+    course = Course(replace(PLAN, warm_s=0.0, start=100.0))
+    asked = course.next
+    for _ in range(MOST_AGAIN):
+        course.tell(found)
+        assert course.next == asked
+    for _ in range(1000):
+        if course.next is None:
+            break
+        course.tell(found)
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "the tester was the bottleneck" in result.verdict.reason
+
+
+@pytest.mark.parametrize(("wanted", "kind"), [(700.0, "PASS"), (1000.0, "FAIL"), (0.0, "PASS")])
+def test_what_is_wanted_decides(wanted: float, kind: str) -> None:
+    assert run(replace(PLAN, wanted=wanted), Simulated(), 1).verdict.kind == kind
+
+
+def test_a_service_that_is_never_saturated_is_undecided() -> None:
+    result = run(replace(PLAN, maximum=400.0), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "400" in result.verdict.reason
+    assert run(replace(PLAN, maximum=400.0, wanted=300.0), Simulated(), 1).verdict.kind is VerdictKind.PASS
+
+
+def test_a_latency_limit_saturates_too() -> None:
+    result = run(replace(PLAN, limit="p95<11ms"), Simulated(), 1)
+    assert result.point is not None and result.point.value < 750
+
+
+def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
+    assert timing(10.0, 0.01) == (10.0, 1.0)
+    assert timing(10.0, 5.0) == (50.0, 10.0)
+
+
+def test_merged_percentiles_are_those_of_the_pool_bit_for_bit() -> None:
+    # given four agents with a quarter of the requests each
+    chance = random.Random(4)
+    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, chance.lognormvariate(-4, 1), OK) for n in range(40_000)]
+    parts = [rows[index::4] for index in range(4)]
+    merged: dict[int, int] = {}
+    for part in parts:
+        for one in part:
+            bucket = histogram.bucket(one.latency_s)
+            merged[bucket] = merged.get(bucket, 0) + 1
+    pooled: dict[int, int] = {}
+    for one in rows:
+        bucket = histogram.bucket(one.latency_s)
+        pooled[bucket] = pooled.get(bucket, 0) + 1
+    for share in (0.5, 0.9, 0.95, 0.99, 0.999):
+        assert histogram.quantile(merged, share) == histogram.quantile(pooled, share)
+    joined = assess(PLAN, step(), [one for part in parts for one in part])
+    assert joined.latency == assess(PLAN, step(), rows).latency
+
+
+@given(st.integers(1, 500), st.floats(0.1, 5.0))
+@settings(deadline=None)
+def test_an_exact_poisson_process_has_the_rate_that_was_asked(rate_per_s: int, long: float) -> None:
+    times = list(pace.exact_poisson(rate_per_s, long, random.Random(1)))
+    assert len(times) == max(1, round(rate_per_s * long))
+    assert times == sorted(times) and times[0] >= 0 and times[-1] < long
+
+
+SAMPLES = st.builds(
+    Sample,
+    st.integers(0, 1 << 40),
+    st.integers(1, 100),
+    st.booleans(),
+    *[st.floats(0, 1e6).map(lambda value: round(value, 6))] * 4,
+    st.text(min_size=1, max_size=20),
+    st.integers(0, 1 << 40),
+    st.none() | st.floats(0, 1e6),
+    st.text(max_size=20),
+    st.text(max_size=20),
+)
+
+
+@given(SAMPLES, st.integers(0, 1 << 30))
+@settings(deadline=None)
+def test_a_sample_survives_its_line(sample: Sample, number: int) -> None:
+    try:
+        line = to_json(sample, number)
+        line.encode()
+    except UnicodeEncodeError:
+        return
+    assert from_json(line) == (number, sample)
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200))
+@settings(deadline=None)
+def test_any_line_is_a_sample_or_an_error_that_says_so(text: str | bytes) -> None:
+    with pytest.raises(InvalidValue):
+        from_json(text)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["step", "request", "final", "due_s", "outcome", "x"]), st.integers() | st.text())
+)
+@settings(deadline=None)
+def test_any_step_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
+    import json
+
+    with pytest.raises(InvalidValue):
+        SaturationStep.from_json(json.dumps(row))
+
+
+@given(st.dictionaries(st.text(max_size=12), st.integers() | st.text(max_size=8) | st.none(), max_size=6))
+@settings(deadline=None)
+def test_any_plan_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue):
+        SaturationPlan.from_dict({**row, "target": 3})
+
+
+def test_a_plan_survives_its_file() -> None:
+    assert SaturationPlan.from_dict(PLAN.to_dict()) == PLAN
+
+
+@given(st.text(max_size=40))
+@settings(deadline=None)
+def test_any_header_is_a_time_or_none(text: str) -> None:
+    value = server_time(text)
+    assert value is None or 0 <= value < 1e9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0.012", 0.012), ("12", 0.012), ("12ms", 0.012), ("0.5s", 0.5), ("800us", 0.0008), ("app;dur=12.5, db", 0.0125)],
+)
+def test_times_of_services_are_understood(text: str, seconds: float) -> None:
+    assert server_time(text) == pytest.approx(seconds)
+
+
+@given(st.text(max_size=30))
+@settings(deadline=None)
+def test_any_latency_limit_is_read_or_an_error(text: str) -> None:
+    try:
+        name, limit_s = latency_limit(text)
+    except InvalidValue:
+        return
+    assert name in ("p50", "p90", "p95", "p99") and limit_s >= 0
+
+
+def test_the_five_queries() -> None:
+    rows = [
+        Sample(0, 1, True, 0.0, 0.0, 0.0, 0.5, OK, agent="1"),
+        Sample(1, 1, True, 0.0, 0.0, 0.0, 1.5, OK, agent="2"),
+        Sample(2, 1, True, 0.0, 0.0, 0.0, 1.9, "503", agent="2"),
+    ]
+    total, errors, seconds, clients, messages = answers(rows, "me")
+    assert total.rows == [(3,)]
+    assert errors.rows == [("me-2", "503", 1)]
+    assert seconds.rows == [(0, 1, 0.5), (1, 1, 1.5)]
+    assert clients.rows[1] == ("me-2", 1.5, 1.5, 1.9, 1.9, 1, 1, 0.5, pytest.approx(0.4))
+    assert messages.rows == [("me-1", 1), ("me-2", 2)]
+
+
+def test_payloads_come_in_turn(tmp_path: Any) -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text("one\n\ntwo\n")
+    made = provided(f"lines:{file}")
+    assert [made.get(number) for number in range(3)] == [b"one", b"two", b"one"]
+    assert provided(f"folder:{tmp_path}").get(7) == file.read_bytes()
+    assert Payloads().get(5) is None
+    with pytest.raises(UsageError, match="no payload provider 'x'"):
+        provided("x:y")
+    with pytest.raises(UsageError, match="cannot be read"):
+        provided(f"file:{tmp_path / 'none'}")
+
+
+def test_a_provider_that_is_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given one that gives text, bytes and a value
+    monkeypatch.setitem(BUILT_IN, "mine", lambda argument: [argument, b"b", {"a": 1}])
+    made = provided("mine:text")
+    assert [made.get(number) for number in range(3)] == [b"text", b"b", b'{"a": 1}']
+
+    def broken(argument: str) -> list[object]:
+        raise ValueError("no such account")
+
+    monkeypatch.setitem(BUILT_IN, "mine", broken)
+    with pytest.raises(UsageError, match="no such account"):
+        provided("mine")
+
+
+ORIGINAL = {
+    "execution": {
+        "autoScaling": True,
+        "autoScaleIncrement": 2,
+        "threadCount": 4,
+        "maxThreadCount": 30,
+        "threadStep": 5,
+        "testCountPerThreadStep": 8,
+        "retryCount": 3,
+        "clientName": "vm-1",
+    },
+    "logDirectory": "logs",
+    "defaultProvider": {"endpointUrl": "http://h/score", "fileInput": "one.json", "recordCount": 1000},
+}
+
+
+def test_the_original_tools_configuration_is_understood() -> None:
+    found = original.settings(ORIGINAL)
+    assert found == {
+        "load": "closed",
+        "mode": "search",
+        "start": 4.0,
+        "maximum": 30.0,
+        "increment": 2.0,
+        "most_steps": 8,
+        "retries": 2,
+        "client_name": "vm-1",
+        "original_csv": "logs",
+        "url": "http://h/score",
+        "payload": "one.json",
+        "method": "POST",
+        "count": 1000,
+    }
+    sweep = original.settings({**ORIGINAL, "execution": {**ORIGINAL["execution"], "autoScaling": False}})  # type: ignore[dict-item]
+    assert (sweep["mode"], sweep["increment"], sweep["repeats"]) == ("sweep", 5.0, 8)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"defaultProvider": {"endpointKey": "secret"}},
+        {"eventHubConfiguration": {"hubName": "h", "connectionString": "secret"}},
+        {"recordProvider": {"storage": {"storageKey": "secret"}}},
+        {"recordProviderDiskLocation": "c:/dlls"},
+        {"strange": 1},
+        {"execution": {"threadCount": "four"}},
+    ],
+)
+def test_what_the_original_has_and_we_do_not_is_said(more: dict[str, Any]) -> None:
+    with pytest.raises(UsageError) as raised:
+        original.settings({**ORIGINAL, **more})
+    assert "secret" not in str(raised.value.message) or "a secret" in str(raised.value.message)
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+ROWS = st.dictionaries(st.sampled_from(["autoScaling", "threadCount", "local", "recordCount", "fileInput"]), LEAVES)
+VALUES = LEAVES | st.lists(LEAVES, max_size=2) | ROWS | st.dictionaries(st.sampled_from(["local", "storage"]), ROWS)
+
+
+@given(st.dictionaries(st.sampled_from(sorted(original.SECTIONS)), VALUES))
+@settings(deadline=None)
+def test_any_original_configuration_is_read_or_an_error(data: dict[str, Any]) -> None:
+    try:
+        original.settings(data)
+    except UsageError:
+        pass
+
+
+def test_pods_times_stand_beside_the_clients() -> None:
+    # given a pod that says 10 ms where its client saw 40, and a log that says 5, 15 and something else
+    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
+    (one,) = from_headers(rows)
+    assert (one.pod, one.count, one.mean_s, one.queueing) == ("a", 3, pytest.approx(0.01), pytest.approx(0.75))
+    lines = ["took 5 ms", "took 15.0 ms", "took long ms", "nothing"]
+    (two,) = from_logs({"b": lines, "c": []}, r"took (\S+) ms", 0.02)
+    assert (two.pod, two.count, two.mean_s, two.queueing) == ("b", 2, pytest.approx(0.01), pytest.approx(0.5))
+    for pattern in ("(", "no group"):
+        with pytest.raises(InvalidValue, match="--log-pattern"):
+            from_logs({}, pattern, None)
+
+
+def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
+    made = tuning.settings(["cpu=250m,1", "replicas=1,2"])
+    assert made == [
+        {"cpu": "250m", "replicas": "1"},
+        {"cpu": "250m", "replicas": "2"},
+        {"cpu": "1", "replicas": "1"},
+        {"cpu": "1", "replicas": "2"},
+    ]
+    slow = tuning.Tried(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.Tried(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.Tried(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
+    assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
+    assert slow.worth == 80.0
+
+
+@given(st.lists(st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]), max_size=4))
+@settings(deadline=None)
+def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
+    try:
+        made = tuning.settings(texts)
+    except InvalidValue:
+        return
+    assert len(made) <= tuning.MOST_SETTINGS
+
+
+def test_a_container_is_changed_where_its_concurrency_lives() -> None:
+    container = {"name": "m", "args": ["--workers=1", "x"], "env": [{"name": "W", "value": "1"}, {"name": "B"}]}
+    by_env = changed(container, {"concurrency": "4"}, "W", "")
+    assert by_env["env"] == [{"name": "B"}, {"name": "W", "value": "4"}] and by_env["args"] == container["args"]
+    assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
+    assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
+    assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
+    with pytest.raises(UsageError, match="concurrency"):
+        changed(container, {"concurrency": "4"}, "", "")
+    # the original is as it was
+    assert container["args"] == ["--workers=1", "x"]
+
+
+@pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
+def test_what_is_no_service_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        reference(text)
+
+
+def test_a_command_line_loses_its_secrets() -> None:
+    words = [
+        "saturate",
+        "--url",
+        "http://me:word@h/?code=abc&x=1",
+        "-H",
+        "Authorization: Bearer abc",
+        "--header=K: abc",
+    ]
+    assert "abc" not in " ".join(public(words)) and "word" not in " ".join(public(words))
+    assert public(["-H", "K: abc"]) == ["-H", "K: ***"]
+
+
+def test_figures_of_cadvisor_are_summed_by_pod() -> None:
+    page = """# HELP container_cpu_usage_seconds_total x
+container_cpu_usage_seconds_total{container="a",namespace="n",pod="p",image="x{y}"} 1.5 1700000000000
+container_cpu_usage_seconds_total{container="b",namespace="n",pod="p"} 2
+container_cpu_usage_seconds_total{container="",namespace="n",pod="p"} 99
+container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
+container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
+container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
+"""
+    assert parsed(page, "n") == {"p": (3.5, 1e6)}
+
+
+@given(st.text(max_size=200))
+@settings(deadline=None)
+def test_any_page_of_figures_is_read(text: str) -> None:
+    assert isinstance(parsed(text, "n"), dict)

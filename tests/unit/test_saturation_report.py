@@ -1,0 +1,92 @@
+"""A saturation run in every form, made of a simulated service: as agreed, and safe with foreign text."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from xml.etree import ElementTree
+
+import pytest
+
+from scaletest.analysis.saturation.evaluation import evaluate
+from scaletest.model import VerdictKind
+from scaletest.model.sample import Sample
+from scaletest.model.saturation import SaturationPlan, SaturationStep
+from scaletest.report.saturation.csvs import COLUMNS
+from scaletest.report.saturation.formats import FORMATS
+from scaletest.report.saturation.run import SaturationRun
+from tests.unit.simulated import Simulated, run, stored
+from tests.unit.test_report import DOCS, golden
+
+HOSTILE = "<script>\x1b[31m|=cmd`\n"
+
+
+def made(target: str = "http://127.0.0.1:8080/score", load: str = "open", interrupted: str = "") -> SaturationRun:
+    """8 slots of 10 ms that refuse when more than 64 wait."""
+    plan = SaturationPlan(target, load=load, step_s=2.0, warm_s=0.5)
+    steps, samples = stored(plan, Simulated(room=64), 1)
+    result = evaluate(plan, steps, samples, interrupted=interrupted, elapsed_s=31.0)
+    environment = {"host": "bench", "cores": 4, "command_line": ["scaletest", "saturate", "--url", target]}
+    return SaturationRun(
+        "made", "/runs/made", result, environment, samples, {"lines": ["deployment model: 2 replicas"]}
+    )
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))
+@pytest.mark.parametrize("load", ["open", "closed"])
+def test_every_form_is_as_agreed(load: str, form: str) -> None:
+    golden(f"saturation-{load}.{form}", FORMATS[form](made(load=load)))
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_foreign_text_is_harmless(form: str) -> None:
+    text = FORMATS[form](made(f"http://h/{HOSTILE}", interrupted=HOSTILE))
+    assert "\x1b" not in text
+    if form in ("html", "junit"):
+        assert "<script>" not in text
+    if form == "junit":
+        ElementTree.fromstring(text)
+    if form == "md":
+        # in a code span it is text
+        assert all("`" in line for line in text.splitlines() if "<script>" in line)
+
+
+def test_json_holds_everything() -> None:
+    row = json.loads(FORMATS["json"](made()))
+    assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(800, rel=0.05)
+    assert len(row["steps"]) == len(made().result.steps)
+    assert row["queries"][0]["title"] == "messages in all"
+    assert row["pods"][0]["queueing_share"] == pytest.approx(0.0, abs=0.01)
+
+
+def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
+    found = made()
+    head, *rows = list(csv.reader(io.StringIO(FORMATS["csv"](found))))
+    assert head == list(COLUMNS) and len(rows) == len(found.result.steps)
+    page = (DOCS / "reference" / "reports.md").read_text()
+    for name in ("level", "goodput_per_s", "backlog_growth_per_s", "queueing_share", "tester_bottleneck"):
+        assert f"`{name}`" in page
+
+
+def test_a_run_without_steps_can_be_shown() -> None:
+    plan = SaturationPlan("http://h/")
+    result = evaluate(plan, [], {}, interrupted="Ctrl-C")
+    assert result.verdict.kind is VerdictKind.INVALID
+    for form, make in FORMATS.items():
+        assert make(SaturationRun("made", "/runs/made", result)), form
+
+
+def test_a_run_whose_probe_failed_says_so() -> None:
+    plan = SaturationPlan("http://h/")
+    step = SaturationStep(0, "warm", "closed", 1.0, 1.0, 1)
+    result = evaluate(plan, [step], {0: [Sample(0, 1, True, 0.0, 0.0, 0.0, 0.1, "503")]})
+    assert result.verdict.reason == "no request of the probe succeeded"
+
+
+def test_a_stored_run_is_judged_as_it_was_decided() -> None:
+    plan = SaturationPlan("simulated", step_s=2.0, warm_s=0.5)
+    live = run(plan, Simulated(room=64), 1)
+    steps, samples = stored(plan, Simulated(room=64), 1)
+    again = evaluate(plan, steps, samples)
+    assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)

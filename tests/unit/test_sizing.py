@@ -1,0 +1,133 @@
+"""Pods and nodes: the article's figures, and pods placed node by node."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.sizing import (
+    Demand,
+    Node,
+    Pod,
+    available_cpu,
+    efficiency,
+    fitting,
+    formula_nodes,
+    formula_pods,
+    packed_nodes,
+    per_pod,
+    sizes,
+)
+from scaletest.model.errors import InvalidValue
+
+ARTICLE = Demand(24.0, 0.5, Pod(0.5), Node(4.0))
+
+
+def test_the_article_s_example() -> None:
+    pods = formula_pods(ARTICLE)
+    assert (pods, formula_nodes(ARTICLE, pods)) == (12, 3)
+    assert available_cpu(ARTICLE, 3) == pytest.approx(6.0)
+    assert available_cpu(ARTICLE, 4) - available_cpu(ARTICLE, 3) == pytest.approx(3.3)
+    assert fitting(ARTICLE, 3) == 12
+
+
+@pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
+def test_the_inverse(latency_s: float, rate: float) -> None:
+    assert 12 * per_pod(Demand(1.0, latency_s, Pod(0.5), Node(4.0))) == pytest.approx(rate)
+
+
+def test_the_formula_overcounts_what_does_not_fit() -> None:
+    # given pods of 0.75 on nodes with 2.0 left: two each, where the formula pools 6 CPU and says 8
+    demand = Demand(16.0, 0.5, Pod(0.75), Node(4.0))
+    pods = formula_pods(demand)
+    assert (pods, formula_nodes(demand, pods), fitting(demand, 3)) == (8, 3, 6)
+    assert "only 6 of these pods fit on 3 nodes" in [one.note for one in sizes(demand)]
+    assert packed_nodes(demand, pods) == 4
+
+
+def test_the_sibling_formula_of_azure_ml() -> None:
+    # 20 requests/s of 10 s at a target utilisation of 0.7, one at a time
+    assert formula_pods(Demand(20.0 / 0.7, 10.0, Pod(0.5), Node(4.0))) == 286
+
+
+@pytest.mark.parametrize(
+    ("latency_s", "low", "high"),
+    [(0.01, 0.65, 0.8), (0.02, 0.65, 0.8), (0.1, 0.85, 0.95), (0.5, 0.85, 0.95), (2, 0.95, 1)],
+)
+def test_short_requests_reach_less(latency_s: float, low: float, high: float) -> None:
+    assert efficiency(latency_s) == (low, high)
+
+
+def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:
+    found = sizes(ARTICLE)
+    assert [one.pods for one in found] == [12, 15, 15, 21, 21]
+    assert [one.nodes for one in found] == [3, 4, 4, 5, 6]
+
+
+def test_what_was_measured_replaces_formula_and_table() -> None:
+    demand = Demand(400.0, 0.02, Pod(0.5), Node(4.0), per_pod=50.0)
+    assert [(one.method, one.pods) for one in sizes(demand)] == [
+        ("placed", 8),
+        ("placed, at 70%", 12),
+        ("placed, at 70%, N-1", 12),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod", "node", "pods_a_node"),
+    [
+        (Pod(0.1, memory=4.0), Node(8.0, memory=16.0, overhead_memory=1.0), 3),
+        (Pod(0.1, devices=1), Node(8.0, devices=2), 2),
+        (Pod(0.001), Node(8.0, pods=5), 5),
+    ],
+)
+def test_memory_devices_and_pods_limit_a_node_as_well(pod: Pod, node: Node, pods_a_node: int) -> None:
+    demand = Demand(1.0, 1.0, pod, node, shared_pods=0)
+    assert fitting(demand, 1) == pods_a_node
+    assert packed_nodes(demand, 10) == math.ceil(10 / pods_a_node)
+
+
+def test_a_pod_that_fits_nowhere_is_said() -> None:
+    found = sizes(Demand(1.0, 1.0, Pod(6.0), Node(4.0)))
+    assert found[-1].nodes is None and "fits on no such node" in found[-1].note
+
+
+@pytest.mark.parametrize(
+    "demand",
+    [
+        Demand(0.0, 0.5, Pod(0.5), Node(4.0)),
+        Demand(math.inf, 0.5, Pod(0.5), Node(4.0)),
+        Demand(24.0, math.nan, Pod(0.5), Node(4.0)),
+        Demand(24.0, 0.5, Pod(-1.0), Node(4.0)),
+        Demand(1e8, 100.0, Pod(0.5), Node(4.0)),
+        Demand(24.0, 0.5, Pod(0.5), Node(4.0), shared_pods=-1),
+    ],
+)
+def test_what_is_no_demand_is_refused(demand: Demand) -> None:
+    with pytest.raises(InvalidValue):
+        sizes(demand)
+
+
+@given(
+    st.floats(0.1, 5000.0),
+    st.floats(0.005, 5.0),
+    st.floats(0.05, 3.0),
+    st.floats(0.0, 4.0),
+    st.floats(3.0, 64.0),
+    st.integers(0, 5),
+)
+@settings(deadline=None)
+def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
+    rate: float, latency_s: float, cpu: float, memory: float, node_cpu: float, shared: int
+) -> None:
+    demand = Demand(rate, latency_s, Pod(cpu, memory), Node(node_cpu, 16.0), shared, 1.3)
+    pods = formula_pods(demand)
+    nodes = packed_nodes(demand, pods)
+    if nodes is None:
+        assert fitting(demand, 50 + pods) < pods or node_cpu - 0.7 < cpu or memory > 16
+        return
+    assert fitting(demand, nodes) >= pods
+    assert nodes == 1 or fitting(demand, nodes - 1) < pods
