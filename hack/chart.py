@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from scaletest.kinds import crd
+
 CHART = Path(__file__).parents[1] / "charts" / "scaletest"
 REDIS = CHART / "charts" / "redis"
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -33,6 +35,7 @@ RULES: dict[str, Any] = {
     "fullnameOverride": NAME,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
+    "operator.namespaces": WORDS,
     "queueDefaults.maximum": COUNT,
     "queueDefaults.timeLimit": SECONDS,
     "queueDefaults.graceSeconds": {"type": ["integer", "null"], "minimum": 1},
@@ -141,6 +144,14 @@ def redis_schema() -> str:
 
 def _dump(whole: dict[str, Any]) -> str:
     return json.dumps({"$schema": DRAFT, **whole}, indent=2) + "\n"
+
+
+def crds() -> str:
+    """The definitions of benchmarks, which stay when a release goes: benchmarks would go with them."""
+    rows = crd.definitions()
+    for row in rows:
+        row["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return yaml.safe_dump_all(rows, sort_keys=False, explicit_start=True)
 
 
 def readme() -> str:

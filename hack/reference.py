@@ -122,6 +122,7 @@ PAGES = {
     chart.CHART / "values.schema.json": chart.chart_schema,
     chart.REDIS / "values.schema.json": chart.redis_schema,
     chart.CHART / "README.md": chart.readme,
+    chart.CHART / "files" / "crds.yaml": chart.crds,
 }
 
 

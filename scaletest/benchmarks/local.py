@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -231,12 +230,9 @@ class _Run:
         others = [part for part in self._parts if part.node != own.node] or [
             part for part in self._parts if part is not own
         ]
-        if not others or not shutil.which("ip"):
+        if not others:
             return None
-        peer = network.address(others[0].node)
-        enter = network.enter(own.node)
-        route, links = (_ask([*enter, "ip", "-json", *words]) for words in (("route", "get", peer), ("link", "show")))
-        return networks.used(peer, route, links)
+        return namespaces.way(network.enter(own.node), network.address(others[0].node))
 
 
 def _memory() -> float:
@@ -245,10 +241,6 @@ def _memory() -> float:
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
     return float("inf")
-
-
-def _ask(argv: Sequence[str]) -> str:
-    return subprocess.run(argv, capture_output=True, text=True, timeout=namespaces.PATIENCE_S, check=False).stdout
 
 
 def _several(benchmark: Benchmark) -> bool:

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from scaletest.kinds import network as networks
 from scaletest.model.errors import UsageError
 
 INTERFACE = "eth0"
@@ -147,6 +148,19 @@ Network = Namespaces | Loopback
 NEEDED = (
     "run as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1), with iproute2 and util-linux"
 )
+
+
+def way(enter: Sequence[str], peer: str) -> networks.Network | None:
+    """Interface, family and MTU on the way to a peer, as the kernel says; None without the program `ip`."""
+    if not shutil.which("ip"):
+        return None
+    said = [
+        subprocess.run(
+            [*enter, "ip", "-json", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        ).stdout
+        for words in (("route", "get", peer), ("link", "show"))
+    ]
+    return networks.used(peer, *said)
 
 
 def available() -> bool:

@@ -43,6 +43,9 @@ def command() -> None:
 @click.option(
     "--queue", default="", metavar="NAME", help="Send benchmarks to the workers of a queue. [default: run them here]"
 )
+@click.option(
+    "--namespace", default="", metavar="NAME", help="Have the operator measure in that namespace of a cluster."
+)
 @options.redis_url()
 @click.option(
     "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
@@ -88,6 +91,20 @@ def execute(document: str, scratch: Path | None) -> int:
     ended = executor.run(benchmark, lambda phase: click.echo(f"{benchmark.name}: {phase}", err=True))
     click.echo(frame(ended))
     return 0 if ended.ok else 5
+
+
+@command.command(hidden=True)
+@click.option("--role", required=True, help="Which part.")
+@click.option(
+    "--index", type=click.IntRange(0), envvar="JOB_COMPLETION_INDEX", required=True, help="Which of that role."
+)
+@click.option("--folder", type=click.Path(path_type=Path), required=True, help="Where benchmark and peers are.")
+@click.option("--scratch", type=click.Path(path_type=Path), required=True, help="Where files go.")
+def part(role: str, index: int, folder: Path, scratch: Path) -> int:
+    """Be one part of a benchmark in a pod: what the operator's Jobs call."""
+    from scaletest.benchmarks.part import run as play
+
+    return play(role, index, folder, scratch, click.echo)
 
 
 @command.command("list")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scaletest.report.benchmarks import BenchmarkRun
 
 _OF_A_SET = {"repetitions": "repetitions", "seed": "seed", "warm_up": "warmUp"}
-_RESUMED = {"resume", "output", "queue", "redis_url", "scratch"}
+_RESUMED = {"resume", "output", "queue", "namespace", "redis_url", "scratch"}
 
 
 def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
@@ -68,6 +68,8 @@ def _where(plan: BenchmarkPlan, given: Mapping[str, Any]) -> dict[str, Any]:
 
     if given["queue"]:
         return {"executor": "queue", "queue": given["queue"]}
+    if given["namespace"]:
+        return {"executor": "kubernetes", "namespace": given["namespace"]}
     names = sorted({name for one in plan.benchmarks for name in one.kind.programs(one.spec)})
     return {"executor": "local", "programs": versions(names)}
 
@@ -130,6 +132,11 @@ def _interrupts() -> Iterator[None]:
 @contextmanager
 def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Executor]:
     executor: Executor
+    if given["queue"] and given["namespace"]:
+        raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
+    if given["namespace"]:
+        yield _in_cluster(given["namespace"], folder.name)
+        return
     if given["queue"]:
         from scaletest.benchmarks.queue import QueueExecutor
         from scaletest.broker import connect
@@ -148,6 +155,21 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
             yield executor
         finally:
             executor.close()
+
+
+def _in_cluster(namespace: str, run: str) -> Executor:
+    """Raises Unreachable without a cluster that knows benchmarks."""
+    from scaletest.benchmarks.submitted import SubmittedExecutor
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.discovery import groups
+    from scaletest.cluster.documents import Documents
+    from scaletest.kinds.registry import GROUP
+    from scaletest.model.errors import Unreachable
+
+    cluster = connect(namespace)
+    if GROUP not in groups(cluster):
+        raise Unreachable(f"the cluster does not know {GROUP}", hint="install the operator: docs/how-to/operator.md")
+    return SubmittedExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ COMMANDS = {
     "media": ("media", "Make test media, describe files, list devices."),
     "autoscale": ("autoscale", "Simulate autoscaling rules, and find a good one."),
     "lifecycle": ("lifecycle", "Measure how fast a cluster brings workloads up."),
+    "operator": ("operator", "Run benchmarks that are Kubernetes objects."),
     "cluster": ("cluster", "Work with a Kubernetes cluster."),
     "version": ("version", "Print the version."),
 }

@@ -33,6 +33,10 @@ class Busy(Unreachable):
     """The API server wants to be asked later (409, 429, 5xx, or a timeout)."""
 
 
+class Conflict(Busy):
+    """The object is there already, or somebody else changed it since it was read (409)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """A client of an API server, and the namespace that is meant when none is said."""

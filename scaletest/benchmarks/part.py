@@ -1,0 +1,131 @@
+"""One part of a benchmark in a pod: reads who its peers are from files, runs what its kind says, and tells.
+
+A server says that it is ready by a file, which the pod's probe looks at, and runs until it is ended. The measuring part
+prints one framed result and then waits, so that its log can be read before its Job is over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from scaletest.benchmarks import namespaces, programs
+from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, START_S
+from scaletest.benchmarks.processes import Process, Processes
+from scaletest.kinds import network as networks
+from scaletest.kinds import reading
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
+from scaletest.kinds.frame import frame
+from scaletest.kinds.kind import Failed, Failure, Measured, Peer, Site, Task
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
+
+LOOK_S = 0.2
+
+
+def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
+    """Play the part; its exit code. `say` writes to the pod's log."""
+    benchmark = read(wire.load((folder / DOCUMENT).read_text("utf-8"), "the benchmark"))
+    measures, began = role == benchmark.kind.measures, time.time()
+    try:
+        ended = _play(benchmark, role, index, folder, scratch)
+    except Failed as error:
+        ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
+    ended = replace(ended, started_s=began, finished_s=time.time())
+    # a server's, too: its class of failure is the benchmark's
+    say(frame(ended))
+    if not measures:
+        return 5
+    time.sleep(HOLD_S)
+    return 0 if ended.ok else 5
+
+
+def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path) -> Ended:
+    site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
+    kind = benchmark.kind
+    found = [one for one in kind.tasks(benchmark.spec, site) if (one.role, one.index) == (role, index)]
+    own = scratch / f"{role}-{index}"
+    own.mkdir(parents=True, exist_ok=True)
+    if not found:
+        Path(READY).touch()
+        time.sleep(HOLD_S)
+        raise Failed(Failure.TIMED_OUT, "the node was not needed any more")
+    measures = role == kind.measures
+    limit_s = benchmark.limit_s if measures else START_S + benchmark.limit_s + HOLD_S
+    logs = Path("/tmp") / f"logs-{role}-{index}"
+    logs.mkdir(exist_ok=True)
+    processes = Processes(logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"})
+    try:
+        process = _start(found[0], processes, own)
+        if not measures:
+            _serve(process, found[0], processes)
+        output = processes.finish(process)
+    finally:
+        processes.close()
+    measured = kind.parse(benchmark.spec, output)
+    return _checked(benchmark, measured, site)
+
+
+def _start(task: Task, processes: Processes, own: Path) -> Process:
+    for path, text in task.files.items():
+        (own / path).parent.mkdir(parents=True, exist_ok=True)
+        (own / path).write_text(text, "utf-8")
+    for argv in task.before:
+        done = processes.finish(processes.start("before", argv, own, task.environment))
+        reading.ended_well(done, argv[0])
+    return processes.start("part", task.argv, own, task.environment)
+
+
+def _serve(process: Process, task: Task, processes: Processes) -> None:
+    """Raises Failed when the server ends badly; one that has served its client and ends stays as a part."""
+    processes.wait_ready(process, task)
+    Path(READY).touch()
+    output = processes.finish(process)
+    reading.ended_well(output, process.program)
+    time.sleep(HOLD_S)
+    raise Failed(Failure.TIMED_OUT, "nobody ended the server")
+
+
+def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
+    """Who the peers are, once it is known. Raises Failed."""
+    if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
+        return Site({}, python=(sys.executable,))
+    until = time.monotonic() + START_S
+    while not (folder / PEERS).exists():
+        if time.monotonic() > until:
+            raise Failed(Failure.TIMED_OUT, "nobody told the addresses of the peers")
+        time.sleep(LOOK_S)
+    peers: dict[str, list[Peer]] = defaultdict(list)
+    try:
+        for row in json.loads((folder / PEERS).read_text("utf-8")):
+            own = f"{scratch}/{row['role']}-{row['index']}"
+            peers[row["role"]].append(Peer(row["role"], int(row["index"]), row["host"], row["address"], own))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidValue(f"{PEERS} cannot be read: {error}") from error
+    return Site(peers, python=(sys.executable,))
+
+
+def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
+    """The result with the network that was used. Raises Failed when it is not what the spec asks for."""
+    used = {}
+    peers = [one for role in site.peers.values() for one in role]
+    if peers:
+        facts = namespaces.way((), peers[0].address)
+        if facts is not None:
+            used = facts.to_dict()
+            networks.check(benchmark.spec, facts, measured.remote)
+    kind = benchmark.kind
+    return Ended(
+        benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,
+        environment={"programs": programs.versions(list(kind.programs(benchmark.spec))), "kernel": os.uname().release},
+        notes=(*measured.notes, *kind.notes),
+    )  # fmt: skip
+
+
+__all__ = ["SCRATCH", "run"]

@@ -1,0 +1,54 @@
+"""scaletest operator: run benchmarks that are Kubernetes objects."""
+
+from __future__ import annotations
+
+import logging
+
+import click
+
+from scaletest import __version__
+from scaletest.model.errors import Unreachable, UsageError
+
+
+@click.command("operator")
+@click.option("-n", "--namespace", multiple=True, metavar="NAME", help="Only there; may be repeated. [default: all]")
+@click.option(
+    "--image", default=f"scaletest-benchmarks:{__version__}", show_default=True, metavar="IMAGE",
+    help="Of benchmarks that name none.",
+)  # fmt: skip
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
+    help="Where to serve metrics; 0: nowhere.",
+)  # fmt: skip
+@click.option("--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else.")
+def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: bool) -> int:
+    """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it is back.
+
+    \b
+    scaletest operator --crds | kubectl apply --server-side -f -
+    scaletest operator --namespace bench
+    """
+    if crds:
+        import yaml
+
+        from scaletest.kinds.crd import definitions
+
+        click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
+        return 0
+    try:
+        from scaletest.operator.handlers import run
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed", hint="pip install 'scaletest[operator]'") from error
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.discovery import groups
+    from scaletest.cluster.documents import Documents
+    from scaletest.kinds.registry import GROUP
+
+    cluster = connect()
+    if GROUP not in groups(cluster):
+        raise Unreachable(
+            f"the cluster does not know {GROUP}", hint="scaletest operator --crds | kubectl apply --server-side -f -"
+        )
+    logging.getLogger("scaletest.operator").setLevel(logging.INFO)
+    run(Documents(cluster), image, namespace, metrics_port)
+    return 0

@@ -1,0 +1,117 @@
+"""One look at one benchmark: the lock, a step, and its status. A phase is written after what it says has been done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, step
+from scaletest.benchmarks.manifests import SPARE_S, START_S
+from scaletest.cluster.documents import Busy, Missing, Resource
+from scaletest.kinds import benchmark as documents
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.registry import API_VERSION
+from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
+from scaletest.operator import status
+from scaletest.operator.lock import Lock
+from scaletest.operator.status import Document
+
+# A set whose benchmarks share no node; they do not wait for each other.
+TOGETHER = "scaletest.dev/together"
+Tell = Callable[[Document, str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """image: of benchmarks that name none. tell: makes an event of object, type, reason and message."""
+
+    image: str
+    clock: Callable[[], float]
+    tell: Tell
+
+
+def resource(kind: Kind) -> Resource:
+    """Where the objects of a kind are."""
+    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
+
+
+def owner(document: Document) -> Document:
+    """The reference of what belongs to an object."""
+    meta = document["metadata"]
+    return {"apiVersion": document["apiVersion"], "kind": document["kind"], "name": meta["name"], "uid": meta["uid"],
+            "controller": True}  # fmt: skip
+
+
+def ended(document: Document) -> bool:
+    """Whether an object's phase is an end."""
+    return (document.get("status") or {}).get("phase") in [str(one) for one in Phase if one.ended]
+
+
+def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settings) -> Phase | None:
+    """Move a benchmark on; the phase when it has changed."""
+    found = objects.find(resource(kind), namespace, name)
+    if found is None or found["metadata"].get("deletionTimestamp") or ended(found):
+        return None
+    before = found.get("status") or {}
+    lock = Lock(objects, namespace, kind.plural, name, found["metadata"]["uid"])
+    try:
+        one = documents.read({key: found[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in found})
+    except InvalidValue as error:
+        one = Benchmark(name, kind, kind.spec())
+        seen = _refused(one, error, settings)
+    else:
+        seen = _moved(one, found, objects, namespace, settings, lock)
+    now = status.of(one, seen, before, settings.clock())
+    if any(before.get(key) != value for key, value in now.items()):
+        try:
+            objects.patch(resource(kind), namespace, name, {"status": now}, "status")
+        except Missing:
+            return None
+    if seen.phase.ended:
+        lock.give_back()
+    if now["phase"] == before.get("phase"):
+        return None
+    settings.tell(found, "Warning" if seen.phase is Phase.FAILED else "Normal", now["phase"],
+                  now.get("summary") or now["message"] or now["phase"])  # fmt: skip
+    return Phase(now["phase"])
+
+
+def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None:
+    """What is to be done before a benchmark may go."""
+    meta = document["metadata"]
+    forget(meta["name"], objects, namespace)
+    Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
+
+
+def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
+    fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
+    if fresh and one.spec.paused:
+        return Seen(Phase.PENDING, "paused: set spec.paused to false")
+    if TOGETHER not in found["metadata"].get("labels", {}):
+        holder = lock.take()
+        if holder:
+            return Seen(Phase.PENDING, f"waits until {holder} has ended")
+    since = datetime.fromisoformat(found["metadata"]["creationTimestamp"]).timestamp()
+    started = (found.get("status") or {}).get("startedAt")
+    since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
+    try:
+        return step(one, objects, Place(namespace, owner(found), since, settings.image), settings.clock)
+    except Unreachable as error:
+        # a missing right or a quota may be mended, but not for ever
+        if isinstance(error, Busy):
+            raise
+        if settings.clock() - since > START_S + one.limit_s + SPARE_S:
+            return _refused(one, error, settings)
+        return Seen(Phase.PREPARING, f"{error.message}; {error.hint}")
+
+
+def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:
+    now = settings.clock()
+    why = Ended(one.name, Phase.FAILED, failure=Failure.REFUSED, message=error.message, lines=(error.hint,),
+                started_s=now, finished_s=now)  # fmt: skip
+    return Seen(Phase.FAILED, error.message, (), why)
+
+
+__all__ = ["Settings", "TOGETHER", "ended", "gone", "look", "owner", "resource"]

@@ -1,0 +1,134 @@
+"""kopf: which objects there are, when to look at each, and what happens before one goes.
+
+A look that fails is repeated by the next one; a timer on each object that has not ended looks every second.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import kopf
+from prometheus_client import CollectorRegistry, Counter, start_http_server
+
+from scaletest.benchmarks.kubernetes import Reads
+from scaletest.kinds.kind import Kind
+from scaletest.kinds.registry import GROUP, KINDS, VERSION
+from scaletest.model.errors import ScaletestError
+from scaletest.operator import benchmarks, sets
+from scaletest.operator.benchmarks import Settings
+
+LOOK_S = 1.0
+WORKERS = 16
+logger = logging.getLogger("scaletest.operator")
+
+
+class Metrics:
+    """What Prometheus may know."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._phases = Counter(
+            "scaletest_operator_phases", "Phases that objects reached.", ["kind", "phase"], registry=self.registry
+        )
+        self._errors = Counter(
+            "scaletest_operator_errors", "Looks that failed and are repeated.", ["kind"], registry=self.registry
+        )
+
+    def phase(self, kind: str, phase: str) -> None:
+        """An object has reached a phase."""
+        self._phases.labels(kind, phase).inc()
+
+    def error(self, kind: str) -> None:
+        """A look has failed."""
+        self._errors.labels(kind).inc()
+
+
+def run(
+    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None
+) -> None:
+    """Serve until SIGTERM. namespaces: none for all."""
+    metrics = Metrics()
+    if metrics_port:
+        start_http_server(metrics_port, registry=metrics.registry)
+    registry = handlers(objects, Settings(image, time.time, _tell), metrics)
+    kopf.run(
+        registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
+        stop_flag=stop,
+    )  # fmt: skip
+
+
+def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.OperatorRegistry:
+    """Everything that kopf is to call."""
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.startup(registry=registry)
+    def configure(settings: kopf.OperatorSettings, **_: Any) -> None:
+        prefix = f"operator.{GROUP}"
+        settings.persistence.finalizer = f"{prefix}/clean-up"
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
+        settings.execution.max_workers = WORKERS
+        settings.posting.level = logging.CRITICAL
+        # our definitions were there at the start; seeing others come would need rights on all
+        settings.scanning.disabled = True
+        # an unanswered watch is asked anew, as nothing tells that its connection is dead
+        settings.watching.server_timeout = 60
+        settings.watching.client_timeout = 75
+
+    @kopf.on.login(registry=registry)
+    def login(**given: Any) -> Any:
+        return kopf.login_with_service_account(**given) or kopf.login_with_kubeconfig(**given)
+
+    for kind in KINDS.values():
+        _benchmark(registry, kind, objects, settings, metrics)
+
+    @kopf.timer(GROUP, VERSION, "benchmarksets", interval=LOOK_S, registry=registry, when=_set_goes_on)
+    def look_at_set(namespace: str | None, name: str, **_: Any) -> None:
+        phase = _tried("BenchmarkSet", metrics, lambda: sets.look(objects, namespace or "", name, settings))
+        if phase:
+            metrics.phase("BenchmarkSet", phase)
+
+    return registry
+
+
+def _benchmark(
+    registry: kopf.OperatorRegistry, kind: Kind, objects: Reads, settings: Settings, metrics: Metrics
+) -> None:
+    @kopf.timer(GROUP, VERSION, kind.plural, interval=LOOK_S, registry=registry, when=_goes_on)
+    def look(namespace: str | None, name: str, **_: Any) -> None:
+        phase = _tried(kind.name, metrics, lambda: benchmarks.look(kind, objects, namespace or "", name, settings))
+        if phase:
+            metrics.phase(kind.name, str(phase))
+
+    @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
+    def gone(body: kopf.Body, namespace: str | None, **_: Any) -> None:
+        try:
+            benchmarks.gone(kind, objects, namespace or "", dict(body))
+        except ScaletestError as error:
+            raise kopf.TemporaryError(error.message, delay=LOOK_S) from error
+
+
+def _goes_on(body: kopf.Body, **_: Any) -> bool:
+    return not benchmarks.ended(dict(body))
+
+
+def _set_goes_on(body: kopf.Body, **_: Any) -> bool:
+    return not (body.get("status") or {}).get("finishedAt")
+
+
+def _tried(kind: str, metrics: Metrics, look: Callable[[], Any]) -> Any:
+    """What the look gave; None when it failed, which the next one mends."""
+    try:
+        return look()
+    except ScaletestError as error:
+        metrics.error(kind)
+        logger.warning("%s; trying again", error)
+        return None
+
+
+def _tell(document: dict[str, Any], kind: str, reason: str, message: str) -> None:
+    kopf.event(cast(kopf.Body, document), type=kind, reason=reason, message=message)

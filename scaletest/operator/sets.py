@@ -1,0 +1,173 @@
+"""One look at one set: its plan, made once and kept in a ConfigMap, and the next benchmarks that may start.
+
+Benchmarks have the plan's names, so that one is never made twice; what samples and selectors chose is in the plan.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Mapping
+
+from scaletest.benchmarks.executor import Node
+from scaletest.benchmarks.kubernetes import NAME, Reads
+from scaletest.benchmarks.runner import startable
+from scaletest.benchmarks.sweep import plan_of
+from scaletest.cluster.documents import CONFIG_MAPS, NODES, Missing, Resource
+from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.registry import API_VERSION
+from scaletest.model import wire
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.operator import status
+from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource
+from scaletest.operator.status import Document
+
+SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
+SET, PLAN = "scaletest.dev/set", "plan.json.gz"
+# An object of the API server may hold about 1.5 MB.
+MOST_BYTES = 900_000
+# In the status too, when there are no more: what samples and selectors chose.
+MOST_SHOWN = 32
+AT_ONCE = 64
+
+
+def look(objects: Reads, namespace: str, name: str, settings: Settings) -> str:
+    """Move a set on; its phase when it has changed, else ""."""
+    found = objects.find(SETS, namespace, name)
+    if found is None or found["metadata"].get("deletionTimestamp") or (found.get("status") or {}).get("finishedAt"):
+        return ""
+    before, now_s = found.get("status") or {}, settings.clock()
+    try:
+        plan = _plan(objects, namespace, found)
+        if plan is None:
+            return ""
+        children = _children(objects, namespace, found, plan)
+        if not found["spec"].get("paused"):
+            _start(objects, namespace, found, plan, children)
+        now = _status(found, plan, children, now_s)
+    except UsageError as error:
+        now = {"phase": "Failed", "finishedAt": status.stamp(now_s)}
+        now["conditions"] = status.conditions(before, {"Complete": False, "Failed": True}, "refused",
+                                              f"{error.message}; {error.hint}", now_s)  # fmt: skip
+    if any(before.get(key) != value for key, value in now.items()):
+        try:
+            objects.patch(SETS, namespace, name, {"status": now}, "status")
+        except Missing:
+            return ""
+    if now["phase"] == before.get("phase"):
+        return ""
+    settings.tell(found, "Warning" if now["phase"] == "Failed" else "Normal", now["phase"],
+                  now["conditions"][0]["message"] or now["phase"])  # fmt: skip
+    return str(now["phase"])
+
+
+def _plan(objects: Reads, namespace: str, found: Document) -> BenchmarkPlan | None:
+    """The plan, made when there is none; None while that of an earlier set of this name is still there."""
+    meta = found["metadata"]
+    name = f"{meta['name']}-plan"
+    kept = objects.find(CONFIG_MAPS, namespace, name)
+    if kept is None:
+        document = {"apiVersion": API_VERSION, "kind": "BenchmarkSet", "metadata": {"name": meta["name"]},
+                    "spec": found["spec"]}  # fmt: skip
+        plan, _ = plan_of(document, lambda: _nodes(objects))
+        _fits(plan)
+        packed = gzip.compress(wire.dump(plan.to_dict()).encode(), mtime=0)
+        if len(packed) * 4 / 3 > MOST_BYTES:
+            raise InvalidValue(f"the plan has {len(packed)} bytes, too many to be kept", hint="make more, smaller sets")
+        body = {
+            "metadata": {"name": name, "ownerReferences": [owner(found)], "labels": {SET: meta["name"]}},
+            "binaryData": {PLAN: base64.b64encode(packed).decode()},
+        }
+        kept = objects.create(CONFIG_MAPS, namespace, body)
+    if kept is None or meta["uid"] not in [one["uid"] for one in kept["metadata"].get("ownerReferences", ())]:
+        return None
+    text = gzip.decompress(base64.b64decode(kept["binaryData"][PLAN])).decode()
+    data = wire.load(text, "the plan")
+    return BenchmarkPlan.from_dict(data)
+
+
+def _fits(plan: BenchmarkPlan) -> None:
+    for one in plan.benchmarks:
+        if not NAME.fullmatch(one.name):
+            raise InvalidValue(
+                f"its benchmarks would be named {one.name}, which no Service can be", hint="give the set a shorter name"
+            )
+
+
+def _nodes(objects: Reads) -> list[Node]:
+    return [Node(one["metadata"]["name"], one["metadata"].get("labels", {})) for one in objects.list(NODES)]
+
+
+def _children(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan) -> dict[str, Document]:
+    """Those of the set's benchmarks that have been made, by name."""
+    meta, rows = found["metadata"], dict[str, Document]()
+    for kind in {one.kind.name: one.kind for one in plan.benchmarks}.values():
+        for child in objects.list(resource(kind), namespace, f"{SET}={meta['name']}"):
+            if meta["uid"] in [one["uid"] for one in child["metadata"].get("ownerReferences", ())]:
+                rows[child["metadata"]["name"]] = child
+    return rows
+
+
+def _start(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, children: dict[str, Document]) -> None:
+    """Make the benchmarks that may start now, and add them to the children."""
+    if _stopped(plan, children):
+        return
+    waiting = [one for one in plan.benchmarks if one.name not in children]
+    running = [one for one in plan.benchmarks if one.name in children and not ended(children[one.name])]
+    while waiting and len(running) < (AT_ONCE if plan.disjoint else 1):
+        following = startable(waiting, running) if plan.disjoint else waiting[0]
+        if following is None:
+            return
+        waiting.remove(following)
+        running.append(following)
+        children[following.name] = _make(objects, namespace, found, plan, following)
+
+
+def _make(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, one: Benchmark) -> Document:
+    body = one.document()
+    labels = {SET: found["metadata"]["name"], **({TOGETHER: "true"} if plan.disjoint else {})}
+    numbers = {"scaletest.dev/permutation": str(one.permutation), "scaletest.dev/repetition": str(one.repetition)}
+    body["metadata"] |= {"labels": labels, "annotations": numbers, "ownerReferences": [owner(found)]}
+    made = objects.create(resource(one.kind), namespace, body)
+    if made is None:
+        made = objects.find(resource(one.kind), namespace, one.name) or {"metadata": {}}
+        if found["metadata"]["uid"] not in [row["uid"] for row in made["metadata"].get("ownerReferences", ())]:
+            raise UsageError(f"there is another {one.kind.name} {one.name}", hint="give the set another name")
+    return made
+
+
+def _stopped(plan: BenchmarkPlan, children: Mapping[str, Document]) -> bool:
+    return plan.stop_on_failure and any(_phase(child) == "Failed" for child in children.values())
+
+
+def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Document], now_s: float) -> Document:
+    before = found.get("status") or {}
+    counted = [_phase(children[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in children]
+    good, bad = counted.count("Completed"), counted.count("Failed")
+    running = sum(not ended(child) for child in children.values())
+    over = not running and (good + bad == plan.counted or _stopped(plan, children))
+    paused = bool(found["spec"].get("paused"))
+    phase = ("Failed" if bad else "Completed") if over else ("Paused" if paused and not running else "Running")
+    now: Document = {
+        "phase": phase,
+        "permutationCount": len(plan.permutations),
+        "count": plan.counted,
+        "benchmarksCreated": len(children),
+        "running": running,
+        "succeeded": good,
+        "failed": bad,
+        "startedAt": before.get("startedAt") or status.stamp(now_s),
+    }
+    if len(plan.permutations) <= MOST_SHOWN and len(wire.dump({"all": list(plan.permutations)})) < MOST_SHOWN * 256:
+        now["permutations"] = [dict(one) for one in plan.permutations]
+    if over:
+        now["finishedAt"] = status.stamp(now_s)
+    facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}
+    message = f"{good} succeeded, {bad} failed, of {plan.counted}"
+    now["conditions"] = status.conditions(before, facts, phase, message, now_s)
+    return now
+
+
+def _phase(child: Document) -> str:
+    return str((child.get("status") or {}).get("phase", ""))

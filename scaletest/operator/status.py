@@ -1,0 +1,103 @@
+"""What stands in the status of a benchmark: phase, headline and why, bounded in size. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from scaletest.benchmarks import manifests
+from scaletest.benchmarks.kubernetes import Seen
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.crd import MOST_MESSAGE
+from scaletest.kinds.kind import Failure
+from scaletest.render.units import quantity
+
+MOST_BYTES = 16 * 1024
+MOST_PODS = 32
+Document = dict[str, Any]
+
+
+def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float) -> Document:
+    """The status, given the one before: times are kept, and a phase never goes back."""
+    phase = seen.phase if _rank(seen.phase) >= _rank(before.get("phase")) else Phase(before["phase"])
+    found: Document = {
+        "phase": str(phase),
+        "message": seen.message[:MOST_MESSAGE],
+        "pods": _pods(seen) or before.get("pods") or {},
+    }
+    if phase is not Phase.PENDING:
+        found["startedAt"] = before.get("startedAt") or stamp(now_s)
+    if seen.ended is not None:
+        found |= _end(benchmark, seen.ended, now_s)
+    found["conditions"] = conditions(before, {"Complete": phase is Phase.COMPLETED, "Failed": phase is Phase.FAILED},
+                                     str(found.get("failure") or phase), found["message"], now_s)  # fmt: skip
+    return bounded({**{key: before[key] for key in ("startedAt",) if key in before}, **found})
+
+
+def conditions(
+    before: Mapping[str, Any], now: Mapping[str, bool], reason: str, message: str, now_s: float
+) -> list[Document]:
+    """Conditions, whose transition times change only when they do. A reason is one word in CamelCase."""
+    known = {one["type"]: one for one in before.get("conditions") or ()}
+    found = []
+    for name, value in now.items():
+        old, text = known.get(name, {}), str(value)
+        since = old.get("lastTransitionTime") if old.get("status") == text else None
+        word = "".join(part.capitalize() for part in reason.split("_")) if reason.islower() else reason
+        found.append({
+            "type": name, "status": text, "reason": word, "message": message[:500],
+            "lastTransitionTime": since or stamp(now_s),
+        })  # fmt: skip
+    return found
+
+
+def stamp(seconds: float) -> str:
+    """As Kubernetes writes times."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def bounded(status: Document) -> Document:
+    """The status without its largest fields when it is too large, and a note that says so."""
+    found = dict(status)
+    for name in ("pods", "lines", "headlines", "network"):
+        if len(json.dumps(found).encode()) <= MOST_BYTES:
+            break
+        if found.pop(name, None):
+            note = f"{name} left out: the status was too large"
+            found["message"] = f"{found['message'][:1000]}; {note}".removeprefix("; ")
+    return found
+
+
+def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
+    units = {one.name: one.unit for one in benchmark.kind.headlines}
+    texts = {name: quantity(value, units[name]) for name, value in ended.headlines.items() if name in units}
+    message = ended.message or "; ".join(ended.notes)
+    return {
+        "failure": str(ended.failure),
+        "message": message[:MOST_MESSAGE],
+        "lines": [line[:200] for line in ended.lines][:8],
+        "headlines": texts,
+        "summary": next(iter(texts.values()), "") if ended.ok else (ended.message or str(ended.failure))[:200],
+        "network": dict(ended.network),
+        # what was refused has nothing more to say
+        **({} if ended.failure is Failure.REFUSED else {"resultConfigMap": manifests.result_name(benchmark.name)}),
+        "finishedAt": stamp(ended.finished_s or now_s),
+    }
+
+
+def _pods(seen: Seen) -> Document:
+    """Where the pods are, by role."""
+    found: dict[str, list[Document]] = {}
+    for pod in seen.pods[:MOST_PODS]:
+        role, said = pod["metadata"]["labels"][manifests.ROLE], pod.get("status", {})
+        row = {"name": pod["metadata"]["name"], "nodeName": pod["spec"].get("nodeName"), "podIp": said.get("podIP"),
+               "nodeIp": said.get("hostIP")}  # fmt: skip
+        found.setdefault(role, []).append({key: value for key, value in row.items() if value})
+    return found
+
+
+def _rank(phase: object) -> int:
+    order = list(Phase)
+    return order.index(Phase(str(phase))) if phase else -1

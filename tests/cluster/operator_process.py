@@ -1,0 +1,43 @@
+"""The operator with results that a test scripts: fake nodes run nothing, so nothing is in their pods' logs.
+
+python -m tests.cluster.operator_process NAMESPACE JOURNAL
+Every pod whose log is read is written into the journal, so that a test sees what was measured how often.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from scaletest.benchmarks import manifests
+from scaletest.cluster.connection import connect
+from scaletest.cluster.documents import PODS, Documents
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.frame import frame
+from scaletest.operator.handlers import run
+
+
+class Scripted(Documents):
+    """Logs are made up from the pod: a benchmark named bad-* prints nonsense and ends, any other measures 5 Gbit/s."""
+
+    journal: Path
+
+    def log(self, namespace: str, pod: str) -> str | None:
+        found = self.find(PODS, namespace, pod)
+        if found is None:
+            return None
+        with self.journal.open("a") as file:
+            file.write(f"{found['metadata']['labels'][manifests.BENCHMARK]} {found['metadata']['uid']}\n")
+        name = found["metadata"]["labels"][manifests.BENCHMARK]
+        if name.startswith("slow"):
+            return "still measuring\n"
+        rate = {"bandwidth": 5e9, "retransmits": 3.0}
+        return "some words\n" + frame(
+            Ended(name, Phase.COMPLETED, rate, {"streams": [1]}, started_s=1e9, finished_s=1e9 + 1)
+        )
+
+
+if __name__ == "__main__":
+    objects = Scripted(connect())
+    Scripted.journal = Path(sys.argv[2])
+    run(objects, "none", [sys.argv[1]], 0)

@@ -1,0 +1,228 @@
+"""Benchmarks as objects, on fake nodes with scripted results: phases, sets, kill -9, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.kubernetes import ControlPlane
+from scaletest.kinds.crd import definitions
+from tests.cluster.charts import ROOT
+from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
+from tests.conftest import eventually, program
+
+pytestmark = needs_own
+MADE = "jobs,pods,services,configmaps"
+API = "scaletest.dev/v1alpha1"
+ACCOUNT = "bench-scaletest-operator"
+
+
+class Operator:
+    """The operator as a process of this machine, in one namespace."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, folder: Path) -> None:
+        self._plane, self.namespace, self._folder = plane, namespace, folder
+        self.journal = folder / "journal"
+        self.kubeconfig = plane.kubeconfig
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        line = [sys.executable, "-m", "tests.cluster.operator_process", self.namespace, str(self.journal)]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                line, env={**os.environ, "KUBECONFIG": str(self.kubeconfig)}, stdout=log, stderr=log
+            )
+
+    def end(self, number: int = signal.SIGTERM) -> None:
+        if self._process:
+            self._process.send_signal(number)
+            self._process.wait(60)
+        self._process = None
+
+    def kubectl(self, *arguments: str) -> str:
+        return self._plane.kubectl("-n", self.namespace, *arguments)
+
+    def get(self, what: str, name: str = "") -> Any:
+        return json.loads(self.kubectl("get", what, *filter(None, [name]), "-o", "json"))
+
+    def apply(self, kind: str, name: str, spec: dict[str, Any]) -> None:
+        body = {"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
+        self._plane.apply([body])
+
+    def status(self, what: str, name: str) -> dict[str, Any]:
+        found = self.get(what, name).get("status", {})
+        assert isinstance(found, dict)
+        return found
+
+    def measured(self) -> list[list[str]]:
+        """Benchmark and pod of every measurement, once each."""
+        rows = self.journal.read_text().splitlines() if self.journal.exists() else []
+        return [row.split() for row in sorted(set(rows))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def defined(plane: ControlPlane) -> Iterator[None]:
+    """Our definitions."""
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    yield
+
+
+@pytest.fixture
+def operator(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Operator]:
+    """One that runs."""
+    one = Operator(plane, namespace, tmp_path)
+    one.start()
+    yield one
+    one.end()
+    # what has a finalizer goes only while an operator is there; the test is over
+    for what in ("iperfs", "benchmarksets"):
+        for row in one.get(what)["items"]:
+            clear = json.dumps({"metadata": {"finalizers": None}})
+            one.kubectl("patch", what, row["metadata"]["name"], "--type=merge", "-p", clear)
+
+
+def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Operator) -> None:
+    # given nobody who measures; when a benchmark is asked for
+    operator.apply("IPerf", "one", {"duration": 5, "streams": 1})
+    # expect it measured, and what kubectl prints
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
+    found = operator.status("iperf", "one")
+    assert found["headlines"] == {"bandwidth": "5.000 Gbit/s", "retransmits": "3"}
+    assert found["summary"] == "5.000 Gbit/s"
+    assert {one["type"]: one["status"] for one in found["conditions"]} == {"Complete": "True", "Failed": "False"}
+    assert "5.000 Gbit/s" in operator.kubectl("get", "iperf", "one")
+    reasons = [one["reason"] for one in operator.get("events")["items"] if one["involvedObject"]["kind"] == "IPerf"]
+    assert {"Preparing", "Completed"} <= set(reasons)
+    # and of what it made only the result
+    eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
+    assert len(operator.measured()) == 1
+
+
+def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
+    plane: ControlPlane, operator: Operator, helm3: Helm, tmp_path: Path
+) -> None:
+    # given an operator with the account of the chart, whose own pod nobody runs
+    operator.end()
+    helm3(
+        "install", "bench", str(CHART), "-n", operator.namespace, "--set", "operator.enabled=true,operator.crds=false"
+    )
+    operator.kubeconfig = kubeconfig_of(plane, operator.namespace, ACCOUNT, tmp_path)
+    # expect what the page says
+    page = (ROOT / "docs" / "how-to" / "operator.md").read_text("utf-8").split("## Rights")[1]
+    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/*]+) \| ([\w, ]+) \| .* \|$", page, re.MULTILINE)[1:]
+    documented = {(group, what, verb) for group, what, verbs in rows for verb in verbs.split(", ")}
+    rules = operator.get("role", ACCOUNT)["rules"]
+    assert documented == {
+        (group, what, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for what in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    # and when it works with no other rights: a set measured and deleted
+    operator.start()
+    spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "repetitions": 2}
+    operator.apply("BenchmarkSet", "plain", spec)
+    eventually(lambda: operator.status("benchmarkset", "plain").get("succeeded") == 2, 90)
+    operator.kubectl("delete", "benchmarkset", "plain", "--timeout=60s")
+    eventually(lambda: not operator.get("iperfs")["items"], 60)
+    assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
+
+
+def test_deleting_a_set_removes_everything_that_it_made(operator: Operator) -> None:
+    before = sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"])
+    spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "permutations": {"product": {"streams": [1, 2]}}}
+    # given a set of which one has ended
+    operator.apply("BenchmarkSet", "set", spec)
+    eventually(lambda: operator.status("benchmarkset", "set").get("succeeded"), 90)
+    # when it is deleted
+    operator.kubectl("delete", "benchmarkset", "set", "--timeout=60s")
+    # expect nothing left but the lock
+    eventually(lambda: not operator.get("iperfs")["items"], 60)
+    eventually(lambda: sorted(one["metadata"]["name"] for one in operator.get(MADE)["items"]) == before, 60)
+
+
+def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: Operator) -> None:
+    # given a set of 3 x 2
+    template = {"kind": "IPerf", "spec": {"duration": 5}}
+    spec = {"template": template, "permutations": {"product": {"streams": [1, 2, 4]}}, "repetitions": 2}
+    operator.apply("BenchmarkSet", "sweep", spec)
+    # when the operator is killed at ten random moments
+    chance = random.Random(11)
+    for _ in range(10):
+        time.sleep(chance.uniform(0.3, 4.0))
+        operator.end(signal.SIGKILL)
+        operator.start()
+    eventually(lambda: operator.status("benchmarkset", "sweep").get("finishedAt"), 150)
+    # expect every benchmark measured, by one pod each, and the counts as kubectl prints them
+    names = [f"sweep-{number}" for number in range(1, 7)]
+    assert [name for name, _ in operator.measured()] == names
+    assert sorted(one["metadata"]["name"] for one in operator.get("iperfs")["items"]) == names
+    found = operator.status("benchmarkset", "sweep")
+    assert (found["phase"], found["count"], found["succeeded"], found["failed"]) == ("Completed", 6, 6, 0)
+    assert [one["streams"] for one in found["permutations"]] == [1, 2, 4]
+    assert operator.kubectl("get", "benchmarkset", "sweep", "--no-headers").split()[1:6] == ["3", "2", "6", "0", "6"]
+    # one at a time: each began after the one before had ended
+    times = [operator.status("iperf", name)["startedAt"] for name in names]
+    assert times == sorted(times)
+    assert not operator.get("jobs")["items"]
+
+
+def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> None:
+    spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
+    operator.apply("BenchmarkSet", "later", spec)
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Paused", 60)
+    assert not operator.get("iperfs")["items"]
+    operator.kubectl("patch", "benchmarkset", "later", "--type=merge", "-p", '{"spec":{"paused":false}}')
+    eventually(lambda: operator.status("benchmarkset", "later").get("phase") == "Completed", 90)
+
+
+def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(operator: Operator) -> None:
+    # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
+    operator.apply("OpenFOAM", "cavity", {})
+    operator.apply("IPerf", "slow", {"duration": 5})
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
+    operator.apply("IPerf", "next", {"duration": 5})
+    eventually(lambda: "slow" in operator.status("iperf", "next").get("message", ""), 60)
+    # when its Job is deleted by somebody
+    operator.kubectl("delete", "job", "slow-client")
+    # expect it failed, not measured again, and the next one measured
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Failed", 60)
+    assert operator.status("iperf", "slow")["failure"] == "interrupted"
+    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
+    assert [name for name, _ in operator.measured()] == ["next", "slow"]
+    found = operator.status("openfoam", "cavity")
+    assert (found["phase"], found["failure"]) == ("Failed", "refused")
+
+
+def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, tmp_path: Path) -> None:
+    # when a sweep is run in the cluster
+    line = program("bench", "run", "IPerf", "--set", "duration=5", "--repetitions", "2", "--namespace")
+    line += [operator.namespace, "--run-dir", str(tmp_path / "run"), "-o", "json"]
+    environment = {**os.environ, "KUBECONFIG": str(operator.kubeconfig)}
+    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+    # expect the result as of any executor, and nothing left in the cluster
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["verdict"]["kind"] == "PASS"
+    assert len(operator.measured()) == 2
+    eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
+
+
+def test_an_empty_product_is_refused(operator: Operator) -> None:
+    spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
+    operator.apply("BenchmarkSet", "empty", spec)
+    eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed", 60)
+    assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
