@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 CONNECTIONS = 300
 
 
-def prepare(plan: LifecyclePlan, raw: Raw, context: str) -> Tool:
-    """What submits the plan's workloads. Raises when there is no namespace, kind or program for them."""
+def prepare(plan: LifecyclePlan, raw: Raw, context: str, stop: threading.Event) -> Tool:
+    """What submits the plan's workloads until `stop`. Raises when there is no namespace, kind or program for them."""
     from scaletest.cluster.objects import Objects
     from scaletest.lifecycle import tools
 
-    objects = Objects(raw, manager=f"scaletest-{plan.run}")
+    objects = Objects(raw, manager=f"scaletest-{plan.run}", stop=stop)
     objects.namespace(plan.namespace)
     if plan.tool == "runai":
         return tools.runai(plan)
@@ -65,8 +65,11 @@ def follow(
 def run_all(
     plan: LifecyclePlan, store: Store, tool: Tool, raw: Raw, timeout_s: float, stop: threading.Event,
     told: Callable[[Progress], None], *, fresh: bool,
-) -> None:  # fmt: skip
-    """The submitter in a thread of its own, which waits for the watches; the sampler in this one."""
+) -> bool:  # fmt: skip
+    """The submitter in a thread of its own, which waits for the watches; the sampler in this one.
+
+    Nothing is submitted that nobody watches: when the time is up, submitting ends too. Whether `stop` was set before.
+    """
     from scaletest.lifecycle.sampling import Sampler, steady
 
     failure: list[BaseException] = []
@@ -84,14 +87,14 @@ def run_all(
     submitter.start()
     try:
         sampler.follow(timeout_s, told, submitting=submitter.is_alive)
-    except BaseException:
+    finally:
+        interrupted = stop.is_set()
         stop.set()
         sampler.watching.set()
-        raise
-    finally:
         submitter.join()
     if failure and not (isinstance(failure[0], ScaletestError) and failure[0].exit_code == 3):
         raise failure[0]
+    return interrupted
 
 
 def delete_all(plan: LifecyclePlan, context: str) -> int:

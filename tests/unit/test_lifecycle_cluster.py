@@ -198,6 +198,37 @@ def test_patience_ends() -> None:
     assert now[0] <= 5
 
 
+def test_who_stops_waits_for_nothing_more() -> None:
+    stop = threading.Event()
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET":
+            return resources(JOBS)
+        stop.set()  # a signal comes while the server puts us off
+        return 429, {"Retry-After": "50"}, status(429, "slow down")
+
+    with api(act) as (cluster, asked):
+        answer = Objects(Raw(cluster), stop=stop).apply(BODY, "n")
+    assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
+
+
+def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
+    waited: list[float] = []
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        return resources(JOBS) if method == "GET" else (429, {"Retry-After": "0"}, status(429, "slow down"))
+
+    with api(act) as (cluster, _):
+        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(BODY, "n")
+    assert not answer.accepted
+    assert waited and min(waited) > 0.1
+
+
 def test_many_are_in_flight_at_once() -> None:
     together = threading.Barrier(16, timeout=15)
 
