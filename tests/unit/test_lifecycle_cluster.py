@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from scaletest.cli import lifecycle_work as work
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
@@ -247,3 +249,11 @@ def test_an_unknown_kind_says_what_to_install() -> None:
     with api(lambda *asked: resources()) as (cluster, _), pytest.raises(Missing, match="does not know Job") as raised:
         Objects(Raw(cluster)).resource("batch/v1", "Job")
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint
+
+
+def test_who_stamps_gets_a_turn_soon_and_only_while_it_watches() -> None:
+    before = sys.getswitchinterval()
+    with pytest.raises(KeyError), work.attentive():
+        assert sys.getswitchinterval() < before
+        raise KeyError
+    assert sys.getswitchinterval() == before
