@@ -302,6 +302,14 @@ def test_defect_04_exactly_so_many_names_and_no_two_alike(count: int, run: int) 
     assert names == list(plan(count=count, run=f"{run:06x}").names())
 
 
+@pytest.mark.parametrize("seconds", ["", "abc", "-1", "nan", "1 s", "1;reboot"])
+def test_pods_that_could_not_sleep_are_refused(seconds: str) -> None:
+    with pytest.raises(InvalidValue, match="pods cannot run for"):
+        LifecyclePlan(new_run(), "job", "n", 1, seconds=seconds)
+    for good in ("0", "2.5", "30m", "infinity"):
+        LifecyclePlan(new_run(), "job", "n", 1, seconds=good)
+
+
 def test_defect_09_all_series_have_one_order() -> None:
     # given workloads that were submitted in the same second, with values that differ
     rows = [workload(f"j-{index}", submitted=0.0, step=1.0 + index) for index in (3, 1, 2)]
