@@ -55,10 +55,10 @@ def run(made: Plane, out: Path, *words: str) -> dict[str, Any]:
     return {**result, "exit_code": done.returncode, "sampling": sampling}
 
 
-def tell(bar: str, ok: bool, **found: Any) -> bool:
+def tell(bar: str, met: bool, **found: Any) -> bool:
     """The bar's line."""
-    print(json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "ok": ok, **found}), flush=True)
-    return ok
+    print(json.dumps({"schema_version": 1, "kind": "bar", "bar": bar, "met": met, **found}), flush=True)
+    return met
 
 
 def step(result: dict[str, Any], name: str) -> dict[str, Any]:

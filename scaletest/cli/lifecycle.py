@@ -53,12 +53,13 @@ def submit(**given: Any) -> int:
         return 0
     cluster = connect(given["namespace"], given["context"])
     plan = own.plan_for(store, given, cluster.namespace)
-    tool, fresh = work.prepare(plan, work.raw(cluster), given["context"]), not store.planned
-    store.make()
-    with store.locked("submitter"), work.stopping() as stop:
-        if fresh:
-            store.begin(plan, sys.argv)
-        done = work.submit_all(plan, store, tool, stop, fresh=fresh)
+    with work.stopping() as stop:
+        tool, fresh = work.prepare(plan, work.raw(cluster), given["context"], stop), not store.planned
+        store.make()
+        with store.locked("submitter"):
+            if fresh:
+                store.begin(plan, sys.argv)
+            done = work.submit_all(plan, store, tool, stop, fresh=fresh)
     work.say(f"{done[True]} of {plan.count} submitted, {done[False]} rejected: {store.path}")
     if stop.is_set():
         work.say("interrupted: the same command goes on")
@@ -126,14 +127,17 @@ def run(**given: Any) -> int:
     cluster = connect(given["namespace"], given["context"])
     store = Store(given["output_dir"] or _new_folder())
     plan = own.plan_for(store, given, cluster.namespace)
-    tool, fresh = work.prepare(plan, work.raw(cluster), given["context"]), not store.planned
-    store.make()
-    with store.locked("submitter"), store.locked("sampler"), work.stopping() as stop, work.telling() as told:
-        if fresh:
-            store.begin(plan, sys.argv)
-        work.run_all(plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh)
-    code = show(store, given, "interrupted" if stop.is_set() else "")
-    if not given["keep"]:
+    with work.stopping() as stop:
+        tool, fresh = work.prepare(plan, work.raw(cluster), given["context"], stop), not store.planned
+        store.make()
+        with store.locked("submitter"), store.locked("sampler"), work.telling() as told:
+            if fresh:
+                store.begin(plan, sys.argv)
+            interrupted = work.run_all(plan, store, tool, work.raw(cluster), given["timeout"], stop, told, fresh=fresh)
+    code = show(store, given, "by a signal" if interrupted else "")
+    if interrupted and not given["keep"]:
+        work.say(f"nothing deleted, so that the run can go on; else: scaletest lifecycle delete -o {store.path}")
+    elif not given["keep"]:
         work.say(f"deleting what was submitted: {work.delete_all(plan, given['context'])} deleted")
     return code
 

@@ -66,7 +66,7 @@ class Applied:
 class Objects:
     """Objects of a cluster. manager: the field manager; another manager's fields are never taken over.
 
-    patience_s: so long is one object sent again before it counts as refused.
+    patience_s: so long is one object sent again before it counts as refused. stop: when set, nothing is sent again.
     """
 
     def __init__(
@@ -75,10 +75,12 @@ class Objects:
         manager: str = "scaletest",
         patience_s: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self._raw, self._manager, self._patience_s = raw, manager, patience_s
-        self._clock, self._sleep = clock, sleep
+        self._stop = stop or threading.Event()
+        self._clock, self._sleep = clock, sleep or self._stop.wait
         self._known: dict[tuple[str, str], Resource] = {}
         self._lock = threading.Lock()
         self._not_before = 0.0
@@ -115,7 +117,7 @@ class Objects:
             tries += 1
             status, reason, after_s = self._try(path, data, tries)
             throttled += status == 429
-            if status not in (0, *LATER) or self._clock() + after_s > until:
+            if status not in (0, *LATER) or self._clock() + after_s > until or self._stop.is_set():
                 return Applied(status, reason, tries, throttled)
             self._hold(after_s, everyone=status == 429)
 
@@ -132,10 +134,10 @@ class Objects:
         if status in (200, 201):
             return status, "", 0.0
         after = answered.get("retry-after", "")
-        return status, message(body), float(after) if after.isdigit() else pause_s
+        return status, message(body), max(pause_s, float(after)) if after.isdigit() else pause_s
 
     def _wait_turn(self) -> None:
-        while (left := self._not_before - self._clock()) > 0:
+        while not self._stop.is_set() and (left := self._not_before - self._clock()) > 0:
             self._sleep(left)
 
     def _hold(self, seconds: float, *, everyone: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -14,6 +15,8 @@ from scaletest.model.errors import InvalidValue
 
 TOOLS = ("api", "kubectl", "runai")
 _NAMES = 1 << 24
+# As `sleep` takes it.
+_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
 # Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
 _STEP = 0x9E3779 | 1
 
@@ -60,6 +63,10 @@ class LifecyclePlan:
         checks.seconds(self.interval_s, "interval")
         if self.delay_s and self.interval_s:
             raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
+        if not _SLEEP.fullmatch(self.seconds):
+            raise InvalidValue(
+                f"pods cannot run for {cut(self.seconds, 40)} seconds", hint="give a number, as in 2.5, or infinity"
+            )
         if self.until not in UNTIL:
             raise InvalidValue(f"there is no milestone {cut(self.until, 40)}", hint=f"there are {', '.join(UNTIL)}")
         if self.tool not in TOOLS:

@@ -66,7 +66,7 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
 class Sampler:
     """Follows one run. clock: seconds since the epoch, steady.
 
-    watching: set when what happens is seen when it happens, or at the end.
+    watching: set when what happens is seen when it happens.
     """
 
     def __init__(
@@ -132,7 +132,6 @@ class Sampler:
             return False
         finally:
             feeds.close()
-            self.watching.set()
             self._look()
             self.keep(feeds)
 

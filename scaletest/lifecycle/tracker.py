@@ -1,7 +1,8 @@
 """Sightings in, workloads with stamps out. Pure but for its own memory: the clock is in the sightings.
 
-A milestone gets the object's own time and the arrival of the event that first showed it. What a list shows gets no
-arrival: it may have been so for long. What is gone without having ended is kept, marked as gone; nothing is dropped.
+A milestone gets the object's own time and the arrival of the event that first showed it; later ones change nothing, nor
+do those of a second object of the kind. What a list shows gets no arrival: it may have been so for long. What is gone
+without having ended is kept, marked as gone; nothing is dropped.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Container, Mapping
 
 from scaletest.cluster.watch import Seen
 from scaletest.lifecycle import joins, kinds, milestones
-from scaletest.model.lifecycle import Pod, Stamp, Workload
+from scaletest.model.lifecycle import Pod, Stamp, Stamps, Workload, mark
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
@@ -41,6 +42,7 @@ class Tracker:
         self.workloads: dict[str, Workload] = dict(workloads or {})
         self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
         self._uids: dict[str, str] = {}  # of workloads' own objects
+        self._early: dict[str, dict[str, float]] = {}  # Events of pods that were not seen yet, by uid
         self.foreign: Counter[str] = Counter()
         self.events = 0
         self.touched: set[str] = set()
@@ -88,7 +90,7 @@ class Tracker:
         one.namespace = body["metadata"].get("namespace", one.namespace)
         one.expected = kinds.expected(body) if one.expected is None else one.expected
         self._uids[body["metadata"]["uid"]] = name
-        one.mark("created", Stamp(milestones.created(body), _arrival(seen)))
+        _passed(one.stamps, "created", milestones.created(body), _arrival(seen))
         self._ended(one, seen)
         if seen.kind == "DELETED":
             self._gone(one, seen)
@@ -98,7 +100,7 @@ class Tracker:
         if found is None:
             return
         word, when = found
-        one.mark("finished", Stamp(milestones.epoch(when), seen.at_s))
+        _passed(one.stamps, "finished", milestones.epoch(when), seen.at_s)
         if word == "failed":
             one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
 
@@ -109,7 +111,7 @@ class Tracker:
     def _job(self, seen: Seen, name: str) -> None:
         """The child between a workload and its pods: the first one counts."""
         one = self._get(name)
-        one.mark("job_created", Stamp(milestones.created(seen.object), _arrival(seen)))
+        _passed(one.stamps, "job_created", milestones.created(seen.object), _arrival(seen))
         if one.kind.endswith("Workload"):
             self._ended(one, seen)
 
@@ -124,12 +126,9 @@ class Tracker:
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.of_pod(body).items():
-            first = milestone == "created"
-            known = pod.stamps.get(milestone)
-            if known is None:
-                pod.mark(milestone, Stamp(time_s, _arrival(seen) if first else seen.at_s))
-            elif known.api_s is None and time_s is not None:
-                pod.mark(milestone, Stamp(time_s))
+            _passed(pod.stamps, milestone, time_s, _arrival(seen) if milestone == "created" else seen.at_s)
+        for milestone, event_s in self._early.pop(uid, {}).items():
+            pod.mark(milestone, Stamp(event_s=event_s))
         if seen.kind == "DELETED":
             pod.gone = True
             pod.mark("deleted", Stamp(watch_s=seen.at_s))
@@ -137,14 +136,14 @@ class Tracker:
             self._workload(seen, name)  # a bare pod is its own workload
 
     def _podgroup(self, seen: Seen, name: str) -> None:
-        self._get(name).mark("pod_group_created", Stamp(milestones.created(seen.object), _arrival(seen)))
+        _passed(self._get(name).stamps, "pod_group_created", milestones.created(seen.object), _arrival(seen))
 
     def _pvc(self, seen: Seen, name: str) -> None:
         """A claim says when it was made, and that it is bound but not when: that is known by its arrival alone."""
         one = self._get(name)
-        one.mark("pvc_requested", Stamp(milestones.created(seen.object), _arrival(seen)))
+        _passed(one.stamps, "pvc_requested", milestones.created(seen.object), _arrival(seen))
         if (seen.object.get("status") or {}).get("phase") == "Bound":
-            one.mark("pvc_bound", Stamp(watch_s=seen.at_s))
+            _passed(one.stamps, "pvc_bound", None, seen.at_s)
 
     def _event(self, seen: Seen) -> None:
         body = seen.object
@@ -161,9 +160,14 @@ class Tracker:
         if own:
             one.mark(own, stamp)
             return
-        pod = one.pods.get((body.get("involvedObject") or {}).get("uid", ""))
-        if pod is not None and of_pod and at_s is not None:
+        uid = str((body.get("involvedObject") or {}).get("uid", ""))
+        if not of_pod or at_s is None:
+            return
+        if pod := one.pods.get(uid):
             pod.mark(of_pod, Stamp(event_s=at_s))
+        else:
+            # the list of Events may come before that of the pods
+            self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
     def _synced(self, seen: Seen) -> None:
         """A list is complete: what we know and it does not hold is gone, since when nobody knows."""
@@ -181,6 +185,13 @@ class Tracker:
                 if expected and not one.gone and one.name not in there:
                     one.gone = True
                     self.touched.add(one.name)
+
+
+def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | None) -> None:
+    """Note a milestone. What is known already may still get the API's time, and no arrival: it was there before."""
+    known = stamps.get(milestone)
+    if known is None or known.api_s is None:
+        mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
 
 
 def _arrival(seen: Seen) -> float | None:

@@ -160,6 +160,7 @@ def test_an_interrupted_submit_goes_on(lifecycle: Run, plane: ControlPlane, name
 
 def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_path: Path) -> None:
     words = ["run", "-n", "20", "-p", "2", "--delay", "0.5", "-g", "0", "--output-dir", "out", "--output", "json"]
+    words += ["--delete"]  # at its end, not when it is interrupted
     process = subprocess.Popen(
         program("lifecycle", *words),
         cwd=tmp_path,
@@ -179,6 +180,12 @@ def test_an_interrupted_run_keeps_what_it_has_and_goes_on(lifecycle: Run, tmp_pa
     assert (again["books"]["submitted"], again["books"]["measured"]) == (20, 20)
     # another number of workloads would be another run
     assert "not 21" in lifecycle("run", "-n", "21", "--output-dir", "out", code=2).stderr
+
+
+def test_nothing_is_submitted_when_the_time_is_up(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    books = run_json(lifecycle, "-n", "500", "-p", "1", "--delay", "0.5", "--timeout", "3", code=4)["books"]
+    assert books["balanced"] and books["not_tried"] > 400
+    assert len(plane.kubectl("-n", namespace, "get", "jobs", "-o", "name").split()) == books["submitted"]
 
 
 def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:

@@ -77,6 +77,7 @@ def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0
         for number, milestone in enumerate(("created", "decided", "scheduled", "started", "ready", "finished")):
             each.mark(milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index))
         one.pods[each.uid] = each
+    one.mark("finished", Stamp(watch_s=BEGAN + submitted + step * 7 + 0.1 * (pods - 1)))  # as its status says
     return one
 
 

@@ -62,6 +62,49 @@ def test_what_was_listed_has_no_arrival() -> None:
     assert tracker.workloads["j"].pods["uid-p"].stamps["scheduled"] == Stamp(BEGAN + 2)
 
 
+def test_what_was_listed_gets_no_arrival_from_a_later_event() -> None:
+    tracker = Tracker({"j-00aa11"})
+    done, bound = job("j-00aa11", done=3.0), claim("j-00aa11-0-scaletest-pvc", "Bound")
+    for role, body in (("workload", done), ("pvc", bound), ("podgroup", claim("j-00aa11", ""))):
+        tracker.see(seen(role, "LISTED", body))
+    # given that it is deleted, or changed, an hour later, and that another object of its kind comes
+    tracker.see(seen("workload", "DELETED", done, 3600.0))
+    tracker.see(seen("pvc", "MODIFIED", bound, 3600.0))
+    for role in ("pvc", "podgroup"):
+        tracker.see(seen(role, "ADDED", claim("j-00aa11-1-scaletest-pvc", "Bound"), 3600.0))
+    # then no milestone is thought to have been passed only then
+    stamps = tracker.workloads["j-00aa11"].stamps
+    assert stamps["finished"] == Stamp(api_s=BEGAN + 3)
+    assert {name for name, stamp in stamps.items() if stamp.watch_s is not None} == {"deleted"}
+
+
+def test_a_job_is_finished_when_it_says_so_and_not_when_a_pod_is() -> None:
+    # given a Job whose first pod failed and is tried again, and one with more pods in all than at once
+    tracker = Tracker({"j", "k"})
+    for name in ("j", "k"):
+        tracker.see(seen("workload", "ADDED", job(name), 0.0))
+    again = pod("p", "j", scheduled=1, started=2, finished=3)
+    again["status"]["phase"] = "Failed"
+    tracker.see(seen("pod", "ADDED", again, 3.0))
+    tracker.see(seen("pod", "ADDED", pod("q", "k", scheduled=1, started=2, finished=3), 3.0))
+    rows = tracker.workloads.values()
+    assert (of(*rows).books.measured, of(*rows).books.pending) == (0, 2)
+    # when they say that they are done
+    for name in ("j", "k"):
+        tracker.see(seen("workload", "MODIFIED", job(name, done=9.0), 9.0))
+    assert of(*rows).books.measured == 2
+    assert {one.milestones["finished"].watch_s for one in of(*rows).courses} == {BEGAN + 9}
+
+
+def test_an_observed_pod_that_failed_is_no_success() -> None:
+    tracker = Tracker()
+    body = pod("p", "j", scheduled=1, started=2, finished=3)
+    body["status"]["phase"] = "Failed"
+    tracker.see(seen("pod", "MODIFIED", body, 3.0))
+    found = of(*tracker.workloads.values()).books
+    assert (found.measured, found.failed, found.balanced) == (0, 1, True)
+
+
 def test_finished_pods_that_are_collected_stay_measured() -> None:
     tracker = Tracker({"j"}, bare=True)
     body = pod("j", "j", scheduled=1, started=2, finished=3)
@@ -168,6 +211,12 @@ def test_events_give_microseconds() -> None:
     assert stamp.event_s == pytest.approx(BEGAN + 2.123456)
     found = between(Stamp(api_s=BEGAN), stamp)
     assert found is not None and found.source is Source.EVENT
+    # also when the list of Events is there before that of the pods
+    tracker = Tracker({"j-00aa11"})
+    row["involvedObject"]["name"] = "j-00aa11-0"
+    tracker.see(seen("event", "LISTED", row))
+    tracker.see(seen("pod", "LISTED", pod("p", "j-00aa11", scheduled=2.0)))
+    assert tracker.workloads["j-00aa11"].pods["uid-p"].stamps["scheduled"] == stamp
 
 
 def test_a_failed_job_says_why() -> None:
@@ -251,6 +300,14 @@ def test_defect_04_exactly_so_many_names_and_no_two_alike(count: int, run: int) 
     names = list(plan(count=count, run=f"{run:06x}").names())
     assert len(names) == len(set(names)) == count
     assert names == list(plan(count=count, run=f"{run:06x}").names())
+
+
+@pytest.mark.parametrize("seconds", ["", "abc", "-1", "nan", "1 s", "1;reboot"])
+def test_pods_that_could_not_sleep_are_refused(seconds: str) -> None:
+    with pytest.raises(InvalidValue, match="pods cannot run for"):
+        LifecyclePlan(new_run(), "job", "n", 1, seconds=seconds)
+    for good in ("0", "2.5", "30m", "infinity"):
+        LifecyclePlan(new_run(), "job", "n", 1, seconds=good)
 
 
 def test_defect_09_all_series_have_one_order() -> None:
@@ -404,7 +461,7 @@ def test_bad_thresholds_are_explained(text: str, what: str) -> None:
 
 def test_pending_ones_make_a_run_invalid() -> None:
     half = workload("j-2")
-    del half.pods["j-2-0"].stamps["finished"]
+    del half.stamps["finished"]
     found = of(workload("j-1"), half)
     assert found.verdict.kind is VerdictKind.INVALID
     assert "1 of 2 have not reached finished" in found.verdict.reason
@@ -433,8 +490,11 @@ def test_rows_are_steps_with_averages_and_percentiles() -> None:
     assert [one.step.step.name for one in panels(found, GENERAL)] == ["total_decided", "total_ready", "total_finished"]
     first = panels(found, DETAILED)[0]
     assert "time between submission and workload creation" in first.title
-    for part in ("average 1.1", "p50 1.1", "p95 1.2", "p99 1.2"):
+    for part in ("average 1.1", "p50 1.1", "p95 n/a", "p99 n/a"):
         assert part in first.shares
+    # with values enough, all of them
+    many = of(*(workload(f"j-{index}", submitted=float(index), step=1.0 + index / 1000) for index in range(300)))
+    assert "p95 1.28" in panels(many, DETAILED)[0].shares and "p99 1.3" in panels(many, DETAILED)[0].shares
     assert sum(first.counts) == 30
     left, right = charts(first)
     assert "<path" in str(left.svg()) and str(right.svg()).count("<rect") > 20
@@ -528,10 +588,11 @@ def test_a_slower_step_is_found_and_noise_is_not() -> None:
 
 
 def test_every_step_has_words() -> None:
-    from scaletest.analysis.lifecycle.steps import WORDS
+    from scaletest.analysis.lifecycle.steps import WORDS, since_words
 
     for step in STEPS:
         assert {step.event, *step.references} <= set(WORDS)
+        assert since_words(step, step.references[0]).startswith("the pod's ") == step.of_pods
 
 
 def test_a_folder_of_the_original_tool_is_plotted_and_reported(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from scaletest.cli import lifecycle_work as work
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
@@ -198,6 +200,37 @@ def test_patience_ends() -> None:
     assert now[0] <= 5
 
 
+def test_who_stops_waits_for_nothing_more() -> None:
+    stop = threading.Event()
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET":
+            return resources(JOBS)
+        stop.set()  # a signal comes while the server puts us off
+        return 429, {"Retry-After": "50"}, status(429, "slow down")
+
+    with api(act) as (cluster, asked):
+        answer = Objects(Raw(cluster), stop=stop).apply(BODY, "n")
+    assert (answer.accepted, answer.status, answer.tries, len(asked)) == (False, 429, 1, 2)
+
+
+def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
+    waited: list[float] = []
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        return resources(JOBS) if method == "GET" else (429, {"Retry-After": "0"}, status(429, "slow down"))
+
+    with api(act) as (cluster, _):
+        answer = Objects(Raw(cluster), patience_s=5, clock=lambda: now[0], sleep=sleep).apply(BODY, "n")
+    assert not answer.accepted
+    assert waited and min(waited) > 0.1
+
+
 def test_many_are_in_flight_at_once() -> None:
     together = threading.Barrier(16, timeout=15)
 
@@ -216,3 +249,11 @@ def test_an_unknown_kind_says_what_to_install() -> None:
     with api(lambda *asked: resources()) as (cluster, _), pytest.raises(Missing, match="does not know Job") as raised:
         Objects(Raw(cluster)).resource("batch/v1", "Job")
     assert isinstance(raised.value, ScaletestError) and "CRD" in raised.value.hint
+
+
+def test_who_stamps_gets_a_turn_soon_and_only_while_it_watches() -> None:
+    before = sys.getswitchinterval()
+    with pytest.raises(KeyError), work.attentive():
+        assert sys.getswitchinterval() < before
+        raise KeyError
+    assert sys.getswitchinterval() == before

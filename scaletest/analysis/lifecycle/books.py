@@ -65,10 +65,10 @@ def fate(one: Course, until: str) -> Fate:
     """until: the milestone at which a workload counts as measured."""
     if until in one.passed and not (until == "finished" and one.workload.failed):
         return Fate.MEASURED
-    if one.workload.failed:
-        return Fate.FAILED
     pods = one.workload.pods.values()
     # of an observed workload we may know the pods alone
+    if one.workload.failed or (not one.workload.seen and pods and all(pod.failed for pod in pods)):
+        return Fate.FAILED
     gone = one.workload.gone or (not one.workload.seen and pods and all(pod.gone for pod in pods))
     return Fate.LOST if gone else Fate.PENDING
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 from scaletest.model.lifecycle import POD_MILESTONES, Pod, Source, Stamp, Workload
 
 CLIPPED_S = -1.0
+# Their own status says when they have finished: their pods may fail and be replaced, or be fewer at once than in all.
+SAY_THEIR_END = ("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "RunaiJob")
 PREFERENCES = ("watch", "api")
 
 
@@ -76,6 +78,7 @@ WORDS = {
     "containers_ready": "containers ready", "ready": "ready", "finished": "finished",
     "backend_job_created": "backend job creation",
 }  # fmt: skip
+_OF_A_POD = {"created": "creation", "scheduled": "scheduling"}
 
 
 class Duration(NamedTuple):
@@ -113,16 +116,24 @@ def course(workload: Workload) -> Course:
         found["first_pod_created"] = _nth(created, 1)
         found["last_pod_created"] = _nth(created, wanted)
         for name in (*POD_MILESTONES[1:], "decided"):
-            stamps = [pod.stamps[name] for pod in pods if name in pod.stamps]
-            if len(stamps) >= wanted:
+            if name == "finished" and workload.kind in SAY_THEIR_END and name not in passed:
+                continue
+            stamps, needed = _of_pods(workload, name)
+            if len(stamps) >= needed > 0:
                 passed.add(name)
             if found.get(name, Stamp()) == Stamp():
-                found[name] = _nth(stamps, wanted)
+                found[name] = _nth(stamps, needed)
         evicted = [pod.stamps["evicted"] for pod in pods if "evicted" in pod.stamps]
         if evicted:
             found["evicted"] = _nth([*evicted, *filter(None, [found.get("evicted")])], 1)
     timed = {name: stamp for name, stamp in found.items() if stamp != Stamp()}
     return Course(workload, timed, frozenset(passed))
+
+
+def _of_pods(workload: Workload, name: str) -> tuple[list[Stamp], int]:
+    """The stamps of its pods, and how many it needs. Pods that failed have not finished anything."""
+    pods = [pod for pod in workload.pods.values() if not (name == "finished" and pod.failed)]
+    return [pod.stamps[name] for pod in pods if name in pod.stamps], workload.expected or len(pods)
 
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
@@ -177,6 +188,11 @@ def reference(step: Step, courses: Sequence[Course]) -> str:
         if step.of_pods or any(name in one.milestones for one in courses):
             return name
     return step.references[-1]
+
+
+def since_words(step: Step, since: str) -> str:
+    """From when a step is measured, in words."""
+    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else WORDS[since]
 
 
 def duration(step: Step, one: Course, since: str, prefer: str = "watch") -> Duration | None:

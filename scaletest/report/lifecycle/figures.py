@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from scaletest.analysis.lifecycle.result import Result, StepFound
 from scaletest.analysis.lifecycle.steps import WORDS, began
-from scaletest.analysis.percentiles import quantile
 from scaletest.render import ticks
-from scaletest.render.numbers import seconds, unit_of
+from scaletest.render.numbers import NOTHING, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
 
 # The original's rows from top to bottom, and ours between them where something was measured.
@@ -60,8 +59,9 @@ def _panel(result: Result, one: StepFound) -> Panel:
     low, high, counts = bins([value for _, value in points])
     spread = one.spread
     shares = [f"average {seconds(spread.mean)}"]
-    values = sorted(value for _, value in points)
-    shares += [f"p{p:g} {seconds(quantile(values, p / 100))}" for p in (50, 95, 99)]
+    parts = (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99))
+    # of too few values nobody knows the rare ones
+    shares += [f"{name} {seconds(part.value) if part else NOTHING}" for name, part in parts]
     title = f"{one.step.title}: time between {WORDS[one.since]} and {WORDS[one.step.event]}"
     return Panel(one, title, ", ".join(shares), tuple(points), low, high, counts)
 

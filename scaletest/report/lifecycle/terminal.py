@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from scaletest.analysis.lifecycle.result import Result, StepFound
-from scaletest.analysis.lifecycle.steps import WORDS
+from scaletest.analysis.lifecycle.steps import since_words
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.numbers import NOTHING, plural, seconds, significant
 from scaletest.render.text import clean
@@ -63,8 +63,8 @@ def cells(one: StepFound) -> tuple[str, ...]:
         name if len(one.sources) == 1 else f"{name} {count}" for name, count in sorted(one.sources.items())
     )
     return (
-        one.step.name, WORDS[one.since], str(spread.count), str(one.missing), seconds(spread.mean), *quantiles,
-        seconds(spread.max), sources,
+        one.step.name, since_words(one.step, one.since), str(spread.count), str(one.missing), seconds(spread.mean),
+        *quantiles, seconds(spread.max), sources,
     )  # fmt: skip
 
 

@@ -1,0 +1,32 @@
+"""The bars that are programs: they are there, and what they print decides."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import bars
+
+
+def test_every_program_is_there() -> None:
+    for name in bars.PROGRAMS:
+        assert importlib.util.find_spec(f"hack.benchmarks.{name.replace('-', '_')}") is not None
+    assert not set(bars.PROGRAMS) & set(bars.BARS)
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "passed"),
+    [(0, '{"met": true}\n{"met": true}\n', True), (0, '{"met": true}\n{"met": false}\n', False), (0, "", False),
+     (1, '{"met": true}\n', False), (0, "no JSON", False)],
+)  # fmt: skip
+def test_a_bar_passes_when_its_program_and_all_its_lines_say_so(
+    code: int, lines: str, passed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(line: list[str], **more: Any) -> subprocess.CompletedProcess[str]:
+        return subprocess.CompletedProcess(line, code, lines)
+
+    monkeypatch.setattr(subprocess, "run", start)
+    assert bars.run("lifecycle-clock")["passed"] is passed
