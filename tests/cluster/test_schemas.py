@@ -21,6 +21,7 @@ from tests.conftest import missing
 NEWER = {"dra": "needs Kubernetes 1.34"}
 MORE = (
     "rbac.clusterRead",
+    "operator.enabled",
     "monitoring.serviceMonitor.enabled",
     "monitoring.podMonitor.enabled",
     "monitoring.rules.enabled",
