@@ -19,7 +19,7 @@ from scaletest.model import Outcome, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, Unreachable
 from tests.conftest import wait_for
 
-real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 
 
 def lane_of(redis: Any, name: str = "w", lease_s: float = 10.0) -> FastLane:

@@ -198,7 +198,7 @@ def test_a_cut_file_is_refused_wherever_it_is_cut(tmp_path: Path, packed: bytes)
     assert left(tmp_path) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_broken_bytes_are_an_error_for_users_and_never_another(
     tmp_path: Path, packed: bytes, data: st.DataObject
@@ -219,7 +219,7 @@ def test_broken_bytes_are_an_error_for_users_and_never_another(
     assert left(tmp_path) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200) | st.binary(max_size=2000).map(gzip.compress))
 def test_any_bytes_are_an_error_for_users(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(UsageError):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.compare import Change, Comparison, Side, compare, differences
@@ -22,7 +22,6 @@ from tests.unit.valid import checked
 values = st.lists(st.integers(0, 20).map(float) | st.floats(0, 20), min_size=8, max_size=60)
 
 
-@settings(deadline=None)  # the oracle takes long to import
 @given(values, values)
 def test_the_rank_test_is_scipys(first: list[float], second: list[float]) -> None:
     found = mann_whitney(first, second)

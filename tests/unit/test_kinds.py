@@ -117,7 +117,7 @@ def test_every_sample_is_read_by_some_test() -> None:
 
 
 @given(st.sampled_from(GOOD), st.floats(0, 1, exclude_max=True))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_output_that_was_cut_off_never_passes_for_a_whole_one(row: Any, part: float) -> None:
     kind, spec, name, _ = row
     whole = text_of(name)
@@ -132,7 +132,7 @@ def test_output_that_was_cut_off_never_passes_for_a_whole_one(row: Any, part: fl
 
 
 @given(st.sampled_from(sorted(KINDS)), st.text(max_size=400), st.sampled_from([0, 1, -9]), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_foreign_output_fails_and_never_raises_anything_else(kind: str, text: str, code: int, data: Any) -> None:
     sample = data.draw(st.sampled_from([*(row[2] for row in GOOD), ""]))
     mixed = text + (text_of(sample) if sample else "")
@@ -157,7 +157,7 @@ KEYS += ["verdict", "kind", "steps", "throughput", "torch_device"]
     st.sampled_from(["IPerf", "Fio", "PyTorch", "Validation", "Lifecycle"]),
     st.dictionaries(st.sampled_from(KEYS), JSON),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_json_of_another_shape_fails(kind: str, data: dict[str, Any]) -> None:
     with pytest.raises(Failed):
         parse(kind, {}, Output(json.dumps(data)))

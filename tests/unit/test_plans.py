@@ -157,7 +157,7 @@ def test_several_numbers_per_device_are_the_steps_and_need_all_devices(tmp_path:
 
 
 @given(st.fixed_dictionaries({}, optional=good))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     read = plans.read(str(tmp_path / "p.yaml"), SCHEMA)
@@ -173,7 +173,7 @@ def test_what_is_written_is_read(tmp_path: Path, values: dict[str, Any]) -> None
     | anything.map(lambda value: yaml.safe_dump(value, allow_unicode=True))
     | st.binary(max_size=40)
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | bytes) -> None:
     raw = data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass")
     (tmp_path / "p.yaml").write_bytes(raw)
@@ -185,7 +185,7 @@ def test_garbage_is_a_usage_error_and_nothing_else(tmp_path: Path, data: str | b
 
 
 @given(st.dictionaries(st.sampled_from([*SCHEMA["properties"], "typo"]), anything, max_size=3))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_wrong_values_under_right_keys_are_a_usage_error(tmp_path: Path, values: dict[str, Any]) -> None:
     (tmp_path / "p.yaml").write_text(yaml.safe_dump(values, allow_unicode=True), encoding="utf-8")
     try:

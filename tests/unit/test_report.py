@@ -14,7 +14,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -295,7 +295,6 @@ KEYS = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.dictionaries(KEYS | st.text(max_size=5), json_values, max_size=6))
 def test_any_environment_and_result_can_be_shown(
     tmp_path_factory: pytest.TempPathFactory, data: dict[str, object]

@@ -94,7 +94,7 @@ def test_a_service_that_collapses_under_overload_is_still_bracketed() -> None:
 
 
 @given(st.floats(1.0, 50_000.0), st.floats(0.0, 1.0), st.floats(0.5, 2000.0))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_capacity_ends_in_a_bracket_around_it(capacity: float, left: float, start: float) -> None:
     # given a service without noise that keeps `left` of its capacity under overload
     plan = replace(PLAN, most_steps=40)
@@ -319,7 +319,6 @@ def test_merged_percentiles_are_those_of_the_pool_bit_for_bit() -> None:
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))
-@settings(deadline=None)
 def test_an_exact_poisson_process_has_the_rate_that_was_asked(rate_per_s: int, long: float) -> None:
     times = list(pace.exact_poisson(rate_per_s, long, random.Random(1)))
     assert len(times) == max(1, round(rate_per_s * long))
@@ -341,7 +340,6 @@ SAMPLES = st.builds(
 
 
 @given(SAMPLES, st.integers(0, 1 << 30))
-@settings(deadline=None)
 def test_a_sample_survives_its_line(sample: Sample, number: int) -> None:
     try:
         line = to_json(sample, number)
@@ -352,7 +350,6 @@ def test_a_sample_survives_its_line(sample: Sample, number: int) -> None:
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200))
-@settings(deadline=None)
 def test_any_line_is_a_sample_or_an_error_that_says_so(text: str | bytes) -> None:
     with pytest.raises(InvalidValue):
         from_json(text)
@@ -361,7 +358,6 @@ def test_any_line_is_a_sample_or_an_error_that_says_so(text: str | bytes) -> Non
 @given(
     st.dictionaries(st.sampled_from(["step", "request", "final", "due_s", "outcome", "x"]), st.integers() | st.text())
 )
-@settings(deadline=None)
 def test_any_step_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
     import json
 
@@ -370,7 +366,6 @@ def test_any_step_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
 
 
 @given(st.dictionaries(st.text(max_size=12), st.integers() | st.text(max_size=8) | st.none(), max_size=6))
-@settings(deadline=None)
 def test_any_plan_on_disk_is_read_or_an_error(row: dict[str, Any]) -> None:
     with pytest.raises(InvalidValue):
         SaturationPlan.from_dict({**row, "target": 3})
@@ -381,7 +376,6 @@ def test_a_plan_survives_its_file() -> None:
 
 
 @given(st.text(max_size=40))
-@settings(deadline=None)
 def test_any_header_is_a_time_or_none(text: str) -> None:
     value = server_time(text)
     assert value is None or 0 <= value < 1e9
@@ -396,7 +390,6 @@ def test_times_of_services_are_understood(text: str, seconds: float) -> None:
 
 
 @given(st.text(max_size=30))
-@settings(deadline=None)
 def test_any_latency_limit_is_read_or_an_error(text: str) -> None:
     try:
         name, limit_s = latency_limit(text)
@@ -506,7 +499,6 @@ VALUES = LEAVES | st.lists(LEAVES, max_size=2) | ROWS | st.dictionaries(st.sampl
 
 
 @given(st.dictionaries(st.sampled_from(sorted(original.SECTIONS)), VALUES))
-@settings(deadline=None)
 def test_any_original_configuration_is_read_or_an_error(data: dict[str, Any]) -> None:
     try:
         original.settings(data)
@@ -544,7 +536,6 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
 
 
 @given(st.lists(st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]), max_size=4))
-@settings(deadline=None)
 def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
     try:
         made = tuning.settings(texts)
@@ -598,6 +589,5 @@ container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
 
 
 @given(st.text(max_size=200))
-@settings(deadline=None)
 def test_any_page_of_figures_is_read(text: str) -> None:
     assert isinstance(parsed(text, "n"), dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.sizing import (
@@ -119,7 +119,6 @@ def test_what_is_no_demand_is_refused(demand: Demand) -> None:
     st.floats(3.0, 64.0),
     st.integers(0, 5),
 )
-@settings(deadline=None)
 def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
     rate: float, latency_s: float, cpu: float, memory: float, node_cpu: float, shared: int
 ) -> None:

@@ -385,7 +385,7 @@ SHARED.fill()
 TEXTS = st.text(max_size=30)
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(
     path=st.sampled_from(PATHS) | TEXTS.map(lambda text: "/" + quote(text)),
     method=st.sampled_from(["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"]),
@@ -412,7 +412,6 @@ def test_nothing_that_is_asked_makes_a_500(
             json.loads(answer.text)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=200))
 def test_no_text_of_a_reply_breaks_a_page(text: str) -> None:
     site = SHARED

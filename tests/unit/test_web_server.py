@@ -63,7 +63,7 @@ def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
         return answer
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=10), max_size=12).map(b"".join))
 def test_no_bytes_make_a_500_or_stop_the_server(server: Server, data: bytes) -> None:
     answer = ask(server, data)
