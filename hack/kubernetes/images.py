@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from hack.kubernetes.process import ROOT, NotBuilt
@@ -11,14 +12,14 @@ from hack.kubernetes.process import ROOT, NotBuilt
 IMAGES = ("scaletest", "redis", "pause")
 
 
-def archives() -> list[Path]:
+def archives(names: Sequence[str] = IMAGES) -> list[Path]:
     """The images as they are now, or those of a folder that SCALETEST_IMAGES names. Raises NotBuilt."""
     if given := os.environ.get("SCALETEST_IMAGES"):
-        return [Path(given) / f"{name}.tar" for name in IMAGES]
+        return [Path(given) / f"{name}.tar" for name in names]
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "scaletest" / "images" / "archives"
-    line = [ROOT / "hack" / "images", "--archive", folder, *IMAGES]
+    line = [ROOT / "hack" / "images", "--archive", folder, *names]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotBuilt(f"hack/images: {done.stderr[-1000:]}")
-    return [folder / f"{name}.tar" for name in IMAGES]
+    return [folder / f"{name}.tar" for name in names]

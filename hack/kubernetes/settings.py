@@ -9,7 +9,7 @@ from typing import Any
 PODS = "10.244.0.0/24"
 DNS = "10.96.0.10"
 DOMAIN = "cluster.local"
-PAUSE = "registry.k8s.io/pause:3.10"
+PAUSE = "localhost/pause:3.10"
 CNI = Path("/usr/lib/cni")
 DNS_PORT = 5353
 

@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
+from hack.kubernetes.images import archives
 from scaletest.benchmarks.kubernetes import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
@@ -20,7 +20,6 @@ from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import restricted
 from tests.conftest import eventually, missing, program
 
-ROOT = Path(__file__).parents[2]
 IMAGES = ("benchmarks", "pause")
 
 
@@ -29,7 +28,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A cluster with one real node that has the image of the tools, and our definitions."""
     made = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
-        made.up([Pool("plain", 1, 0)], real=True, images=archives())
+        made.up([Pool("plain", 1, 0)], real=True, images=archives(IMAGES))
         made.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
         made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
         yield made
@@ -37,19 +36,6 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         missing(str(error))
     finally:
         made.down()
-
-
-def archives() -> list[Path]:
-    """The images as they are now, or those of a folder that SCALETEST_IMAGES names. Raises NotBuilt."""
-    if given := os.environ.get("SCALETEST_IMAGES"):
-        return [Path(given) / f"{name}.tar" for name in IMAGES]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = cache / "scaletest" / "images" / "archives"
-    line = [ROOT / "hack" / "images", "--archive", folder, *IMAGES]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotBuilt(f"hack/images: {done.stderr[-1000:]}")
-    return [folder / f"{name}.tar" for name in IMAGES]
 
 
 @pytest.fixture(scope="module", autouse=True)
