@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,8 +62,10 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
             config.load_incluster_config(client_configuration=settings)
             found = _NAMESPACE_FILE.read_text("utf-8").strip()
         else:
-            config.load_kube_config(context=context or None, client_configuration=settings)
-            found = _namespace_of(config, context)
+            # asked now: the client library looks when it is imported, and never again
+            where = os.environ.get("KUBECONFIG") or None
+            config.load_kube_config(where, context=context or None, client_configuration=settings)
+            found = _namespace_of(config, where, context)
     except (ConfigException, OSError) as error:
         raise Unreachable(
             f"no Kubernetes cluster is configured: {cut(str(error), 200)}",
@@ -102,7 +105,7 @@ def refusal(status: int, reason: str, what: str, right: str = "") -> ScaletestEr
     return Busy(f"cannot {what}: {status} {reason}", hint="the API server is busy or broken; try again")
 
 
-def _namespace_of(config: Any, context: str) -> str:
-    contexts, active = config.list_kube_config_contexts()
+def _namespace_of(config: Any, where: str | None, context: str) -> str:
+    contexts, active = config.list_kube_config_contexts(where)
     chosen = next((row for row in contexts if row["name"] == context), active)
     return str(chosen["context"].get("namespace", "") if chosen else "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.cluster.capacity import Node, limits, quantity, quota_room, requests, room, scarcest
+from scaletest.cluster.connection import connect
 from scaletest.cluster.devices import Devices, Slice, of_slices, on_nodes, removed
 from scaletest.cluster.states import first_failing, pod
 
@@ -120,3 +123,27 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
     assert found is not None
     assert (found.name, found.container, found.restarts) == ("bad", "worker", 3)
     assert "CrashLoopBackOff m" in str(found)
+
+
+def test_a_kubeconfig_that_is_named_later_is_the_one_that_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given that the client library was imported when another was named
+    import kubernetes.config  # noqa: F401
+
+    for name in ("one", "two"):
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": {"server": f"http://{name}.invalid"}}],
+            "users": [],
+            "contexts": [{"name": name, "context": {"cluster": name, "namespace": f"of-{name}"}}],
+            "current-context": name,
+        }
+        (tmp_path / name).write_text(json.dumps(document))
+    for name in ("one", "two"):
+        # when it is named
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / name))
+        found = connect()
+        # expect it, and its namespace
+        assert (found.client.configuration.host, found.namespace) == (f"http://{name}.invalid", f"of-{name}")
