@@ -15,15 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-from scaletest.benchmarks import manifests
+from scaletest.benchmarks import manifests, ssh
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
+from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.frame import unframe
-from scaletest.kinds.kind import Failure, Peer
-from scaletest.kinds.mpi_pingpong import KIND as MPI_PINGPONG
-from scaletest.kinds.openfoam import KIND as OPENFOAM
+from scaletest.kinds.kind import Failure, Kind, Peer
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
 
@@ -58,11 +56,6 @@ class Seen:
 
 def refuse(benchmark: Benchmark) -> None:
     """Raises UsageError for what cannot be run in a cluster."""
-    if benchmark.kind in (MPI_PINGPONG, OPENFOAM):
-        raise UsageError(
-            f"{benchmark.kind.name} starts processes on its workers through an agent, which pods do not have",
-            hint="run it with: scaletest bench run, on one machine",
-        )
     if not NAME.fullmatch(benchmark.name):
         raise UsageError(
             f"the name {benchmark.name[:80]!r} cannot be that of a Service and its Jobs",
@@ -102,6 +95,12 @@ def forget(name: str, objects: Reads, namespace: str) -> None:
     objects.delete(CONFIG_MAPS, namespace, f"{name}-peers")
 
 
+def forget_key(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> None:
+    """Take away the key of a benchmark whose parts started processes on each other."""
+    if ssh.wanted(kind):
+        objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
+
+
 def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
     """The result that is there, when it is that of this very object."""
     found = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
@@ -125,6 +124,7 @@ class _Step:
         ended = stored(self._objects, self._namespace, name, self._owner["uid"])
         if ended is not None:
             forget(name, self._objects, self._namespace)
+            forget_key(self._benchmark.kind, name, self._owner["uid"], self._objects, self._namespace)
             return Seen(ended.phase, ended.message, (), ended)
         try:
             refuse(self._benchmark)
@@ -153,6 +153,10 @@ class _Step:
         claim = manifests.claim(self._benchmark, self._owner)
         if claim:
             self._own(CLAIMS, claim)
+        secret = manifests.secret(self._benchmark, self._owner)
+        if secret:
+            # its name is this benchmark's alone: one that is there is ours
+            self._objects.create(SECRETS, self._namespace, secret)
         parts = manifests.servers(self._benchmark)
         if parts:
             self._own(JOBS, manifests.job(self._benchmark, parts, self._owner, self._image))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
 from scaletest.kinds.kind import Part, Peer
@@ -72,6 +73,14 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
     }
 
 
+def secret(benchmark: Benchmark, owner: Document) -> Document | None:
+    """The key with which the parts start processes on each other, when they do."""
+    if not ssh.wanted(benchmark.kind):
+        return None
+    metadata = meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner)
+    return {"metadata": metadata, "type": "Opaque", "immutable": True, "data": ssh.pair()}
+
+
 def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     """The one claim of all workers, when it may be mounted by many."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
@@ -84,6 +93,9 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
     """The Indexed Job of one role."""
     role, count = parts[0].role, len(parts)
     measuring = role == benchmark.kind.measures
+    pod = _pod(benchmark, role, parts, image, measuring)
+    if ssh.wanted(benchmark.kind):
+        ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": meta(benchmark, name_of(benchmark, role), owner),
         "spec": {
@@ -95,7 +107,7 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
             "activeDeadlineSeconds": int(START_S + benchmark.limit_s + SPARE_S + HOLD_S),
             "template": {
                 "metadata": _pod_meta(benchmark, role),
-                "spec": _pod(benchmark, role, parts, image, measuring),
+                "spec": pod,
             },
         },
     }
@@ -133,7 +145,9 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         ],
         "resources": _resources(benchmark, role),
         "volumeMounts": mounts,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+        },
     }  # fmt: skip
     if not measuring:
         container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}

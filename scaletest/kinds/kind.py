@@ -107,13 +107,15 @@ class Peer:
 class Site:
     """What an executor offers. agent: how mpirun starts its daemon on another node; python: how Python is called.
 
-    programs: paths of programs that the executor found or made, by name.
+    ssh: a configuration of ssh with which the workers are reached, where that is how. programs: paths of programs that
+    the executor found or made, by name.
     """
 
     peers: Mapping[str, Sequence[Peer]]
     agent: str = ""
     python: tuple[str, ...] = ("python3",)
     programs: Mapping[str, str] = field(default_factory=dict)
+    ssh: str = ""
 
     def address(self, role: str, index: int = 0) -> str:
         """The address of a part."""
@@ -125,7 +127,8 @@ class Task:
     """What one part runs. before: commands that prepare. files: to write into its folder first, by relative path.
 
     A server is ready when its process listens on `port`, or has written `ready_text`. Relative paths and
-    the working directory are those of the part's folder.
+    the working directory are those of the part's folder. shared: whether the workers need that folder too, as it is
+    after `before`, at the same path.
     """
 
     role: str
@@ -136,6 +139,7 @@ class Task:
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     ready_text: str = ""
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

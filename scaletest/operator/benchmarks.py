@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, step
+from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, forget_key, step
 from scaletest.benchmarks.manifests import SPARE_S, START_S
 from scaletest.cluster.documents import Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
@@ -82,6 +82,7 @@ def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None
     """What is to be done before a benchmark may go."""
     meta = document["metadata"]
     forget(meta["name"], objects, namespace)
+    forget_key(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
