@@ -6,16 +6,15 @@ is there is not made again, and the result is stored before anything is taken aw
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from scaletest.benchmarks import manifests
+from scaletest.benchmarks.kept import Reads, forget, keep, stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES, Resource
@@ -24,26 +23,13 @@ from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure, Peer
 from scaletest.kinds.mpi_pingpong import KIND as MPI_PINGPONG
 from scaletest.kinds.openfoam import KIND as OPENFOAM
-from scaletest.model import wire
 from scaletest.model.errors import UsageError
 
 NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
-RESULT = "result.json.gz"
 # What stands on a pod that failed is read of the end of its log.
 LAST_LINES = 8
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
 WRITTEN = "scaletest.dev/peers-written"
-
-
-class Reads(Protocol):
-    """What is used of cluster.documents.Documents; tests script it."""
-
-    def find(self, what: Resource, namespace: str, name: str) -> Document | None: ...
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]: ...
-    def create(self, what: Resource, namespace: str, body: Document) -> Document | None: ...
-    def patch(self, what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document: ...
-    def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None: ...
-    def log(self, namespace: str, pod: str) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,26 +75,6 @@ class Place:
 def step(benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> Seen:
     """Do what can be done now, and say how far it is. Errors of the API server are raised; call it again later."""
     return _Step(benchmark, objects, place, clock).go()
-
-
-def forget(name: str, objects: Reads, namespace: str) -> None:
-    """Take away what a benchmark made, its result excepted. Its Jobs go with their pods."""
-    labels = f"{manifests.BENCHMARK}={name}"
-    for job in objects.list(JOBS, namespace, labels):
-        objects.delete(JOBS, namespace, job["metadata"]["name"], job["metadata"]["uid"])
-    for what in (SERVICES, CLAIMS):
-        for one in objects.list(what, namespace, labels):
-            objects.delete(what, namespace, one["metadata"]["name"], one["metadata"]["uid"])
-    objects.delete(CONFIG_MAPS, namespace, f"{name}-peers")
-
-
-def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
-    """The result that is there, when it is that of this very object."""
-    found = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
-    if found is None or uid not in [one["uid"] for one in found["metadata"].get("ownerReferences", ())]:
-        return None
-    packed = base64.b64decode(found["binaryData"][RESULT])
-    return Ended.from_dict(wire.load(gzip.decompress(packed).decode(), "the stored result"))
 
 
 class _Step:
@@ -274,18 +240,11 @@ class _Step:
 
     def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
         """The result first, then the end: whoever comes after a crash finds the one or the other."""
-        packed = gzip.compress(wire.dump(ended.to_dict()).encode(), mtime=0)
-        name = manifests.result_name(self._benchmark.name)
-        body = {
-            "metadata": manifests.meta(self._benchmark, name, self._owner),
-            "binaryData": {RESULT: base64.b64encode(packed).decode()},
-        }
-        if self._objects.create(CONFIG_MAPS, self._namespace, body) is None:
-            mine = stored(self._objects, self._namespace, self._benchmark.name, self._owner["uid"])
-            if mine is None:
-                return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
-            ended = mine
-        return Seen(Phase.SUMMARISING, ended.message, pods)
+        mine = keep(self._objects, self._namespace, self._benchmark, self._owner, ended)
+        if mine is None:
+            name = manifests.result_name(self._benchmark.name)
+            return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
+        return Seen(Phase.SUMMARISING, mine.message, pods)
 
     def _age(self, document: Mapping[str, Any]) -> float:
         return self._clock() - _seconds(document["metadata"]["creationTimestamp"])

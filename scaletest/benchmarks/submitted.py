@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.executor import Node, Told
-from scaletest.benchmarks.kubernetes import Reads, refuse, stored
+from scaletest.benchmarks.kept import Reads, stored
+from scaletest.benchmarks.kubernetes import refuse
 from scaletest.benchmarks.manifests import SPARE_S, START_S, Document
 from scaletest.cluster.documents import NODES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase

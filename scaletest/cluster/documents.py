@@ -27,6 +27,7 @@ SERVICES = Resource("Service", "/api/v1", "services", True)
 CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
 NODES = Resource("Node", "/api/v1", "nodes", False)
 JOBS = Resource("Job", "/apis/batch/v1", "jobs", True)
+EVENTS = Resource("Event", "/api/v1", "events", True)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
@@ -44,9 +45,9 @@ class Documents:
             return None
         return found
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]:
-        """All that have these labels; of all namespaces when none is said."""
-        query = {"labelSelector": labels} if labels else {}
+    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]:
+        """All that have these labels and fields; of all namespaces when none is said."""
+        query = {name: text for name, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
         answer = self._raw.get(what.path(namespace), f"list {what.plural}", f"list {what.plural}", **query)
         return list(answer["items"])
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, step
+from scaletest.benchmarks.kept import Reads, forget
+from scaletest.benchmarks.kubernetes import Place, Seen, step
 from scaletest.benchmarks.manifests import SPARE_S, START_S
 from scaletest.cluster.documents import Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents

@@ -14,7 +14,7 @@ from typing import Any, cast
 import kopf
 from prometheus_client import CollectorRegistry, Counter, start_http_server
 
-from scaletest.benchmarks.kubernetes import Reads
+from scaletest.benchmarks.kept import Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError

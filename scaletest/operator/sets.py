@@ -10,7 +10,8 @@ import gzip
 from collections.abc import Mapping
 
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kubernetes import NAME, Reads
+from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.kubernetes import NAME
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.documents import CONFIG_MAPS, NODES, Missing, Resource

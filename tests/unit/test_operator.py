@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.kubernetes import stored
+from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged
@@ -56,7 +56,7 @@ class FakeCluster:
         self._count()
         return found
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]:
+    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]:
         wanted = dict(one.split("=") for one in labels.split(",") if one)
         rows = [one for (plural, _), one in self.objects.items() if plural == what.plural]
         found = [one for one in rows if wanted.items() <= one["metadata"].get("labels", {}).items()]
