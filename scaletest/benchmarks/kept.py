@@ -9,7 +9,7 @@ from typing import Protocol
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SERVICES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.benchmark import Benchmark, Ended, read
 from scaletest.model import wire
 
 RESULT = "result.json.gz"
@@ -24,6 +24,11 @@ class Reads(Protocol):
     def patch(self, what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document: ...
     def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None: ...
     def log(self, namespace: str, pod: str) -> str | None: ...
+
+
+def agreed(peers: Document) -> Benchmark:
+    """The benchmark as it was when its first object was made: what is changed later is not measured."""
+    return read(wire.load(peers["data"][manifests.DOCUMENT], "the benchmark"))
 
 
 def keep(objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, ended: Ended) -> Ended | None:

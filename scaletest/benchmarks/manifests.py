@@ -20,9 +20,15 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# Until all parts are placed and servers are ready; then the benchmark's own limit; then the log may still be read.
+# Until all parts are placed and servers are ready, unless the spec says otherwise;
+# then the benchmark's own limit; then the log may still be read.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
 Document = dict[str, Any]
+
+
+def start_s(benchmark: Benchmark) -> float:
+    """Seconds by which all parts must have started."""
+    return float(benchmark.spec.start_limit or START_S)
 
 
 def name_of(benchmark: Benchmark, role: str) -> str:
@@ -92,7 +98,7 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
             "parallelism": count,
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
-            "activeDeadlineSeconds": int(START_S + benchmark.limit_s + SPARE_S + HOLD_S),
+            "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
             "template": {
                 "metadata": _pod_meta(benchmark, role),
                 "spec": _pod(benchmark, role, parts, image, measuring),

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scaletest.benchmarks import namespaces, programs
-from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, START_S
+from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
 from scaletest.kinds import reading
@@ -57,7 +57,7 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
         time.sleep(HOLD_S)
         raise Failed(Failure.TIMED_OUT, "the node was not needed any more")
     measures = role == kind.measures
-    limit_s = benchmark.limit_s if measures else START_S + benchmark.limit_s + HOLD_S
+    limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
     processes = Processes(logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"})
@@ -96,7 +96,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
     """Who the peers are, once it is known. Raises Failed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return Site({}, python=(sys.executable,))
-    until = time.monotonic() + START_S
+    until = time.monotonic() + start_s(benchmark)
     while not (folder / PEERS).exists():
         if time.monotonic() > until:
             raise Failed(Failure.TIMED_OUT, "nobody told the addresses of the peers")

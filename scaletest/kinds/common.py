@@ -69,6 +69,9 @@ class CommonSpec:
     time_limit: int = spec_field(
         0, "Seconds after which the benchmark fails, however far it is; 0 for the kind's own limit.", minimum=0
     )
+    start_limit: int = spec_field(
+        0, "Seconds, in a cluster, by which all parts must have started; 0 for 600.", minimum=0
+    )
     paused: bool = spec_field(False, "Do not start until this is false.")
     pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
 

@@ -60,6 +60,9 @@ class FakeCluster:
         wanted = dict(one.split("=") for one in labels.split(",") if one)
         rows = [one for (plural, _), one in self.objects.items() if plural == what.plural]
         found = [one for one in rows if wanted.items() <= one["metadata"].get("labels", {}).items()]
+        about = dict(one.split("=") for one in fields.split(",") if one)
+        if about:
+            found = [one for one in found if one["involvedObject"]["uid"] == about["involvedObject.uid"]]
         self._count()
         return copy.deepcopy(found)
 
@@ -77,6 +80,7 @@ class FakeCluster:
 
     def put(self, what: Resource, body: Document) -> Document:
         made = copy.deepcopy(body)
+        made["metadata"] |= {"namespace": "ns", "generation": 1}
         made["metadata"] |= {"uid": f"u{next(self._uids)}", "creationTimestamp": status.stamp(self.now),
                              "resourceVersion": "1"}  # fmt: skip
         self.objects[what.plural, made["metadata"]["name"]] = made
@@ -138,6 +142,18 @@ def look(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
     return found
 
 
+def look_at_set(cluster: FakeCluster, kept: Settings | None = None) -> Mapping[str, Any]:
+    """One look, with what the watches would have brought."""
+    rows = [one for (plural, _), one in cluster.objects.items() if plural == "iperfs"]
+
+    def children(namespace: str, uid: str) -> list[Document]:
+        return [said for one in rows for (_, owner), said in sets.child(one).items() if owner == uid]
+
+    sets.look(cluster, "ns", "set", kept or settings(cluster), children)
+    found: Mapping[str, Any] = cluster.objects["benchmarksets", "set"].get("status", {})
+    return found
+
+
 def until_ended(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
     for _ in range(20):
         found = look(cluster, name)
@@ -179,7 +195,7 @@ def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
     spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": [1, 2]}}}
 
     def turn(cluster: FakeCluster) -> bool:
-        sets.look(cluster, "ns", "set", settings(cluster))
+        look_at_set(cluster)
         for plural, name in list(cluster.objects):
             if plural == "iperfs":
                 look(cluster, name)
