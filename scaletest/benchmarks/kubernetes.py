@@ -208,8 +208,7 @@ class _Step:
         log = self._objects.log(self._namespace, _name(pod)) or ""
         found = unframe(log)
         if found is not None:
-            where = {"nodes": {_name(one): one["spec"].get("nodeName", "") for one in pods[: 2 * 16]}}
-            environment = {**found.environment, **where}
+            environment = {**found.environment, **manifests.places(pods), "kubernetes": self._objects.version()}
             raise _Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)

@@ -19,6 +19,7 @@ BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
+MOST_PLACES = 32
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
 # Until all parts are placed and servers are ready, unless the spec says otherwise;
 # then the benchmark's own limit; then the log may still be read.
@@ -154,6 +155,8 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
     }
+    if account := getattr(spec, "service_account_name", ""):
+        found |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.host_network:
         found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -259,6 +262,16 @@ def address(pod: Document, family: str, network: str) -> str:
 def ready(pod: Document) -> bool:
     """Whether it is, as its probe says."""
     return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
+
+
+def places(pods: Sequence[Document]) -> Document:
+    """On which nodes pods ran, and which images really: digests, by pod."""
+    nodes, images = dict[str, str](), dict[str, str]()
+    for pod in pods[:MOST_PLACES]:
+        name = pod["metadata"]["name"]
+        nodes[name] = pod["spec"].get("nodeName", "")
+        images[name] = next((one.get("imageID", "") for one in pod["status"].get("containerStatuses", ())), "")
+    return {"nodes": nodes, "images": images}
 
 
 def why_not(pod: Document) -> str:

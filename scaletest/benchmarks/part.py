@@ -14,8 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from scaletest.benchmarks import namespaces, programs
+from scaletest.benchmarks import machine, namespaces, programs
 from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
@@ -37,7 +38,8 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         ended = _play(benchmark, role, index, folder, scratch)
     except Failed as error:
         ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
-    ended = replace(ended, started_s=began, finished_s=time.time())
+    where = {**machine.facts(benchmark), **ended.environment}
+    ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
     # a server's, too: its class of failure is the benchmark's
     say(frame(ended))
     if not measures:
@@ -113,18 +115,17 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
 
 def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
     """The result with the network that was used. Raises Failed when it is not what the spec asks for."""
-    used = {}
+    used, where = dict[str, Any](), dict[str, Any]()
     peers = [one for role in site.peers.values() for one in role]
     if peers:
         facts = namespaces.way((), peers[0].address)
         if facts is not None:
-            used = facts.to_dict()
+            used, where = facts.to_dict(), {"card": machine.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
     kind = benchmark.kind
     return Ended(
         benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,
-        environment={"programs": programs.versions(list(kind.programs(benchmark.spec))), "kernel": os.uname().release},
-        notes=(*measured.notes, *kind.notes),
+        environment=where, notes=(*measured.notes, *kind.notes),
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
+from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
@@ -44,6 +45,7 @@ class FakeCluster:
         self.annotations: dict[str, str] = {}
         self.ips = ["10.1.0.1", "fd00::1"]
         self.runs = self.ready = True
+        self.forbidden: set[str] = set()
         self._uids = itertools.count(1)
 
     def _count(self) -> None:
@@ -106,6 +108,14 @@ class FakeCluster:
                 del self.objects[key]
         self._count()
 
+    def version(self) -> str:
+        self._count()
+        return "v1.37.1"
+
+    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
+        self._count()
+        return str(right) not in self.forbidden
+
     def log(self, namespace: str, pod: str) -> str | None:
         self._count()
         return self.logs.get(pod)
@@ -120,6 +130,7 @@ class FakeCluster:
             ready = [{"type": "Ready", "status": str(self.ready)}]
             ips = [{"ip": one} for one in self.ips]
             pod["status"] = {"phase": "Running", "conditions": ready, "podIPs": ips, "podIP": self.ips[0]}
+            pod["status"]["containerStatuses"] = [{"imageID": "sha256:abc"}]
             if name.endswith("-client"):
                 label = meta["labels"][manifests.BENCHMARK]
                 ended = Ended(label, Phase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import obstacles
-from scaletest.cluster.documents import EVENTS
-from scaletest.kinds.registry import API_VERSION
-from scaletest.operator import benchmarks, line, status
+from scaletest.benchmarks import manifests, obstacles
+from scaletest.benchmarks.kept import stored
+from scaletest.cluster.documents import ACCOUNTS, EVENTS
+from scaletest.kinds import benchmark
+from scaletest.kinds.kind import Kind, Site
+from scaletest.kinds.registry import API_VERSION, KINDS
+from scaletest.operator import accounts, benchmarks, line, status
 from scaletest.operator.benchmarks import Settings
 from tests.unit.test_operator import (
     IPERF,
@@ -205,3 +210,74 @@ def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
 def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> None:
     document = {"apiVersion": API_VERSION, "metadata": {"generation": 5}, "status": {"phase": "Completed"}}
     assert not status.changed(document)
+
+
+LIFECYCLE = KINDS["Lifecycle"]
+
+
+def act(cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None) -> dict[str, Any]:
+    kept = Settings("image", lambda: cluster.now, lambda *_: None, defaults or {})
+    benchmarks.look(kind, cluster, "ns", "one", kept)
+    return dict(cluster.objects[kind.plural, "one"]["status"])
+
+
+def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account_or_right() -> None:
+    cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
+    # given one that names no account: refused, as when that account is not there, or lacks a right
+    for defaults, forbidden, words in (
+        ({}, [], "names no account"),
+        (ours, [], "no service account tester in ns"),
+        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in ns"),
+    ):
+        if forbidden:
+            cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
+        cluster.forbidden = {*forbidden}
+        asked(cluster, kind="Lifecycle")
+        found = act(cluster, LIFECYCLE, defaults)
+        assert (found["phase"], found["failure"]) == ("Failed", "refused") and words in found["message"], found
+    assert not [name for name in cluster.made if name.startswith(("jobs", "configmaps"))]
+    # expect its pod to have the token of that account when nothing is missing, and the same spec later
+    cluster.forbidden = set()
+    asked(cluster, kind="Lifecycle")
+    act(cluster, LIFECYCLE, ours)
+    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("tester", True)
+    assert not late(act(cluster, LIFECYCLE, ours))
+
+
+def test_what_acts_on_nothing_gets_no_token() -> None:
+    cluster = FakeCluster()
+    asked(cluster, kind="Validation")
+    act(cluster, KINDS["Validation"], {"Validation": "tester"})
+    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
+    assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
+    # and one that scales a Deployment needs what validate needs
+    one = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
+    assert {*map(str, accounts.rights(one))} >= {"patch deployments/scale.apps", "get services/proxy"}
+    line = one.kind.tasks(one.spec, Site({}))[0].argv
+    assert line[line.index("--client") + 1] == "svc/bench-sleep-client" and "--local" not in line
+
+
+def test_19_every_result_says_on_what_it_was_measured() -> None:
+    cluster = FakeCluster()
+    asked(cluster)
+    assert until_ended(cluster)["phase"] == "Completed"
+    found = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert found is not None
+    assert found.environment["kubernetes"] == "v1.37.1"
+    assert found.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
+    assert found.environment["images"] == {"one-server-0": "sha256:abc", "one-client-0": "sha256:abc"}
+
+
+def test_20_what_is_made_is_of_kubernetes_alone_and_no_priority_is_touched() -> None:
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2)
+    while "finishedAt" not in look_at_set(cluster):
+        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
+            look(cluster, name)
+    kinds = {made.partition("/")[0] for made in cluster.made}
+    assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
+    one = benchmark.read({"kind": "IPerf"})
+    job = manifests.job(one, manifests.servers(one), {"uid": "u"}, "image")
+    text = json.dumps(job)
+    assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
