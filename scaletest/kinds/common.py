@@ -88,6 +88,16 @@ class CommonSpec:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ActingSpec(CommonSpec):
+    """A benchmark that uses the cluster itself."""
+
+    service_account_name: str = spec_field(
+        "", "Service account of the pod; empty for the operator's own choice.", pattern=r"|[a-z0-9.-]{1,253}",
+        words="a name",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class PairSpec(CommonSpec):
     """A server and a client."""
 

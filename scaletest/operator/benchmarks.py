@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -17,7 +17,7 @@ from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
-from scaletest.operator import status
+from scaletest.operator import accounts, status
 from scaletest.operator.lock import NAME as LEASE
 from scaletest.operator.lock import Lock
 from scaletest.operator.status import Document
@@ -32,14 +32,16 @@ Tell = Callable[[Document, str, str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """image: of benchmarks that name none. tell: makes an event of object, type, reason and message.
+    """image: of benchmarks that name none; accounts: by kind, of those that need one and name none.
 
+    tell: makes an event of object, type, reason and message.
     plans: those of sets by uid, which never change; only to spare reading them each time.
     """
 
     image: str
     clock: Callable[[], float]
     tell: Tell
+    accounts: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
 
 
@@ -115,6 +117,9 @@ def _looked(
     try:
         one = documents.read({key: found[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in found})
         refuse(one)
+        one = accounts.with_account(one, settings.accounts)
+        if not (found.get("status") or {}).get("startedAt"):
+            accounts.check(one, objects, namespace)
     except UsageError as error:
         begun = _begun(found, objects, namespace)
         if begun is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -50,16 +50,17 @@ class Metrics:
 
 
 def run(
-    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None
-) -> None:
-    """Serve until SIGTERM. namespaces: none for all."""
+    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None,
+    *, accounts: Mapping[str, str] | None = None, health_port: int = 0,
+) -> None:  # fmt: skip
+    """Serve until SIGTERM. namespaces: none for all. accounts: see Settings. health_port: 0 for none."""
     metrics = Metrics()
     if metrics_port:
         start_http_server(metrics_port, registry=metrics.registry)
-    registry = handlers(objects, Settings(image, time.time, _tell), metrics)
+    registry = handlers(objects, Settings(image, time.time, _tell, accounts or {}), metrics)
     kopf.run(
         registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
-        stop_flag=stop,
+        stop_flag=stop, liveness_endpoint=f"http://0.0.0.0:{health_port}/healthz" if health_port else None,
     )  # fmt: skip
 
 
