@@ -29,14 +29,22 @@ def environment(command_line: Sequence[str], device_glob: str = "") -> dict[str,
         "command_line": list(map(masked, command_line)),
         "host": socket.gethostname(),
         "python": sys.version.split()[0],
+        **machine(),
+        "clock_source": _text(CLOCK_SOURCE),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "devices": _devices(device_glob),
+    }
+
+
+def machine() -> dict[str, Any]:
+    """What this process runs on: operating system with its kernel, processor, memory, and the cores that it may use."""
+    return {
         "system": platform.platform(),
+        "kernel": platform.release(),
         "machine": platform.machine(),
         "processor": _line(Path("/proc/cpuinfo"), "model name"),
         "memory": _line(Path("/proc/meminfo"), "MemTotal"),
-        "clock_source": _text(CLOCK_SOURCE),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "packages": {name: _version(name) for name in PACKAGES},
-        "devices": _devices(device_glob),
     }
 
 

@@ -6,67 +6,37 @@ is there is not made again, and the result is stored before anything is taken aw
 
 from __future__ import annotations
 
-import base64
-import gzip
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
-from scaletest.benchmarks import manifests, ssh
+from scaletest.benchmarks import manifests, obstacles, ssh
+from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key, keep, stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.frame import unframe
-from scaletest.kinds.kind import Failure, Kind, Peer
-from scaletest.model import wire
+from scaletest.kinds.kind import Failure, Peer
 from scaletest.model.errors import UsageError
 
-NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
-RESULT = "result.json.gz"
 # What stands on a pod that failed is read of the end of its log.
 LAST_LINES = 8
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
 WRITTEN = "scaletest.dev/peers-written"
 
 
-class Reads(Protocol):
-    """What is used of cluster.documents.Documents; tests script it."""
-
-    def find(self, what: Resource, namespace: str, name: str) -> Document | None: ...
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]: ...
-    def create(self, what: Resource, namespace: str, body: Document) -> Document | None: ...
-    def patch(self, what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document: ...
-    def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None: ...
-    def log(self, namespace: str, pod: str) -> str | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How far a benchmark is. pods: its pods as they are; message: what it waits for."""
+    """How far a benchmark is. pods: its pods as they are; message: what it waits for; edited: after it was begun."""
 
     phase: Phase
     message: str = ""
     pods: tuple[Document, ...] = ()
     ended: Ended | None = None
-
-
-def refuse(benchmark: Benchmark) -> None:
-    """Raises UsageError for what cannot be run in a cluster."""
-    if not NAME.fullmatch(benchmark.name):
-        raise UsageError(
-            f"the name {benchmark.name[:80]!r} cannot be that of a Service and its Jobs",
-            hint="use a-z, 0-9 and '-', a letter first, 40 characters at most",
-        )
-    parts = benchmark.kind.layout(benchmark.spec)
-    wanted = len({part.node for part in parts})
-    if benchmark.spec.nodes and len(benchmark.spec.nodes) < wanted:
-        raise UsageError(
-            f"{wanted} nodes are used, and {len(benchmark.spec.nodes)} are named", hint="name more, or none"
-        )
+    edited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,30 +54,9 @@ def step(benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[],
     return _Step(benchmark, objects, place, clock).go()
 
 
-def forget(name: str, objects: Reads, namespace: str) -> None:
-    """Take away what a benchmark made, its result excepted. Its Jobs go with their pods."""
-    labels = f"{manifests.BENCHMARK}={name}"
-    for job in objects.list(JOBS, namespace, labels):
-        objects.delete(JOBS, namespace, job["metadata"]["name"], job["metadata"]["uid"])
-    for what in (SERVICES, CLAIMS):
-        for one in objects.list(what, namespace, labels):
-            objects.delete(what, namespace, one["metadata"]["name"], one["metadata"]["uid"])
-    objects.delete(CONFIG_MAPS, namespace, f"{name}-peers")
-
-
-def forget_key(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> None:
-    """Take away the key of a benchmark whose parts started processes on each other."""
-    if ssh.wanted(kind):
-        objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
-
-
-def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
-    """The result that is there, when it is that of this very object."""
-    found = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
-    if found is None or uid not in [one["uid"] for one in found["metadata"].get("ownerReferences", ())]:
-        return None
-    packed = base64.b64decode(found["binaryData"][RESULT])
-    return Ended.from_dict(wire.load(gzip.decompress(packed).decode(), "the stored result"))
+def differ(one: Benchmark, other: Benchmark) -> bool:
+    """Whether something else is to be measured. paused does not count."""
+    return replace(one.spec, paused=False) != replace(other.spec, paused=False)
 
 
 class _Step:
@@ -127,57 +76,61 @@ class _Step:
             forget_key(self._benchmark.kind, name, self._owner["uid"], self._objects, self._namespace)
             return Seen(ended.phase, ended.message, (), ended)
         try:
-            refuse(self._benchmark)
-            peers = self._prepared()
-            pods = tuple(self._pods())
-            if manifests.MEASURING not in peers["data"]:
-                return self._prepare(peers, pods)
-            return self._measure(peers, pods)
+            peers, asked = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner)), self._benchmark
+            self._benchmark = agreed(peers)
+            return replace(self._go_on(peers), edited=differ(asked, self._benchmark))
         except _Over as over:
             return self._store(over.ended, over.pods)
         except _Taken as taken:
-            if self._clock() - self._since_s <= manifests.START_S:
+            if self._clock() - self._since_s <= manifests.start_s(self._benchmark):
                 return Seen(Phase.PREPARING, str(taken))
             return self._store(self._failed(Failure.REFUSED, str(taken)), ())
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
 
+    def _go_on(self, peers: Document) -> Seen:
+        if manifests.MEASURING not in peers["data"]:
+            self._prepared()
+        pods = tuple(self._pods())
+        return (self._measure if manifests.MEASURING in peers["data"] else self._prepare)(peers, pods)
+
     # -- until everything is ready ----------------------------------------------------------------------------------
 
-    def _prepared(self) -> Document:
+    def _prepared(self) -> None:
         """The objects of the servers. Those of an earlier benchmark of this name, which are going, are waited for."""
-        peers = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner))
-        if manifests.MEASURING in peers["data"]:
-            return peers
         self._own(SERVICES, manifests.service(self._benchmark, self._owner))
         claim = manifests.claim(self._benchmark, self._owner)
         if claim:
             self._own(CLAIMS, claim)
-        secret = manifests.secret(self._benchmark, self._owner)
-        if secret:
-            # its name is this benchmark's alone: one that is there is ours
-            self._objects.create(SECRETS, self._namespace, secret)
         parts = manifests.servers(self._benchmark)
         if parts:
-            self._own(JOBS, manifests.job(self._benchmark, parts, self._owner, self._image))
-        return peers
+            job = manifests.job(self._benchmark, parts, self._owner, self._image)
+            self._own(JOBS, job, before=self._make_key)
 
-    def _own(self, what: Resource, body: Document) -> Document:
-        """The object, made when it is not there. Raises _Taken when it is somebody else's."""
+    def _own(self, what: Resource, body: Document, before: Callable[[], None] = lambda: None) -> Document:
+        """The object, made when it is not there, after `before`. Raises _Taken when it is somebody else's."""
         name = body["metadata"]["name"]
-        found = self._objects.create(what, self._namespace, body)
+        found = self._objects.find(what, self._namespace, name)
         if found is None:
-            found = self._objects.find(what, self._namespace, name) or {"metadata": {}}
+            before()
+            found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
         owners = [one["uid"] for one in found["metadata"].get("ownerReferences", ())]
         if self._owner["uid"] not in owners:
             raise _Taken(f"{what.plural} {name} is there and belongs to something else")
         return found
 
+    def _make_key(self) -> None:
+        """That of the parts, when they start processes on each other. One that is there is ours, as its name says."""
+        if ssh.wanted(self._benchmark.kind):
+            body = manifests.secret(self._benchmark, self._owner)
+            self._objects.create(SECRETS, self._namespace, body)
+
     def _pods(self) -> list[Document]:
         return self._objects.list(PODS, self._namespace, f"{manifests.BENCHMARK}={self._benchmark.name}")
 
     def _prepare(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
-        wanted = len(manifests.servers(self._benchmark))
+        servers = manifests.servers(self._benchmark)
+        wanted = len(servers)
         for pod in pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 raise self._blamed(pod, pods, "a server ended before it was needed")
@@ -187,7 +140,10 @@ class _Step:
         waiting = [pod for pod in pods if not manifests.ready(pod)]
         if len(known) < wanted or waiting or len(pods) < wanted:
             why = next((f"{_name(pod)}: {manifests.why_not(pod)}" for pod in waiting), "pods are being made")
-            if self._age(peers) > manifests.START_S:
+            if len(pods) < wanted:
+                job = self._objects.find(JOBS, self._namespace, manifests.name_of(self._benchmark, servers[0].role))
+                why = self._denied(job, pods) or why
+            if self._age(peers) > manifests.start_s(self._benchmark):
                 ended = self._failed(Failure.TIMED_OUT, f"not all parts started in time; {why}")
                 raise _Over(ended, pods)
             return Seen(Phase.PREPARING, why, pods)
@@ -237,22 +193,31 @@ class _Step:
                 self._failed(Failure.INTERRUPTED, lost, tuple(one.get("message", "") for one in conditions)), pods
             )
         running = any(pod["status"].get("phase") == "Running" for pod in measuring)
-        limit = self._benchmark.limit_s + manifests.SPARE_S + (0 if running else manifests.START_S)
+        start_s, limit_s = manifests.start_s(self._benchmark), self._benchmark.limit_s + manifests.SPARE_S
+        limit = limit_s if running else start_s
         since = _started(measuring[0]) if running else job["metadata"]["creationTimestamp"]
+        why = "" if running else manifests.why_not(measuring[0]) if measuring else self._denied(job, pods)
         if self._clock() - _seconds(since) > limit:
-            said = "" if running or not measuring else f"; {manifests.why_not(measuring[0])}"
-            raise _Over(self._failed(Failure.TIMED_OUT, f"there was no result after {limit:.0f} s{said}"), pods)
-        if running:
-            return Seen(Phase.RUNNING, "", pods)
-        return Seen(Phase.PREPARING, manifests.why_not(measuring[0]) if measuring else "", pods)
+            said = f"; {why}" if why else ""
+            missing = "there was no result" if running else "the measuring part did not start"
+            raise _Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{said}"), pods)
+        return Seen(Phase.RUNNING if running else Phase.PREPARING, why, pods)
+
+    def _denied(self, job: Document | None, pods: tuple[Document, ...]) -> str:
+        """What keeps a Job from making pods. Raises _Over when that will not pass."""
+        if job is None:
+            return ""
+        message = obstacles.said(self._objects, self._namespace, job)
+        if obstacles.final(message, self._age(job)):
+            raise _Over(self._failed(Failure.REFUSED, message), pods)
+        return message
 
     def _result(self, pod: Document, pods: tuple[Document, ...]) -> None:
         """Raises _Over when the pod's log holds a result, or the pod has ended without one."""
         log = self._objects.log(self._namespace, _name(pod)) or ""
         found = unframe(log)
         if found is not None:
-            where = {"nodes": {_name(one): one["spec"].get("nodeName", "") for one in pods[: 2 * 16]}}
-            environment = {**found.environment, **where}
+            environment = {**found.environment, **manifests.places(pods), "kubernetes": self._objects.version()}
             raise _Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
@@ -278,18 +243,11 @@ class _Step:
 
     def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
         """The result first, then the end: whoever comes after a crash finds the one or the other."""
-        packed = gzip.compress(wire.dump(ended.to_dict()).encode(), mtime=0)
-        name = manifests.result_name(self._benchmark.name)
-        body = {
-            "metadata": manifests.meta(self._benchmark, name, self._owner),
-            "binaryData": {RESULT: base64.b64encode(packed).decode()},
-        }
-        if self._objects.create(CONFIG_MAPS, self._namespace, body) is None:
-            mine = stored(self._objects, self._namespace, self._benchmark.name, self._owner["uid"])
-            if mine is None:
-                return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
-            ended = mine
-        return Seen(Phase.SUMMARISING, ended.message, pods)
+        mine = keep(self._objects, self._namespace, self._benchmark, self._owner, ended)
+        if mine is None:
+            name = manifests.result_name(self._benchmark.name)
+            return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
+        return Seen(Phase.SUMMARISING, mine.message, pods)
 
     def _age(self, document: Mapping[str, Any]) -> float:
         return self._clock() - _seconds(document["metadata"]["creationTimestamp"])

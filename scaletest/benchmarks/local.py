@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from scaletest.benchmarks import namespaces, programs
+from scaletest.benchmarks import machine, namespaces, programs
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
@@ -131,7 +131,9 @@ class _Run:
             output = self._play(site, processes, network, folder)
             self._told(Phase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            facts = self._facts(network, site)
+            facts, where = self._facts(network), machine.facts(benchmark)
+            if facts:
+                where["card"] = machine.card(self._way(network)[0], facts.interface)
         finally:
             processes.close()
             network.close()
@@ -139,7 +141,7 @@ class _Run:
         if facts:
             networks.check(benchmark.spec, facts, measured.remote)
         return Ended(
-            benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,
+            benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used, where,
             notes=(*measured.notes, *benchmark.kind.notes, *self._notes()),
         )  # fmt: skip
 
@@ -224,15 +226,18 @@ class _Run:
     def _part(self, task: Task) -> Part:
         return next(part for part in self._parts if (part.role, part.index) == (task.role, task.index))
 
-    def _facts(self, network: namespaces.Network, site: Site) -> networks.Network | None:
+    def _facts(self, network: namespaces.Network) -> networks.Network | None:
         """Interface, family and MTU on the way from the measuring part to its peer, as the kernel says."""
+        enter, peer = self._way(network)
+        return namespaces.way(enter, peer) if peer else None
+
+    def _way(self, network: namespaces.Network) -> tuple[Sequence[str], str]:
+        """How the measuring part's network is entered, and a peer's address; "" where there is none."""
         own = next(part for part in self._parts if part.role == self._benchmark.kind.measures)
         others = [part for part in self._parts if part.node != own.node] or [
             part for part in self._parts if part is not own
         ]
-        if not others:
-            return None
-        return namespaces.way(network.enter(own.node), network.address(others[0].node))
+        return network.enter(own.node), network.address(others[0].node) if others else ""
 
 
 def _memory() -> float:

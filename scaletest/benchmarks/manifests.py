@@ -20,10 +20,17 @@ BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
+MOST_PLACES = 32
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# Until all parts are placed and servers are ready; then the benchmark's own limit; then the log may still be read.
+# Until all parts are placed and servers are ready, unless the spec says otherwise;
+# then the benchmark's own limit; then the log may still be read.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
 Document = dict[str, Any]
+
+
+def start_s(benchmark: Benchmark) -> float:
+    """Seconds by which all parts must have started."""
+    return float(benchmark.spec.start_limit or START_S)
 
 
 def name_of(benchmark: Benchmark, role: str) -> str:
@@ -73,10 +80,8 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
     }
 
 
-def secret(benchmark: Benchmark, owner: Document) -> Document | None:
-    """The key with which the parts start processes on each other, when they do."""
-    if not ssh.wanted(benchmark.kind):
-        return None
+def secret(benchmark: Benchmark, owner: Document) -> Document:
+    """The key, a new one, with which the parts start processes on each other."""
     metadata = meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner)
     return {"metadata": metadata, "type": "Opaque", "immutable": True, "data": ssh.pair()}
 
@@ -104,7 +109,7 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
             "parallelism": count,
             "backoffLimit": 0,
             "podReplacementPolicy": "Failed",
-            "activeDeadlineSeconds": int(START_S + benchmark.limit_s + SPARE_S + HOLD_S),
+            "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
             "template": {
                 "metadata": _pod_meta(benchmark, role),
                 "spec": pod,
@@ -162,6 +167,8 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
     }
+    if account := getattr(spec, "service_account_name", ""):
+        found |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.host_network:
         found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
@@ -267,6 +274,16 @@ def address(pod: Document, family: str, network: str) -> str:
 def ready(pod: Document) -> bool:
     """Whether it is, as its probe says."""
     return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
+
+
+def places(pods: Sequence[Document]) -> Document:
+    """On which nodes pods ran, and which images really: digests, by pod."""
+    nodes, images = dict[str, str](), dict[str, str]()
+    for pod in pods[:MOST_PLACES]:
+        name = pod["metadata"]["name"]
+        nodes[name] = pod["spec"].get("nodeName", "")
+        images[name] = next((one.get("imageID", "") for one in pod["status"].get("containerStatuses", ())), "")
+    return {"nodes": nodes, "images": images}
 
 
 def why_not(pod: Document) -> str:

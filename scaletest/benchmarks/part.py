@@ -14,9 +14,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from scaletest.benchmarks import namespaces, programs, ssh
-from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, START_S
+from scaletest.benchmarks import machine, namespaces, programs, ssh
+from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
 from scaletest.kinds import reading
@@ -38,7 +39,8 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         ended = _play(benchmark, role, index, folder, scratch)
     except Failed as error:
         ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
-    ended = replace(ended, started_s=began, finished_s=time.time())
+    where = {**machine.facts(benchmark), **ended.environment}
+    ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
     # a server's, too: its class of failure is the benchmark's
     say(frame(ended))
     if not measures:
@@ -64,7 +66,7 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
         time.sleep(HOLD_S)
         raise Failed(Failure.TIMED_OUT, "the node was not needed any more")
     measures = role == kind.measures
-    limit_s = benchmark.limit_s if measures else START_S + benchmark.limit_s + HOLD_S
+    limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
     logs.mkdir(exist_ok=True)
     processes = Processes(logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"})
@@ -113,7 +115,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
     """Who the peers are, once it is known. Raises Failed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return Site({}, python=(sys.executable,))
-    until = time.monotonic() + START_S
+    until = time.monotonic() + start_s(benchmark)
     while not (folder / PEERS).exists():
         if time.monotonic() > until:
             raise Failed(Failure.TIMED_OUT, "nobody told the addresses of the peers")
@@ -133,18 +135,17 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
 
 def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
     """The result with the network that was used. Raises Failed when it is not what the spec asks for."""
-    used = {}
+    used, where = dict[str, Any](), dict[str, Any]()
     peers = [one for role in site.peers.values() for one in role if one.address]
     if peers:
         facts = namespaces.way((), peers[0].address)
         if facts is not None:
-            used = facts.to_dict()
+            used, where = facts.to_dict(), {"card": machine.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
     kind = benchmark.kind
     return Ended(
         benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,
-        environment={"programs": programs.versions(list(kind.programs(benchmark.spec))), "kernel": os.uname().release},
-        notes=(*measured.notes, *kind.notes),
+        environment=where, notes=(*measured.notes, *kind.notes),
     )  # fmt: skip
 
 

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.executor import Node, Told
-from scaletest.benchmarks.kubernetes import Reads, refuse, stored
-from scaletest.benchmarks.manifests import SPARE_S, START_S, Document
+from scaletest.benchmarks.kept import Reads, stored
+from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
+from scaletest.benchmarks.obstacles import refuse
 from scaletest.cluster.documents import NODES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure
@@ -69,7 +70,7 @@ class SubmittedExecutor:
         return replace(found, permutation=benchmark.permutation, repetition=benchmark.repetition)
 
     def _wait(self, benchmark: Benchmark, where: Resource, uid: str, told: Told) -> Ended:
-        began, limit = self._clock(), 2 * START_S + benchmark.limit_s + 2 * SPARE_S
+        began, limit = self._clock(), 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
         started, phase = 0.0, ""
         while True:
             found = self._objects.find(where, self._namespace, benchmark.name)

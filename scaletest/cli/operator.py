@@ -20,8 +20,18 @@ from scaletest.model.errors import Unreachable, UsageError
     "--metrics-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
     help="Where to serve metrics; 0: nowhere.",
 )  # fmt: skip
+@click.option(
+    "--health-port", type=click.IntRange(0, 65535), default=0, show_default=True, metavar="PORT",
+    help="Where to answer /healthz; 0: nowhere.",
+)  # fmt: skip
+@click.option(
+    "--account", multiple=True, metavar="KIND=NAME",
+    help="Service account of Validation or Lifecycle benchmarks that name none; may be repeated.",
+)  # fmt: skip
 @click.option("--crds", is_flag=True, help="Print the CustomResourceDefinitions, and do nothing else.")
-def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: bool) -> int:
+def command(
+    namespace: tuple[str, ...], image: str, metrics_port: int, health_port: int, account: tuple[str, ...], crds: bool
+) -> int:
     """Run the benchmarks and sets of a cluster. It may be killed at any moment, and goes on when it is back.
 
     \b
@@ -50,5 +60,17 @@ def command(namespace: tuple[str, ...], image: str, metrics_port: int, crds: boo
             f"the cluster does not know {GROUP}", hint="scaletest operator --crds | kubectl apply --server-side -f -"
         )
     logging.getLogger("scaletest.operator").setLevel(logging.INFO)
-    run(Documents(cluster), image, namespace, metrics_port)
+    run(Documents(cluster), image, namespace, metrics_port, accounts=_accounts(account), health_port=health_port)
     return 0
+
+
+def _accounts(given: tuple[str, ...]) -> dict[str, str]:
+    from scaletest.kinds.registry import kind_of
+
+    found = {}
+    for one in given:
+        kind, sign, name = one.partition("=")
+        if not sign or not name:
+            raise UsageError(f"--account {one!r} is no KIND=NAME", hint="write it as in --account Lifecycle=tester")
+        found[kind_of(kind).name] = name
+    return found

@@ -1,7 +1,8 @@
 """Single objects as plain documents: read, made once, changed, deleted; and the logs of pods.
 
 Nothing is tried again here: who looks every second does that. Many at once are applied by `objects`.
-Needs the rights get, list, create, patch and delete on what is asked for, and get pods/log for logs.
+Needs the rights get, list, create, patch and delete on what is asked for, get pods/log for logs, and create
+localsubjectaccessreviews for `may`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 from scaletest.cluster.connection import Busy, Cluster, Conflict, Missing, refusal
 from scaletest.cluster.objects import Resource
 from scaletest.cluster.raw import Raw, message
+from scaletest.cluster.rights import Right
 
 __all__ = ["Busy", "Conflict", "Documents", "Missing", "Resource"]
 
@@ -28,6 +30,9 @@ SERVICES = Resource("Service", "/api/v1", "services", True)
 CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
 NODES = Resource("Node", "/api/v1", "nodes", False)
 JOBS = Resource("Job", "/apis/batch/v1", "jobs", True)
+EVENTS = Resource("Event", "/api/v1", "events", True)
+ACCOUNTS = Resource("ServiceAccount", "/api/v1", "serviceaccounts", True)
+REVIEWS = Resource("LocalSubjectAccessReview", "/apis/authorization.k8s.io/v1", "localsubjectaccessreviews", True)
 LEASES = Resource("Lease", "/apis/coordination.k8s.io/v1", "leases", True)
 
 
@@ -45,9 +50,9 @@ class Documents:
             return None
         return found
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]:
-        """All that have these labels; of all namespaces when none is said."""
-        query = {"labelSelector": labels} if labels else {}
+    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]:
+        """All that have these labels and fields; of all namespaces when none is said."""
+        query = {name: text for name, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
         answer = self._raw.get(what.path(namespace), f"list {what.plural}", f"list {what.plural}", **query)
         return list(answer["items"])
 
@@ -81,6 +86,21 @@ class Documents:
         except Conflict:
             if not uid:
                 raise
+
+    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
+        """Whether a service account of the namespace `home` has a right in a namespace."""
+        resource, _, part = right.resource.partition("/")
+        attributes = {"namespace": namespace, "verb": right.verb, "group": right.group, "resource": resource}
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{home}", "system:authenticated"]
+        spec = {"user": f"system:serviceaccount:{home}:{account}", "groups": groups}
+        body = {"spec": {**spec, "resourceAttributes": {**attributes, "subresource": part}}}
+        what = f"ask what {account} may do"
+        answer = self._send("POST", REVIEWS.path(namespace), body, what, f"create {REVIEWS.plural}")
+        return bool(answer["status"].get("allowed"))
+
+    def version(self) -> str:
+        """Of the API server, as in v1.37.1; every authenticated user may ask."""
+        return str(self._raw.get("/version", "read the version", "get /version")["gitVersion"])
 
     def log(self, namespace: str, pod: str) -> str | None:
         """The end of a pod's log; None when there is none (yet)."""

@@ -69,6 +69,9 @@ class CommonSpec:
     time_limit: int = spec_field(
         0, "Seconds after which the benchmark fails, however far it is; 0 for the kind's own limit.", minimum=0
     )
+    start_limit: int = spec_field(
+        0, "Seconds, in a cluster, by which all parts must have started; 0 for 600.", minimum=0
+    )
     paused: bool = spec_field(False, "Do not start until this is false.")
     pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
 
@@ -82,6 +85,16 @@ class CommonSpec:
             raise InvalidValue("hostNetwork and networkName exclude each other", hint="leave one of them out")
         if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
             raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActingSpec(CommonSpec):
+    """A benchmark that uses the cluster itself."""
+
+    service_account_name: str = spec_field(
+        "", "Service account of the pod; empty for the operator's own choice.", pattern=r"|[a-z0-9.-]{1,253}",
+        words="a name",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

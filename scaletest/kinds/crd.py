@@ -16,6 +16,9 @@ from scaletest.kinds.registry import GROUP, KINDS, SET, VERSION
 
 CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000
+# Of a benchmark: its Jobs and pods have longer ones, which are host names. Of a set: -N is added.
+MOST_NAME = 40
+NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
@@ -48,8 +51,9 @@ def definition(kind: Kind) -> dict[str, Any]:
     columns[0]["priority"] = 1
     columns += [_column("Status", ".status.phase"), _column("Started", ".status.startedAt", "date")]
     columns += [_column("Finished", ".status.finishedAt", "date"), _column("Result", ".status.summary")]
+    columns += [{**_column("Message", ".status.message"), "priority": 1}]
     columns += [{**_column(_title(one.name), f".status.headlines.{one.name}"), "priority": 1} for one in kind.headlines]
-    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
+    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns, MOST_NAME)
 
 
 def set_definition() -> dict[str, Any]:
@@ -72,6 +76,7 @@ def set_definition() -> dict[str, Any]:
         "permutations": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
         "startedAt": _TIME,
         "finishedAt": _TIME,
+        "observedGeneration": _COUNT,
         "conditions": _CONDITIONS,
     }
     columns = [
@@ -83,10 +88,12 @@ def set_definition() -> dict[str, Any]:
         _column("Failed", ".status.failed", "integer"),
         _column("Finished", ".status.finishedAt", "date"),
     ]
-    return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns)
+    return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns, MOST_NAME - 2)
 
 
-def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]) -> dict[str, Any]:
+def _object(
+    name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]], longest: int
+) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -111,6 +118,7 @@ def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[
                             "type": "object",
                             "required": ["spec"],
                             "properties": {"spec": spec, "status": status},
+                            "x-kubernetes-validations": [_named(longest)],
                         }
                     },
                     "subresources": {"status": {}},
@@ -118,6 +126,16 @@ def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[
                 }
             ],
         },
+    }
+
+
+def _named(longest: int) -> Schema:
+    """The rule of names, for new objects only: one that is there must still be changed, and may go."""
+    first = f"size(self.metadata.name) <= {longest} && self.metadata.name.matches('{NAMES}')"
+    return {
+        "rule": f"oldSelf.hasValue() || ({first})",
+        "optionalOldSelf": True,
+        "message": f"the name must have a-z, 0-9 and '-' only, a letter first, {longest} characters at most",
     }
 
 
@@ -151,6 +169,7 @@ def _status(kind: Kind) -> Schema:
         "pods": {"type": "object", "additionalProperties": {"type": "array", "items": place}},
         "startedAt": _TIME,
         "finishedAt": _TIME,
+        "observedGeneration": _COUNT,
         "conditions": _CONDITIONS,
     }
     return {"type": "object", "properties": properties}

@@ -32,6 +32,11 @@ class Failure(StrEnum):
     REFUSED = "refused"
     INTERRUPTED = "interrupted"
 
+    @property
+    def unmeasured(self) -> bool:
+        """Whether nothing was measured, so that it says nothing of what was to be measured: the run is INVALID."""
+        return self in (Failure.NO_DEVICE, Failure.NO_BINARY, Failure.REFUSED, Failure.INTERRUPTED)
+
 
 class Failed(Exception):
     """A benchmark ended without a result. lines: those of the tool's output that tell why."""

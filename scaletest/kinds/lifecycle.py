@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import own, reading
-from scaletest.kinds.common import CommonSpec, Pods
+from scaletest.kinds.common import ActingSpec, Pods
 from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import Headline, Kind, Measured, Output, Part, Site, Task, bound
 
 
 @dataclass(frozen=True, kw_only=True)
-class LifecycleSpec(CommonSpec):
+class LifecycleSpec(ActingSpec):
     """The options of scaletest lifecycle run that matter to a sweep."""
 
     workload_type: str = spec_field(
@@ -23,6 +23,7 @@ class LifecycleSpec(CommonSpec):
     num_workers: int = spec_field(1, "Workers of a distributed workload.", minimum=1, maximum=10_000)
     num_gpus: int = spec_field(0, "Devices of each pod.", minimum=0, maximum=64)
     run_seconds: float = spec_field(1.0, "How long each runs.", minimum=0, maximum=86400)
+    workload_image: str = spec_field("busybox", "Image of the workloads' pods; it needs sleep.", pattern=r"\S{1,500}")
     namespace: str = spec_field("", "Where; empty for the current one.", pattern=r"|[a-z0-9-]{1,63}", words="a name")
     worker: Pods = spec_field(Pods(), "How the pod of the tester differs.")
 
@@ -32,7 +33,7 @@ def tasks(spec: LifecycleSpec, site: Site) -> Sequence[Task]:
     line = [*site.python, "-m", "scaletest", "lifecycle", "run", "--output", "json", "--output-dir", "run", "--delete"]
     line += ["-t", spec.workload_type, "-n", str(spec.num_workloads), "--num-processes", str(spec.num_processes)]
     line += ["--num-workers", str(spec.num_workers), "--num-gpus", str(spec.num_gpus)]
-    line += ["--run-seconds", str(spec.run_seconds)]
+    line += ["--run-seconds", str(spec.run_seconds), "--image", spec.workload_image]
     line += ["--namespace", spec.namespace] if spec.namespace else []
     return (Task("worker", 0, bound(spec, line)),)
 
@@ -54,7 +55,8 @@ def parse(spec: LifecycleSpec, output: Output) -> Measured:
         {"step": reading.at(one, "step"), "since": reading.at(one, "since"), "seconds": reading.at(one, "seconds")}
         for one in rows
     ]
-    return Measured(headlines, {"verdict": data["verdict"], "steps": kept, "books": data.get("books")})
+    result = {"verdict": data["verdict"], "steps": kept, "books": data.get("books")}
+    return Measured(headlines, result, notes=own.notes(data))
 
 
 KIND = Kind(

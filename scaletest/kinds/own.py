@@ -22,3 +22,9 @@ def result(output: Output, kind: str) -> dict[str, Any]:
         reason, remedy = (str(reading.at(data, "verdict", name) or "") for name in ("reason", "remedy"))
         raise Failed(Failure.EXIT, f"the {kind} is INVALID: {reason}", [remedy])
     return data
+
+
+def notes(data: dict[str, Any]) -> tuple[str, ...]:
+    """The verdict where it is not PASS: it was measured, and is not what was wanted."""
+    said = data["verdict"]
+    return () if said["kind"] == "PASS" else (f"{said['kind']}: {said.get('reason', '')}",)

@@ -1,4 +1,7 @@
-"""Validation: our own main job as a kind, so that a sweep can vary its plan. Workers are processes beside it."""
+"""Validation: our own main job as a kind, so that a sweep can vary its plan.
+
+Workers are processes beside it, or those of a Deployment of the chart.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import own, reading
-from scaletest.kinds.common import CommonSpec, Pods
+from scaletest.kinds.common import ActingSpec, Pods
 from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.model.errors import InvalidValue
+
+NAME = r"|[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ValidationSpec(CommonSpec):
+class ValidationSpec(ActingSpec):
     """The settings of scaletest validate that matter to a sweep."""
 
     limit: int = spec_field(
@@ -23,12 +29,30 @@ class ValidationSpec(CommonSpec):
     command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty for sleep.")
     step_time: float = spec_field(0.0, "Seconds of measuring in each step; 0: as long as the verdict needs.", minimum=0)
     device_glob: str = spec_field("", "Device files; worker N uses the N-th, counting round.")
+    deployment: str = spec_field(
+        "",
+        "Workers to scale, a Deployment of the chart; empty: processes beside the tester.",
+        pattern=NAME,
+        words="a name",
+    )
+    client: str = spec_field("", "Service of its client; empty: DEPLOYMENT-client.", pattern=NAME, words="a name")
     worker: Pods = spec_field(Pods(), "How the pod differs.")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.deployment and (self.command or self.device_glob):
+            raise InvalidValue(
+                "deployment, and command or deviceGlob, exclude each other", hint="workers of the chart have their own"
+            )
 
 
 def tasks(spec: ValidationSpec, site: Site) -> Sequence[Task]:
     """scaletest validate, with its run in the part's folder."""
-    line = [*site.python, "-m", "scaletest", "validate", "--local", "--output", "json", "--run-dir", "run"]
+    where = ["--local"]
+    if spec.deployment:
+        where = ["--deployment", spec.deployment, "--client", f"svc/{spec.client or f'{spec.deployment}-client'}"]
+        where += ["--pause-autoscalers"]
+    line = [*site.python, "-m", "scaletest", "validate", *where, "--output", "json", "--run-dir", "run"]
     line += ["--limit", str(spec.limit), "--scale", str(spec.scale), "--seconds", str(spec.seconds)]
     line += ["--step-time", str(spec.step_time)] if spec.step_time else []
     line += ["--device-glob", spec.device_glob] if spec.device_glob else []
@@ -49,7 +73,7 @@ def parse(spec: ValidationSpec, output: Output) -> Measured:
     headlines = {"throughput": reading.number(steps[-1], "throughput_per_s")}
     if reading.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = reading.number(steps[-1], "efficiency")
-    return Measured(headlines, {"verdict": data["verdict"], "steps": rows})
+    return Measured(headlines, {"verdict": data["verdict"], "steps": rows}, notes=own.notes(data))
 
 
 KIND = Kind(

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kubernetes import Place, Reads, Seen, forget, forget_key, step
-from scaletest.benchmarks.manifests import SPARE_S, START_S
-from scaletest.cluster.documents import Busy, Missing, Resource
+from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key
+from scaletest.benchmarks.kubernetes import Place, Seen, step
+from scaletest.benchmarks.manifests import SPARE_S, start_s
+from scaletest.benchmarks.obstacles import NAME, refuse
+from scaletest.cluster.documents import CONFIG_MAPS, Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
-from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable
-from scaletest.operator import status
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.operator import accounts, status
+from scaletest.operator.lock import NAME as LEASE
 from scaletest.operator.lock import Lock
 from scaletest.operator.status import Document
 
 # A set whose benchmarks share no node; they do not wait for each other.
 TOGETHER = "scaletest.dev/together"
+PAUSED = "paused: set spec.paused to false"
+# The same for all and at any time, or each would be written anew whenever another measures.
+WAITS = f"waits for its turn; the Lease {LEASE} says who measures"
 Tell = Callable[[Document, str, str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """image: of benchmarks that name none. tell: makes an event of object, type, reason and message."""
+    """image: of benchmarks that name none; accounts: by kind, of those that need one and name none.
+
+    tell: makes an event of object, type, reason and message.
+    plans: those of sets by uid, which never change; only to spare reading them each time.
+    """
 
     image: str
     clock: Callable[[], float]
     tell: Tell
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
 
 
 def resource(kind: Kind) -> Resource:
@@ -52,23 +65,18 @@ def ended(document: Document) -> bool:
 def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settings) -> Phase | None:
     """Move a benchmark on; the phase when it has changed."""
     found = objects.find(resource(kind), namespace, name)
-    if found is None or found["metadata"].get("deletionTimestamp") or ended(found):
+    if found is None or found["metadata"].get("deletionTimestamp"):
+        return None
+    if ended(found):
+        if status.changed(found):
+            write(resource(kind), objects, namespace, found, status.late(found, settings.clock()), settings)
         return None
     before = found.get("status") or {}
     lock = Lock(objects, namespace, kind.plural, name, found["metadata"]["uid"])
-    try:
-        one = documents.read({key: found[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in found})
-    except InvalidValue as error:
-        one = Benchmark(name, kind, kind.spec())
-        seen = _refused(one, error, settings)
-    else:
-        seen = _moved(one, found, objects, namespace, settings, lock)
-    now = status.of(one, seen, before, settings.clock())
-    if any(before.get(key) != value for key, value in now.items()):
-        try:
-            objects.patch(resource(kind), namespace, name, {"status": now}, "status")
-        except Missing:
-            return None
+    one, seen = _looked(kind, found, objects, namespace, settings, lock)
+    now = status.of(one, seen, before, settings.clock(), int(found["metadata"].get("generation", 0)))
+    if not write(resource(kind), objects, namespace, found, now, settings):
+        return None
     if seen.phase.ended:
         lock.give_back()
     if now["phase"] == before.get("phase"):
@@ -78,22 +86,66 @@ def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settin
     return Phase(now["phase"])
 
 
+def write(
+    what: Resource, objects: Reads, namespace: str, found: Document, now: Document, settings: Settings
+) -> bool:  # fmt: skip
+    """The status, when it is another; False when the object is gone. Says it when the spec was changed too late."""
+    before = found.get("status") or {}
+    if any(before.get(key) != value for key, value in now.items()):
+        try:
+            objects.patch(what, namespace, found["metadata"]["name"], {"status": now}, "status")
+        except Missing:
+            return False
+        if message := status.told(before, now):
+            settings.tell(found, "Warning", status.EDITED, message)
+    return True
+
+
 def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None:
     """What is to be done before a benchmark may go."""
     meta = document["metadata"]
-    forget(meta["name"], objects, namespace)
-    forget_key(kind, meta["name"], meta["uid"], objects, namespace)
+    if NAME.fullmatch(meta["name"]):
+        forget(meta["name"], objects, namespace)
+        forget_key(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
+
+
+def _looked(
+    kind: Kind, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock
+) -> tuple[Benchmark, Seen]:
+    """The benchmark as it is measured, and how far it is."""
+    late = False
+    try:
+        one = documents.read({key: found[key] for key in ("apiVersion", "kind", "metadata", "spec") if key in found})
+        refuse(one)
+        one = accounts.with_account(one, settings.accounts)
+        if not (found.get("status") or {}).get("startedAt"):
+            accounts.check(one, objects, namespace)
+    except UsageError as error:
+        begun = _begun(found, objects, namespace)
+        if begun is None:
+            one = Benchmark(found["metadata"]["name"], kind, kind.spec())
+            return one, _refused(one, error, settings)
+        one, late = begun, True
+    seen = _moved(one, found, objects, namespace, settings, lock)
+    return one, replace(seen, edited=seen.edited or late)
+
+
+def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
+    """What is being measured, when that has begun."""
+    meta = found["metadata"]
+    peers = objects.find(CONFIG_MAPS, namespace, f"{meta['name']}-peers")
+    if peers is None or meta["uid"] not in [one["uid"] for one in peers["metadata"].get("ownerReferences", ())]:
+        return None
+    return agreed(peers)
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
     fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
     if fresh and one.spec.paused:
-        return Seen(Phase.PENDING, "paused: set spec.paused to false")
-    if TOGETHER not in found["metadata"].get("labels", {}):
-        holder = lock.take()
-        if holder:
-            return Seen(Phase.PENDING, f"waits until {holder} has ended")
+        return Seen(Phase.PENDING, PAUSED)
+    if TOGETHER not in found["metadata"].get("labels", {}) and lock.take():
+        return Seen(Phase.PENDING, WAITS)
     since = datetime.fromisoformat(found["metadata"]["creationTimestamp"]).timestamp()
     started = (found.get("status") or {}).get("startedAt")
     since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
@@ -103,7 +155,7 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
         # a missing right or a quota may be mended, but not for ever
         if isinstance(error, Busy):
             raise
-        if settings.clock() - since > START_S + one.limit_s + SPARE_S:
+        if settings.clock() - since > start_s(one) + one.limit_s + SPARE_S:
             return _refused(one, error, settings)
         return Seen(Phase.PREPARING, f"{error.message}; {error.hint}")
 
@@ -115,4 +167,4 @@ def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:
     return Seen(Phase.FAILED, error.message, (), why)
 
 
-__all__ = ["Settings", "TOGETHER", "ended", "gone", "look", "owner", "resource"]
+__all__ = ["Settings", "TOGETHER", "ended", "gone", "look", "owner", "resource", "write"]

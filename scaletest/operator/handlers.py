@@ -8,21 +8,23 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import kopf
 from prometheus_client import CollectorRegistry, Counter, start_http_server
 
-from scaletest.benchmarks.kubernetes import Reads
+from scaletest.benchmarks.kept import Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmarks, sets
+from scaletest.operator import benchmarks, sets, status
 from scaletest.operator.benchmarks import Settings
+from scaletest.operator.line import LOOK_S, Line, entry, idle
 
-LOOK_S = 1.0
 WORKERS = 16
+Index = kopf.Index[Any, Any]
 logger = logging.getLogger("scaletest.operator")
 
 
@@ -48,16 +50,17 @@ class Metrics:
 
 
 def run(
-    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None
-) -> None:
-    """Serve until SIGTERM. namespaces: none for all."""
+    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None,
+    *, accounts: Mapping[str, str] | None = None, health_port: int = 0,
+) -> None:  # fmt: skip
+    """Serve until SIGTERM. namespaces: none for all. accounts: see Settings. health_port: 0 for none."""
     metrics = Metrics()
     if metrics_port:
         start_http_server(metrics_port, registry=metrics.registry)
-    registry = handlers(objects, Settings(image, time.time, _tell), metrics)
+    registry = handlers(objects, Settings(image, time.time, _tell, accounts or {}), metrics)
     kopf.run(
         registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
-        stop_flag=stop,
+        stop_flag=stop, liveness_endpoint=f"http://0.0.0.0:{health_port}/healthz" if health_port else None,
     )  # fmt: skip
 
 
@@ -83,23 +86,49 @@ def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.Opera
     def login(**given: Any) -> Any:
         return kopf.login_with_service_account(**given) or kopf.login_with_kubeconfig(**given)
 
+    waiting = Line(time.monotonic)
     for kind in KINDS.values():
-        _benchmark(registry, kind, objects, settings, metrics)
+        _known(registry, kind)
+        _benchmark(registry, kind, objects, settings, metrics, waiting)
 
     @kopf.timer(GROUP, VERSION, "benchmarksets", interval=LOOK_S, registry=registry, when=_set_goes_on)
-    def look_at_set(namespace: str | None, name: str, **_: Any) -> None:
-        phase = _tried("BenchmarkSet", metrics, lambda: sets.look(objects, namespace or "", name, settings))
+    def look_at_set(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
+        if idle(body):
+            return
+        known = partial(_of, given["children"])
+        phase = _tried("BenchmarkSet", metrics, lambda: sets.look(objects, namespace or "", name, settings, known))
         if phase:
             metrics.phase("BenchmarkSet", phase)
 
     return registry
 
 
+def _known(registry: kopf.OperatorRegistry, kind: Kind) -> None:
+    """Copies of what the watches bring, so that nothing needs to be listed; they are whole before the first look."""
+
+    @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
+    def children(body: kopf.Body, **_: Any) -> Any:
+        return sets.child(body)
+
+    @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
+    def places(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
+        place = entry(body)
+        return {namespace: place} if place else {}
+
+
+def _of(index: Index, *key: str) -> list[Any]:
+    """What an index has under a key, copied at once: the watches go on meanwhile."""
+    found = index.get(key if len(key) > 1 else key[0])
+    return list(found) if found is not None else []
+
+
 def _benchmark(
-    registry: kopf.OperatorRegistry, kind: Kind, objects: Reads, settings: Settings, metrics: Metrics
+    registry: kopf.OperatorRegistry, kind: Kind, objects: Reads, settings: Settings, metrics: Metrics, waiting: Line
 ) -> None:
     @kopf.timer(GROUP, VERSION, kind.plural, interval=LOOK_S, registry=registry, when=_goes_on)
-    def look(namespace: str | None, name: str, **_: Any) -> None:
+    def look(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
+        if idle(body) or waiting.waits(body, lambda: _of(given["line"], namespace or "")):
+            return
         phase = _tried(kind.name, metrics, lambda: benchmarks.look(kind, objects, namespace or "", name, settings))
         if phase:
             metrics.phase(kind.name, str(phase))
@@ -113,11 +142,11 @@ def _benchmark(
 
 
 def _goes_on(body: kopf.Body, **_: Any) -> bool:
-    return not benchmarks.ended(dict(body))
+    return not benchmarks.ended(dict(body)) or status.changed(body)
 
 
 def _set_goes_on(body: kopf.Body, **_: Any) -> bool:
-    return not (body.get("status") or {}).get("finishedAt")
+    return not (body.get("status") or {}).get("finishedAt") or status.changed(body)
 
 
 def _tried(kind: str, metrics: Metrics, look: Callable[[], Any]) -> Any:

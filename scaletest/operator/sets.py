@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import base64
 import gzip
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kubernetes import NAME, Reads
+from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.obstacles import NAME
 from scaletest.benchmarks.runner import startable
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cluster.documents import CONFIG_MAPS, NODES, Missing, Resource
+from scaletest.cluster.documents import CONFIG_MAPS, NODES, Resource
+from scaletest.kinds import fields
 from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.operator import status
-from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource
+from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource, write
 from scaletest.operator.status import Document
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
@@ -30,41 +35,53 @@ MOST_BYTES = 900_000
 # In the status too, when there are no more: what samples and selectors chose.
 MOST_SHOWN = 32
 AT_ONCE = 64
+MOST_PLANS = 64
+# By namespace and uid of a set: those of its benchmarks that have been made, as `child` says it.
+Children = Callable[[str, str], Iterable[Document]]
 
 
-def look(objects: Reads, namespace: str, name: str, settings: Settings) -> str:
-    """Move a set on; its phase when it has changed, else ""."""
+def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
+    """What is to be known of a benchmark that belongs to a set, by namespace and the set's uid."""
+    meta = document["metadata"]
+    said = {"metadata": {"name": meta["name"]}, "status": {"phase": _phase(document)}}
+    owners = [one["uid"] for one in meta.get("ownerReferences", ()) if one["kind"] == SETS.kind]
+    return {(meta["namespace"], uid): said for uid in owners}
+
+
+def look(objects: Reads, namespace: str, name: str, settings: Settings, children: Children) -> str:
+    """Move a set on; its phase when it has changed, else "". What was made a moment ago need not be among children."""
     found = objects.find(SETS, namespace, name)
-    if found is None or found["metadata"].get("deletionTimestamp") or (found.get("status") or {}).get("finishedAt"):
+    if found is None or found["metadata"].get("deletionTimestamp"):
         return ""
     before, now_s = found.get("status") or {}, settings.clock()
+    if before.get("finishedAt"):
+        if status.changed(found):
+            write(SETS, objects, namespace, found, status.late(found, now_s), settings)
+        return ""
     try:
-        plan = _plan(objects, namespace, found)
+        plan = _plan(objects, namespace, found, settings)
         if plan is None:
             return ""
-        children = _children(objects, namespace, found, plan)
+        there = {one["metadata"]["name"]: one for one in children(namespace, found["metadata"]["uid"])}
         if not found["spec"].get("paused"):
-            _start(objects, namespace, found, plan, children)
-        now = _status(found, plan, children, now_s)
+            _start(objects, namespace, found, plan, there)
+        now = _status(found, plan, there, now_s)
     except UsageError as error:
         now = {"phase": "Failed", "finishedAt": status.stamp(now_s)}
         now["conditions"] = status.conditions(before, {"Complete": False, "Failed": True}, "refused",
                                               f"{error.message}; {error.hint}", now_s)  # fmt: skip
-    if any(before.get(key) != value for key, value in now.items()):
-        try:
-            objects.patch(SETS, namespace, name, {"status": now}, "status")
-        except Missing:
-            return ""
-    if now["phase"] == before.get("phase"):
+    if not write(SETS, objects, namespace, found, now, settings) or now["phase"] == before.get("phase"):
         return ""
     settings.tell(found, "Warning" if now["phase"] == "Failed" else "Normal", now["phase"],
                   now["conditions"][0]["message"] or now["phase"])  # fmt: skip
     return str(now["phase"])
 
 
-def _plan(objects: Reads, namespace: str, found: Document) -> BenchmarkPlan | None:
+def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -> BenchmarkPlan | None:
     """The plan, made when there is none; None while that of an earlier set of this name is still there."""
     meta = found["metadata"]
+    if meta["uid"] in settings.plans:
+        return settings.plans[meta["uid"]]
     name = f"{meta['name']}-plan"
     kept = objects.find(CONFIG_MAPS, namespace, name)
     if kept is None:
@@ -83,8 +100,10 @@ def _plan(objects: Reads, namespace: str, found: Document) -> BenchmarkPlan | No
     if kept is None or meta["uid"] not in [one["uid"] for one in kept["metadata"].get("ownerReferences", ())]:
         return None
     text = gzip.decompress(base64.b64decode(kept["binaryData"][PLAN])).decode()
-    data = wire.load(text, "the plan")
-    return BenchmarkPlan.from_dict(data)
+    if len(settings.plans) >= MOST_PLANS:
+        settings.plans.clear()
+    plan = settings.plans[meta["uid"]] = BenchmarkPlan.from_dict(wire.load(text, "the plan"))
+    return plan
 
 
 def _fits(plan: BenchmarkPlan) -> None:
@@ -97,16 +116,6 @@ def _fits(plan: BenchmarkPlan) -> None:
 
 def _nodes(objects: Reads) -> list[Node]:
     return [Node(one["metadata"]["name"], one["metadata"].get("labels", {})) for one in objects.list(NODES)]
-
-
-def _children(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan) -> dict[str, Document]:
-    """Those of the set's benchmarks that have been made, by name."""
-    meta, rows = found["metadata"], dict[str, Document]()
-    for kind in {one.kind.name: one.kind for one in plan.benchmarks}.values():
-        for child in objects.list(resource(kind), namespace, f"{SET}={meta['name']}"):
-            if meta["uid"] in [one["uid"] for one in child["metadata"].get("ownerReferences", ())]:
-                rows[child["metadata"]["name"]] = child
-    return rows
 
 
 def _start(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, children: dict[str, Document]) -> None:
@@ -166,8 +175,20 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}
     message = f"{good} succeeded, {bad} failed, of {plan.counted}"
     now["conditions"] = status.conditions(before, facts, phase, message, now_s)
+    now["conditions"] += status.edited(before, _edited(found, plan), now_s)
+    if generation := found["metadata"].get("generation"):
+        now["observedGeneration"] = generation
     return now
 
 
-def _phase(child: Document) -> str:
+def _edited(found: Document, plan: BenchmarkPlan) -> bool:
+    """Whether the set asks for something else than when its plan was made. paused does not count."""
+    try:
+        asked, agreed = (fields.read(SetSpec, one["spec"], "the spec", []) for one in (found, plan.document))
+    except InvalidValue:
+        return True
+    return replace(asked, paused=False) != replace(agreed, paused=False)
+
+
+def _phase(child: Mapping[str, Any]) -> str:
     return str((child.get("status") or {}).get("phase", ""))

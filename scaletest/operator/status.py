@@ -16,10 +16,11 @@ from scaletest.render.units import quantity
 
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
+EDITED = "SpecChangeIgnored"
 Document = dict[str, Any]
 
 
-def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float) -> Document:
+def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float, generation: int = 0) -> Document:
     """The status, given the one before: times are kept, and a phase never goes back."""
     phase = seen.phase if _rank(seen.phase) >= _rank(before.get("phase")) else Phase(before["phase"])
     found: Document = {
@@ -33,6 +34,8 @@ def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float
         found |= _end(benchmark, seen.ended, now_s)
     found["conditions"] = conditions(before, {"Complete": phase is Phase.COMPLETED, "Failed": phase is Phase.FAILED},
                                      str(found.get("failure") or phase), found["message"], now_s)  # fmt: skip
+    found["conditions"] += edited(before, seen.edited, now_s)
+    found |= {"observedGeneration": generation} if generation else {}
     return bounded({**{key: before[key] for key in ("startedAt",) if key in before}, **found})
 
 
@@ -51,6 +54,32 @@ def conditions(
             "lastTransitionTime": since or stamp(now_s),
         })  # fmt: skip
     return found
+
+
+def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
+    """The condition that says that a change came too late, from then on."""
+    known = [one for one in before.get("conditions") or () if one["type"] == EDITED]
+    message = "the spec was changed after its plan was made, and that is ignored; delete the object and make another"
+    return known or (conditions({}, {EDITED: True}, "TooLate", message, now_s) if now else [])
+
+
+def told(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """What an event is to say of a change that came too late; "" when it was said before."""
+    fresh = {one["type"]: one["message"] for one in now.get("conditions") or ()}
+    return "" if edited(before, False, 0.0) else str(fresh.get(EDITED, ""))
+
+
+def changed(document: Mapping[str, Any]) -> bool:
+    """Whether the object's spec was changed since it was last looked at."""
+    seen = (document.get("status") or {}).get("observedGeneration")
+    return seen is not None and int(document["metadata"].get("generation", 0)) > int(seen)
+
+
+def late(document: Mapping[str, Any], now_s: float) -> Document:
+    """What changes in the status of one that has ended when its spec is changed."""
+    before = document["status"]
+    rest = [one for one in before.get("conditions") or () if one["type"] != EDITED]
+    return {"observedGeneration": document["metadata"]["generation"], "conditions": rest + edited(before, True, now_s)}
 
 
 def stamp(seconds: float) -> str:

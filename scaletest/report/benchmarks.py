@@ -118,10 +118,17 @@ def words(values: Mapping[str, Any]) -> str:
 
 def _verdict(stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]]) -> Verdict:
     count = stored.plan.counted
-    failed = [ended for _, ended in pairs if not ended.ok]
+    failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
     if failed:
         reason = f"{plural(len(failed), 'benchmark')} of {count} failed: {failed[0].name}: {failed[0].message}"
         return Verdict(VerdictKind.FAIL, reason, "see the lines of its output, and the logs in the run's folder")
+    unmeasured = [ended for _, ended in pairs if not ended.ok]
+    if unmeasured:
+        first = unmeasured[0]
+        reason = (
+            f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured: {first.name}: {first.message}"
+        )
+        return Verdict(VerdictKind.INVALID, reason, next(iter(first.lines), "") or "mend that, and run it again")
     if len(pairs) < count:
         return Verdict(
             VerdictKind.INVALID,

@@ -13,7 +13,7 @@ import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
 from hack.kubernetes.images import archives
-from scaletest.benchmarks.kubernetes import stored
+from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
 from scaletest.kinds.crd import definitions

@@ -328,7 +328,7 @@ def test_a_benchmark_is_a_request_to_a_worker(
     assert status["environment"]["worker"] and status["result"]["mss"] == 8948
     failed = call(*line, "--set", "ipFamily=IPv6", "--set", "duration=1", "--set", "tool=iperf", "-o", "json")
     if shutil.which("iperf") is None:
-        assert failed.returncode == 3
+        assert failed.returncode == 4
         assert json.loads(failed.stdout)["benchmarks"][0]["status"]["failure"] == "no_binary"
     assert worker.poll() is None
     refused = call("bench", "run", "IPerf", "--set", "placement=differentNodes", "--queue", "q", "--redis-url", url)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scaletest.analysis.repetitions import summarise
+from scaletest.benchmarks import machine
 from scaletest.benchmarks.runner import counts, run
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio
@@ -161,3 +163,19 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
 
 def a_set(**spec: Any) -> dict[str, Any]:
     return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}
+
+
+def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:
+    one = benchmark.read({"kind": "IPerf"})
+    found = machine.facts(one)
+    assert found["kernel"] == os.uname().release
+    assert {"processor", "memory", "cores", "system", "programs"} <= set(found)
+    # given a card with a driver, as the kernel shows it
+    (tmp_path / "drivers" / "mlx5_core").mkdir(parents=True)
+    (tmp_path / "fast0" / "device").mkdir(parents=True)
+    (tmp_path / "fast0" / "device" / "driver").symlink_to(tmp_path / "drivers" / "mlx5_core")
+    (tmp_path / "fast0" / "speed").write_text("100000\n")
+    assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core", "speed_bit_s": 10**11}
+    # and one that says nothing of its speed
+    (tmp_path / "fast0" / "speed").write_text("-\n")
+    assert machine.card((), "fast0", tmp_path) == {"name": "fast0", "driver": "mlx5_core"}

@@ -99,6 +99,22 @@ def test_what_was_not_measured_is_invalid() -> None:
     assert found.verdict.kind.exit_code == 4 and "1 of 4 were not measured" in found.verdict.reason
 
 
+@pytest.mark.parametrize("failure", [one for one in Failure if one])
+def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(failure: Failure) -> None:
+    # given one benchmark of four without a result
+    run = stored()
+    name = run.plan.benchmarks[0].name
+    ended = {**run.ended, name: Ended(name, Phase.FAILED, failure=failure, message="why", lines=("what to do",))}
+    found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
+    # expect FAIL only where the tool had what it needs
+    nothing = failure in ("no_device", "no_binary", "refused", "interrupted")
+    assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
+    # and a failure counts more than what is missing
+    other = run.plan.benchmarks[1].name
+    ended[other] = Ended(other, Phase.FAILED, failure=Failure.EXIT, message="broken")
+    assert of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict.kind.exit_code == 3
+
+
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:
     found = compared(a_run(), a_run(0.5), 0.05)
     assert {row.headline for row in found.rows} == {"bandwidth"}

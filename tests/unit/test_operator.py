@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.kubernetes import stored
+from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
+from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
@@ -44,6 +45,7 @@ class FakeCluster:
         self.annotations: dict[str, str] = {}
         self.ips = ["10.1.0.1", "fd00::1"]
         self.runs = self.ready = True
+        self.forbidden: set[str] = set()
         self._uids = itertools.count(1)
 
     def _count(self) -> None:
@@ -56,10 +58,13 @@ class FakeCluster:
         self._count()
         return found
 
-    def list(self, what: Resource, namespace: str = "", labels: str = "") -> list[Document]:
+    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]:
         wanted = dict(one.split("=") for one in labels.split(",") if one)
         rows = [one for (plural, _), one in self.objects.items() if plural == what.plural]
         found = [one for one in rows if wanted.items() <= one["metadata"].get("labels", {}).items()]
+        about = dict(one.split("=") for one in fields.split(",") if one)
+        if about:
+            found = [one for one in found if one["involvedObject"]["uid"] == about["involvedObject.uid"]]
         self._count()
         return copy.deepcopy(found)
 
@@ -77,6 +82,7 @@ class FakeCluster:
 
     def put(self, what: Resource, body: Document) -> Document:
         made = copy.deepcopy(body)
+        made["metadata"] |= {"namespace": "ns", "generation": 1}
         made["metadata"] |= {"uid": f"u{next(self._uids)}", "creationTimestamp": status.stamp(self.now),
                              "resourceVersion": "1"}  # fmt: skip
         self.objects[what.plural, made["metadata"]["name"]] = made
@@ -102,6 +108,14 @@ class FakeCluster:
                 del self.objects[key]
         self._count()
 
+    def version(self) -> str:
+        self._count()
+        return "v1.37.1"
+
+    def may(self, namespace: str, home: str, account: str, right: Right) -> bool:
+        self._count()
+        return str(right) not in self.forbidden
+
     def log(self, namespace: str, pod: str) -> str | None:
         self._count()
         return self.logs.get(pod)
@@ -116,6 +130,7 @@ class FakeCluster:
             ready = [{"type": "Ready", "status": str(self.ready)}]
             ips = [{"ip": one} for one in self.ips]
             pod["status"] = {"phase": "Running", "conditions": ready, "podIPs": ips, "podIP": self.ips[0]}
+            pod["status"]["containerStatuses"] = [{"imageID": "sha256:abc"}]
             if name.endswith(("-client", "-master")):
                 label = meta["labels"][manifests.BENCHMARK]
                 ended = Ended(label, Phase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0)
@@ -135,6 +150,18 @@ def settings(cluster: FakeCluster) -> Settings:
 def look(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
     benchmarks.look(IPERF, cluster, "ns", name, settings(cluster))
     found: Mapping[str, Any] = cluster.objects["iperfs", name].get("status", {})
+    return found
+
+
+def look_at_set(cluster: FakeCluster, kept: Settings | None = None) -> Mapping[str, Any]:
+    """One look, with what the watches would have brought."""
+    rows = [one for (plural, _), one in cluster.objects.items() if plural == "iperfs"]
+
+    def children(namespace: str, uid: str) -> list[Document]:
+        return [said for one in rows for (_, owner), said in sets.child(one).items() if owner == uid]
+
+    sets.look(cluster, "ns", "set", kept or settings(cluster), children)
+    found: Mapping[str, Any] = cluster.objects["benchmarksets", "set"].get("status", {})
     return found
 
 
@@ -179,7 +206,7 @@ def test_a_set_killed_after_any_request_makes_each_benchmark_once() -> None:
     spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": [1, 2]}}}
 
     def turn(cluster: FakeCluster) -> bool:
-        sets.look(cluster, "ns", "set", settings(cluster))
+        look_at_set(cluster)
         for plural, name in list(cluster.objects):
             if plural == "iperfs":
                 look(cluster, name)

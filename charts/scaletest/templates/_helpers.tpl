@@ -26,6 +26,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
+{{/* Settings of the operator, whole: helm upgrade --reuse-values brings those of a chart that knew fewer, or none. */}}
+{{- define "scaletest.operator" -}}
+{{- $requests := dict "cpu" "50m" "memory" "96Mi" -}}
+{{- $resources := dict "requests" $requests "limits" (dict "memory" "256Mi") -}}
+{{- toYaml (mergeOverwrite (dict "enabled" false "crds" true "resources" $resources) (.Values.operator | default dict)) -}}
+{{- end -}}
+
 {{/* Labels of pods. No version: another chart is no reason to start pods again that are the same. */}}
 {{- define "scaletest.podLabels" -}}
 {{ include "scaletest.selector" . }}

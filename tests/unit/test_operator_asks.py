@@ -1,0 +1,283 @@
+"""What the operator asks of the API server, and what it says to who asks too much: load, refusals, late changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scaletest.benchmarks import manifests, obstacles
+from scaletest.benchmarks.kept import stored
+from scaletest.cluster.documents import ACCOUNTS, EVENTS
+from scaletest.kinds import benchmark
+from scaletest.kinds.kind import Kind, Site
+from scaletest.kinds.registry import API_VERSION, KINDS
+from scaletest.operator import accounts, benchmarks, line, status
+from scaletest.operator.benchmarks import Settings
+from tests.unit.test_operator import (
+    IPERF,
+    FakeCluster,
+    asked,
+    look,
+    look_at_set,
+    settings,
+    until_ended,
+)
+
+DENIED = 'Error creating: pods "one-server-0-x" is forbidden: violates PodSecurity "restricted:latest": hostNetwork'
+
+
+def requests_of_a_set(count: int) -> int:
+    """Everything that is asked for while a set of so many is measured."""
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=count)
+    kept = settings(cluster)
+    for _ in range(20 * count):
+        if "finishedAt" in look_at_set(cluster, kept):
+            break
+        for plural, name in [key for key in cluster.objects if key[0] == "iperfs"]:
+            if not benchmarks.ended(cluster.objects[plural, name]):
+                look(cluster, name)
+    found = cluster.objects["benchmarksets", "set"]["status"]
+    assert (found["succeeded"], found["count"]) == (count, count)
+    return cluster.requests
+
+
+def test_16_the_requests_of_a_set_grow_with_it_and_not_with_its_square() -> None:
+    few, many = requests_of_a_set(30), requests_of_a_set(300)
+    assert many / 300 < 1.02 * few / 30
+
+
+def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
+    # given one that measures, and three hundred that have been told to wait
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster, "first")
+    look(cluster, "first")
+    names = [f"b-{number}" for number in range(300)]
+    for number, name in enumerate(names):
+        cluster.now += 1
+        asked(cluster, name)
+        assert look(cluster, name)["message"] == benchmarks.WAITS, number
+    # when each of them is looked at in the same second, and the second after
+    now = 0.0
+    everyone = [cluster.objects["iperfs", name] for name in reversed(names)]
+    turns = line.Line(lambda: now)
+
+    def who() -> list[str]:
+        places = [place for one in everyone if (place := line.entry(one))]
+        return [one["metadata"]["name"] for one in everyone if not turns.waits(one, lambda: places)]
+
+    # expect the oldest alone to ask
+    assert who() == ["b-0"]
+    del cluster.objects["iperfs", "b-0"]
+    everyone.pop()
+    now += line.LOOK_S
+    assert who() == ["b-1"]
+    # and the status of none is written again because somebody else measures
+    before = cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"]
+    until_ready(cluster)
+    look(cluster, "b-2")
+    look(cluster, "b-1")
+    assert cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"] == before
+
+
+def until_ready(cluster: FakeCluster) -> None:
+    cluster.ready = True
+    cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert until_ended(cluster, "first")["phase"] == "Completed"
+
+
+def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
+    cluster = FakeCluster()
+    asked(cluster, paused=True)
+    assert look(cluster)["message"] == benchmarks.PAUSED
+    found = cluster.objects["iperfs", "one"]
+    assert line.idle(found)
+    assert not line.idle({**found, "spec": {"paused": False}})
+    found["metadata"]["generation"] = 2
+    assert not line.idle(found)
+
+
+@pytest.mark.parametrize(
+    ("message", "fails_after"),
+    [(DENIED, obstacles.REFUSED_S), ('pods "x" is forbidden: exceeded quota: few', obstacles.QUOTA_S)],
+)
+def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(message: str, fails_after: float) -> None:
+    # given a Job whose pods may not be made
+    cluster = FakeCluster()
+    cluster.runs = False
+    asked(cluster)
+    look(cluster)
+    job = cluster.objects["jobs", "one-server"]
+    for number, text in enumerate(("an older word", message)):
+        event = {"metadata": {"name": f"e{number}"}, "involvedObject": {"uid": job["metadata"]["uid"]}}
+        cluster.put(EVENTS, {**event, "message": text, "lastTimestamp": f"2026-01-01T00:00:0{number}Z"})
+    # expect its words at once, and the end as soon as trying again is no use
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == ("Preparing", message)
+    cluster.now += fails_after + 1
+    found = until_ended(cluster)
+    assert (found["phase"], found["failure"], found["message"]) == ("Failed", "refused", message)
+    assert {plural for plural, _ in cluster.objects} == {"iperfs", "configmaps", "leases", "events"}
+
+
+def test_what_may_pass_is_waited_for() -> None:
+    assert not obstacles.final("Error creating: failed calling webhook: connection refused", 1e6)
+
+
+def test_the_spec_says_how_long_parts_may_take_to_start() -> None:
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster, startLimit=30)
+    look(cluster)
+    why = {"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available: 3 Insufficient memory."}
+    cluster.objects["pods", "one-server-0"]["status"] = {"phase": "Pending", "conditions": [why]}
+    assert "3 Insufficient memory" in look(cluster)["message"]
+    cluster.now += 31
+    found = until_ended(cluster)
+    assert found["failure"] == "timed_out" and "3 Insufficient memory" in found["message"]
+
+
+@pytest.mark.parametrize("name", ["a" * 41, "with.dots", "9lives"])
+def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
+    # given one that came past admission, as under an older definition, while another measures
+    cluster = FakeCluster()
+    asked(cluster)
+    look(cluster)
+    asked(cluster, name)
+    # expect it refused by the first look, and nothing asked for by that name when it goes
+    found = look(cluster, name)
+    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found["lines"][0]
+    cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
+    benchmarks.gone(IPERF, cluster, "ns", cluster.objects["iperfs", name])
+
+
+def change(cluster: FakeCluster, plural: str, name: str, **spec: Any) -> None:
+    found = cluster.objects[plural, name]
+    found["spec"] |= spec
+    found["metadata"]["generation"] += 1
+
+
+def late(found: Any) -> list[str]:
+    return [one["message"] for one in found["conditions"] if one["type"] == status.EDITED]
+
+
+@pytest.mark.parametrize("spec", [{"streams": 7}, {"hostNetwork": True, "mtu": 9000}], ids=["other", "impossible"])
+def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) -> None:
+    # given one that is being prepared
+    cluster, said = FakeCluster(), list[str]()
+    cluster.ready = False
+    asked(cluster, streams=2)
+    look(cluster)
+    # when its spec is changed
+    change(cluster, "iperfs", "one", **spec)
+    kept = Settings("image", lambda: cluster.now, lambda _, kind, reason, message: said.append(f"{kind} {reason}"))
+    for _ in range(3):
+        benchmarks.look(IPERF, cluster, "ns", "one", kept)
+    # expect to be told once, and what was asked for first to be measured
+    assert said == [f"Warning {status.EDITED}"]
+    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    found = until_ended(cluster)
+    assert found["phase"] == "Completed" and "ignored" in late(found)[0]
+    assert found["observedGeneration"] == 2
+    # and of a change after the end, too
+    change(cluster, "iperfs", "one", streams=9)
+    assert status.changed(cluster.objects["iperfs", "one"])
+    assert look(cluster)["observedGeneration"] == 3
+
+
+def test_a_set_that_is_changed_after_its_plan_says_so() -> None:
+    # given a set with a plan
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2, paused=True)
+    assert not late(look_at_set(cluster))
+    # when it goes on
+    change(cluster, "benchmarksets", "set", paused=False)
+    assert not late(look_at_set(cluster))
+    # and when more is asked for, after the end as before
+    change(cluster, "benchmarksets", "set", repetitions=3)
+    found = look_at_set(cluster)
+    assert len(late(found)) == 1 and found["count"] == 2
+    cluster.objects["benchmarksets", "set"]["status"]["finishedAt"] = "2026-01-01T00:00:00Z"
+    change(cluster, "benchmarksets", "set", repetitions=4)
+    assert look_at_set(cluster)["observedGeneration"] == 4
+    assert len(late(cluster.objects["benchmarksets", "set"]["status"])) == 1
+
+
+def test_a_document_of_an_older_operator_is_not_taken_for_a_changed_one() -> None:
+    document = {"apiVersion": API_VERSION, "metadata": {"generation": 5}, "status": {"phase": "Completed"}}
+    assert not status.changed(document)
+
+
+LIFECYCLE = KINDS["Lifecycle"]
+
+
+def act(cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None) -> dict[str, Any]:
+    kept = Settings("image", lambda: cluster.now, lambda *_: None, defaults or {})
+    benchmarks.look(kind, cluster, "ns", "one", kept)
+    return dict(cluster.objects[kind.plural, "one"]["status"])
+
+
+def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account_or_right() -> None:
+    cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
+    # given one that names no account: refused, as when that account is not there, or lacks a right
+    for defaults, forbidden, words in (
+        ({}, [], "names no account"),
+        (ours, [], "no service account tester in ns"),
+        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in ns"),
+    ):
+        if forbidden:
+            cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
+        cluster.forbidden = {*forbidden}
+        asked(cluster, kind="Lifecycle")
+        found = act(cluster, LIFECYCLE, defaults)
+        assert (found["phase"], found["failure"]) == ("Failed", "refused") and words in found["message"], found
+    assert not [name for name in cluster.made if name.startswith(("jobs", "configmaps"))]
+    # expect its pod to have the token of that account when nothing is missing, and the same spec later
+    cluster.forbidden = set()
+    asked(cluster, kind="Lifecycle")
+    act(cluster, LIFECYCLE, ours)
+    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("tester", True)
+    assert not late(act(cluster, LIFECYCLE, ours))
+
+
+def test_what_acts_on_nothing_gets_no_token() -> None:
+    cluster = FakeCluster()
+    asked(cluster, kind="Validation")
+    act(cluster, KINDS["Validation"], {"Validation": "tester"})
+    pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
+    assert "serviceAccountName" not in pod and pod["automountServiceAccountToken"] is False
+    # and one that scales a Deployment needs what validate needs
+    one = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
+    assert {*map(str, accounts.rights(one))} >= {"patch deployments/scale.apps", "get services/proxy"}
+    line = one.kind.tasks(one.spec, Site({}))[0].argv
+    assert line[line.index("--client") + 1] == "svc/bench-sleep-client" and "--local" not in line
+
+
+def test_19_every_result_says_on_what_it_was_measured() -> None:
+    cluster = FakeCluster()
+    asked(cluster)
+    assert until_ended(cluster)["phase"] == "Completed"
+    found = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert found is not None
+    assert found.environment["kubernetes"] == "v1.37.1"
+    assert found.environment["nodes"] == {"one-server-0": "n0", "one-client-0": "n0"}
+    assert found.environment["images"] == {"one-server-0": "sha256:abc", "one-client-0": "sha256:abc"}
+
+
+def test_20_what_is_made_is_of_kubernetes_alone_and_no_priority_is_touched() -> None:
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=2)
+    while "finishedAt" not in look_at_set(cluster):
+        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
+            look(cluster, name)
+    kinds = {made.partition("/")[0] for made in cluster.made}
+    assert kinds == {"iperfs", "configmaps", "services", "jobs", "leases"}
+    one = benchmark.read({"kind": "IPerf"})
+    job = manifests.job(one, manifests.servers(one), {"uid": "u"}, "image")
+    text = json.dumps(job)
+    assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
