@@ -13,7 +13,7 @@ from typing import Any
 from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
-from scaletest.kinds.kind import Part, Peer
+from scaletest.kinds.kind import Kind, Part, Peer
 from scaletest.kinds.registry import GROUP
 
 BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
@@ -41,6 +41,11 @@ def name_of(benchmark: Benchmark, role: str) -> str:
 def result_name(name: str) -> str:
     """Of the ConfigMap with the result."""
     return f"{name}-result"
+
+
+def image_of(kind: Kind, image: str) -> str:
+    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag."""
+    return image.replace("scaletest-benchmarks", f"scaletest-{kind.image}")
 
 
 def servers(benchmark: Benchmark) -> list[Part]:

@@ -154,7 +154,8 @@ class Kind:
     spec: its dataclass. layout: its parts, of which the one of role `measures` measures. programs: what must be there.
     tasks: what each part runs, servers first; a part without a task only offers its node. parse: reads the measuring
     part's output, raises Failed. limit_s: seconds after which it cannot be right any more. columns: fields of the spec
-    that lists show. scratch_bytes: of files that it makes; memory_bytes: that it needs; 0 where neither matters.
+    that lists show. scratch_bytes: of files that it makes; memory_bytes: that it needs; 0 where neither matters. image:
+    which of the project's images has its tools.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Kind:
     notes: tuple[str, ...] = ()
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
+    image: str = "benchmarks"
 
     def headline(self, name: str) -> Headline:
         """The headline of that name."""

@@ -142,4 +142,5 @@ KIND = Kind(
     notes=("own lid-driven cavity, not the OpenFOAM HPC collection's: times compare with each other only",),
     scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
     memory_bytes=memory_bytes,
+    image="openfoam",
 )

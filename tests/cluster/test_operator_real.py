@@ -20,7 +20,9 @@ from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import restricted
 from tests.conftest import eventually, missing, program
 
-IMAGES = ("benchmarks", "pause")
+# 800 MB: its import alone takes as long as the other tests
+OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
+IMAGES = ("benchmarks", "pause", *(["openfoam"] if OPENFOAM else []))
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +119,29 @@ def test_fio_on_two_workers_names_both(real: ControlPlane, namespace: str) -> No
     assert found["phase"] == "Completed", found
     assert {"readBandwidth", "writeIops"} <= set(found["headlines"])
     assert len(found["pods"]["worker"]) == 2 and len(found["pods"]["master"]) == 1
+
+
+@pytest.mark.timeout(900)
+def test_mpi_starts_its_processes_in_worker_pods(real: ControlPlane, namespace: str) -> None:
+    # given a namespace that lets nobody be root
+    ask(real, namespace, "MPIPingPong", "ping", {"maxlog": 8})
+    found = ended(real, namespace, "mpipingpongs")
+    # expect the table of the whole range, over the pods' network
+    assert found["phase"] == "Completed", found
+    assert set(found["headlines"]) == {"peakBandwidth", "minimumLatency"}
+    assert (found["network"]["interface"], len(found["pods"]["worker"])) == ("eth0", 2)
+    # and that its key has gone with its pods
+    eventually(lambda: not get(real, namespace, "secrets,jobs,pods"), 120)
+
+
+@pytest.mark.skipif(not OPENFOAM, reason="SCALETEST_TEST_OPENFOAM is not set: its image is large")
+@pytest.mark.timeout(900)
+def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: str) -> None:
+    ask(real, namespace, "OpenFOAM", "cavity", {"problemSize": "XS", "numProcs": 2, "numNodes": 2})
+    found = ended(real, namespace, "openfoams")
+    assert found["phase"] == "Completed", found
+    assert {"wallTime", "executionTime"} <= set(found["headlines"])
+    assert len(found["pods"]["worker"]) == 2
 
 
 @pytest.mark.timeout(900)
