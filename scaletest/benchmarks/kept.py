@@ -6,7 +6,7 @@ import base64
 import gzip
 from typing import Protocol
 
-from scaletest.benchmarks import manifests, ssh
+from scaletest.benchmarks import gang, manifests, ssh
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SECRETS, SERVICES, Resource
 from scaletest.cluster.rights import Right
@@ -69,3 +69,10 @@ def forget_key(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) 
     """Take away the key of a benchmark whose parts start processes on each other."""
     if ssh.wanted(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
+
+
+def forget_together(benchmark: Benchmark, objects: Reads, namespace: str) -> None:
+    """Take away what held its parts together, with the Jobs that are its own."""
+    what = gang.holder(benchmark)
+    if what is not None:
+        objects.delete(what, namespace, benchmark.name)
