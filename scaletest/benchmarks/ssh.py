@@ -13,6 +13,7 @@ import os
 import pwd
 import shlex
 import shutil
+import struct
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from scaletest.kinds.kind import Failed, Failure, Kind, Site, Task
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
+_TYPE = b"ssh-ed25519"
 # Copies to workers that run at the same time.
 AT_ONCE = 16
 _SERVER = """\
@@ -74,14 +76,29 @@ def secret_name(name: str, uid: str) -> str:
 def pair() -> dict[str, str]:
     """A new key pair as the data of a Secret. Raises UsageError where the library is not installed."""
     try:
-        from cryptography.hazmat.primitives import serialization as forms
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+        from nacl.signing import SigningKey
     except ImportError as error:
-        raise UsageError("cryptography is not installed", hint="pip install 'scaletest[operator]'") from error
-    key = Ed25519PrivateKey.generate()
-    private = key.private_bytes(forms.Encoding.PEM, forms.PrivateFormat.OpenSSH, forms.NoEncryption())
-    public = key.public_key().public_bytes(forms.Encoding.OpenSSH, forms.PublicFormat.OpenSSH)
-    return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public + b"\n").decode()}
+        raise UsageError("PyNaCl is not installed", hint="pip install 'scaletest[operator]'") from error
+    key = SigningKey.generate()
+    private, public = written(bytes(key), bytes(key.verify_key))
+    return {KEY: base64.b64encode(private).decode(), PUBLIC: base64.b64encode(public).decode()}
+
+
+def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
+    """An Ed25519 key pair, not encrypted, as OpenSSH writes it: the files PROTOCOL.key of OpenSSH and RFC 8709."""
+    blob = _strings(_TYPE, public)
+    # twice the same number tells a reader that a passphrase was right, and there is none
+    secret = bytes(8) + blob + _strings(seed + public, b"")
+    secret += bytes(range(1, -len(secret) % 8 + 1))
+    whole = b"openssh-key-v1\0" + _strings(b"none", b"none", b"") + struct.pack(">I", 1) + _strings(blob, secret)
+    text = base64.b64encode(whole).decode()
+    lines = [text[at : at + 70] for at in range(0, len(text), 70)]
+    private = ["-----BEGIN OPENSSH PRIVATE KEY-----", *lines, "-----END OPENSSH PRIVATE KEY-----", ""]
+    return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
+
+
+def _strings(*given: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(one)) + one for one in given)
 
 
 def mounted(pod: Mapping[str, Any], secret: str) -> None:
