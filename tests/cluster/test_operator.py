@@ -242,17 +242,6 @@ def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operat
     assert operator.status("benchmarkset", "fixed")["count"] == 1
 
 
-def test_pods_that_a_quota_refuses_fail_the_benchmark_with_its_words(operator: Operator, plane: ControlPlane) -> None:
-    meta = {"name": "none", "namespace": operator.namespace}
-    plane.apply([{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": {"pods": "0"}}}])
-    eventually(lambda: operator.get("resourcequota", "none").get("status", {}).get("hard"), 30)
-    operator.apply("IPerf", "much", {"duration": 5})
-    eventually(lambda: "exceeded quota" in operator.status("iperf", "much").get("message", ""), 60)
-    eventually(lambda: operator.status("iperf", "much").get("phase") == "Failed", 90)
-    found = operator.status("iperf", "much")
-    assert found["failure"] == "refused" and "exceeded quota: none" in found["message"]
-
-
 def test_an_empty_product_is_refused(operator: Operator) -> None:
     spec = {"template": {"kind": "IPerf", "spec": {}}, "permutations": {"product": {"streams": []}}}
     operator.apply("BenchmarkSet", "empty", spec)
