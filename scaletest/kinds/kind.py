@@ -31,11 +31,14 @@ class Failure(StrEnum):
     TIMED_OUT = "timed_out"
     REFUSED = "refused"
     INTERRUPTED = "interrupted"
+    INVALID = "invalid"
 
     @property
     def unmeasured(self) -> bool:
         """Whether nothing was measured, so that it says nothing of what was to be measured: the run is INVALID."""
-        return self in (Failure.NO_DEVICE, Failure.NO_BINARY, Failure.REFUSED, Failure.INTERRUPTED)
+        return self in (
+            Failure.NO_DEVICE, Failure.NO_BINARY, Failure.REFUSED, Failure.INTERRUPTED, Failure.INVALID,
+        )  # fmt: skip
 
 
 class Failed(Exception):

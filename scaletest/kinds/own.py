@@ -20,7 +20,7 @@ def result(output: Output, kind: str) -> dict[str, Any]:
         raise reading.bad(f"this is no result of scaletest {kind}", list(map(str, data)))
     if said == "INVALID":
         reason, remedy = (str(reading.at(data, "verdict", name) or "") for name in ("reason", "remedy"))
-        raise Failed(Failure.EXIT, f"the {kind} is INVALID: {reason}", [remedy])
+        raise Failed(Failure.INVALID, f"the {kind} is INVALID: {reason}", [remedy])
     return data
 
 

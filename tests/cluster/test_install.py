@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from hack.kubernetes import ControlPlane
 from scaletest.cli.main import cli
-from tests.cluster.conftest import CHART, Helm
+from tests.cluster.conftest import CHART, Helm, needs_own, restricted
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 PREVIOUS = Path(__file__).parent / "chart-previous"
@@ -80,3 +81,46 @@ def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, names
     assert "deployment.apps/bench-scaletest-sleep" in names()
     helm("uninstall", "bench", "-n", namespace, "--wait")
     assert names() - before == {"persistentvolumeclaim/data-bench-redis-0"}
+
+
+@pytest.fixture
+def undefined(plane: ControlPlane) -> Iterator[None]:
+    """No definitions of ours, before and after."""
+
+    def clear() -> None:
+        found = [one for one in plane.kubectl("get", "crd", "-o", "name").split() if one.endswith(".scaletest.dev")]
+        if found:
+            plane.kubectl("delete", *found)
+
+    clear()
+    yield
+    clear()
+
+
+@needs_own
+def test_two_releases_share_the_definitions_of_benchmarks(
+    helm: Helm, plane: ControlPlane, namespace: str, undefined: None
+) -> None:
+    def owners() -> set[str]:
+        rows = json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]
+        marks = [one["metadata"]["annotations"] for one in rows if one["spec"]["group"] == "scaletest.dev"]
+        return {one["meta.helm.sh/release-name"] for one in marks}
+
+    # given a release whose values knew no operator, upgraded to one with it
+    helm("install", "one", str(PREVIOUS), "-n", namespace)
+    wanted = ["--set", "operator.enabled=true"]
+    assert helm("upgrade", "one", str(CHART), "-n", namespace, "--reuse-values", *wanted).stderr == ""
+    assert owners() == {"one"}
+    limits = plane.kubectl("-n", namespace, "get", "deploy", "one-scaletest-operator", "-o", "json")
+    assert json.loads(limits)["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
+    # when another release wants them too, is upgraded, and the first one goes
+    second = restricted(plane)
+    try:
+        done = helm("install", "two", str(CHART), "-n", second, *wanted)
+        assert done.stderr == "" and f"({namespace} / one)" in done.stdout
+        helm("uninstall", "one", "-n", namespace)
+        helm("upgrade", "two", str(CHART), "-n", second, "--reuse-values")
+        # expect them as they were, so that no benchmark went
+        assert owners() == {"one"}
+    finally:
+        plane.kubectl("delete", "namespace", second, "--wait=false")

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hack.kubernetes import ControlPlane
+from hack.kubernetes import ControlPlane, Refused
 from scaletest.kinds.crd import definitions
 from tests.cluster.charts import ROOT
 from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
@@ -196,7 +196,7 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(opera
     operator.apply("IPerf", "slow", {"duration": 5})
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
     operator.apply("IPerf", "next", {"duration": 5})
-    eventually(lambda: "slow" in operator.status("iperf", "next").get("message", ""), 60)
+    eventually(lambda: "waits for its turn" in operator.status("iperf", "next").get("message", ""), 60)
     # when its Job is deleted by somebody
     operator.kubectl("delete", "job", "slow-client")
     # expect it failed, not measured again, and the next one measured
@@ -219,6 +219,27 @@ def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, t
     assert json.loads(done.stdout)["verdict"]["kind"] == "PASS"
     assert len(operator.measured()) == 2
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
+
+
+def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operator) -> None:
+    # given names that no Job can have: refused at admission
+    for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 39), ("IPerf", "a.b")):
+        with pytest.raises(Refused, match="characters at most"):
+            operator.apply(kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {})
+    # and a set whose plan is made
+    spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
+    operator.apply("BenchmarkSet", "fixed", spec)
+    eventually(lambda: operator.status("benchmarkset", "fixed").get("phase") == "Paused", 60)
+    # when it is changed
+    operator.kubectl("patch", "benchmarkset", "fixed", "--type=merge", "-p", '{"spec":{"repetitions":3}}')
+
+    # expect a condition and an event
+    def types() -> set[str]:
+        return {one["type"] for one in operator.status("benchmarkset", "fixed")["conditions"]}
+
+    eventually(lambda: "SpecChangeIgnored" in types(), 60)
+    eventually(lambda: "SpecChangeIgnored" in [one["reason"] for one in operator.get("events")["items"]], 60)
+    assert operator.status("benchmarkset", "fixed")["count"] == 1
 
 
 def test_an_empty_product_is_refused(operator: Operator) -> None:

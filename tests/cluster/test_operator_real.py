@@ -1,33 +1,35 @@
-"""Benchmarks as objects on a real node: iperf3 runs in pods, and what it measured is in the status."""
+"""Benchmarks as objects on a real node: the operator is the chart's pod, iperf3 and others run in pods, and what they
+measured is in the status."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
+import scaletest
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
 from hack.kubernetes.images import archives
 from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
 from scaletest.kinds.crd import definitions
-from tests.cluster.conftest import restricted
-from tests.conftest import eventually, missing, program
+from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.conftest import eventually, missing
 
 # 800 MB: its import alone takes as long as the other tests
 OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
-IMAGES = ("benchmarks", "pause", *(["openfoam"] if OPENFOAM else []))
+IMAGES = ("scaletest", "benchmarks", "redis", "pause", *(["openfoam"] if OPENFOAM else []))
+OPERATOR = "bench-scaletest-operator"
 
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has the image of the tools, and our definitions."""
+    """A cluster with one real node that has the images, and our definitions."""
     made = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
         made.up([Pool("plain", 1, 0)], real=True, images=archives(IMAGES))
@@ -41,14 +43,16 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operator(real: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One for all namespaces, as a process of this machine."""
-    environment = {**os.environ, "KUBECONFIG": str(real.kubeconfig)}
-    with (tmp_path_factory.mktemp("operator") / "log").open("wb") as log:
-        process = subprocess.Popen(program("operator"), env=environment, stdout=log, stderr=log)
-    yield
-    process.terminate()
-    process.wait(60)
+def home(real: ControlPlane) -> str:
+    """The namespace of the chart's release, whose operator works in all namespaces with the chart's own rights."""
+    name = restricted(real)
+    wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true,exporter.enabled=false"
+    # short requests, so that a step needs few seconds
+    line = ["--set", wanted, "--set", "queues.sleep.client.arguments={0.5}", "--wait", "--timeout=180s"]
+    done = Helm(real, helm_program("helm3"))("install", "bench", str(CHART), "-n", name, *line)
+    assert done.stderr == ""
+    assert "made by hand" in done.stdout
+    return name
 
 
 @pytest.fixture
@@ -58,7 +62,7 @@ def namespace(real: ControlPlane) -> str:
 
 
 def get(real: ControlPlane, namespace: str, what: str) -> Any:
-    return json.loads(real.kubectl("-n", namespace, "get", what, "-o", "json"))["items"]
+    return json.loads(real.kubectl("-n", namespace, "get", *what.split(), "-o", "json"))["items"]
 
 
 def ask(real: ControlPlane, namespace: str, kind: str, name: str, spec: dict[str, Any]) -> None:
@@ -105,6 +109,9 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
         assert ended.headlines["bandwidth"] == ended.result["end"]["sum_received"]["bits_per_second"]
         assert len(ended.result["streams"]) == one["spec"]["streams"] == [1, 1, 2, 2, 4, 4][number - 1]
         assert one["status"]["network"]["interface"] == "eth0"
+        assert ended.environment["card"] == {"name": "eth0", "kind": "veth"}
+        assert ended.environment["kernel"] and ended.environment["kubernetes"].startswith("v1.")
+        assert all("sha256:" in digest for digest in ended.environment["images"].values())
         assert one["status"]["summary"] in real.kubectl("-n", namespace, "get", "iperf", one["metadata"]["name"])
     # and when the set is deleted nothing is left
     real.kubectl("-n", namespace, "delete", "benchmarkset", "sweep", "--timeout=60s")
@@ -160,3 +167,78 @@ def test_a_tool_that_fails_says_why_in_the_status(real: ControlPlane, namespace:
     ask(real, namespace, "RDMALatency", "wire", {"iterations": 5})
     found = ended(real, namespace, "rdmalatencies")
     assert (found["phase"], found["failure"]) == ("Failed", "no_device"), found
+
+
+def test_the_operators_pod_shows_its_metrics(real: ControlPlane, home: str, namespace: str) -> None:
+    ask(real, namespace, "IPerf", "one", {"duration": 1})
+    assert ended(real, namespace, "iperfs")["phase"] == "Completed"
+    at = f"/api/v1/namespaces/{home}/services/{OPERATOR}:9997/proxy/metrics"
+    assert 'scaletest_operator_phases_total{kind="IPerf",phase="Completed"}' in real.kubectl("get", "--raw", at)
+    # and was never found dead by its probe
+    (pod,) = get(real, home, "pods -l app.kubernetes.io/component=operator")
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+@pytest.mark.timeout(900)
+def test_a_set_is_measured_exactly_once_though_the_operators_pod_is_killed(
+    real: ControlPlane, home: str, namespace: str
+) -> None:
+    # given a set that runs
+    spec = {"template": {"kind": "IPerf", "spec": {"duration": 2}}, "repetitions": 2}
+    ask(real, namespace, "BenchmarkSet", "twice", spec)
+    # when the operator's pod is killed while each of its benchmarks is prepared or measured
+    for name, phase in (("twice-1", "Preparing"), ("twice-1", "Running"), ("twice-2", "Running")):
+
+        def reached(name: str = name, phase: str = phase) -> bool:
+            rows = {
+                one["metadata"]["name"]: one.get("status", {}).get("phase") for one in get(real, namespace, "iperfs")
+            }
+            order = ("Preparing", "Running", "Summarising", "Completed")
+            return rows.get(name) in order[order.index(phase) :]
+
+        eventually(reached, 120)
+        labels = "app.kubernetes.io/component=operator"
+        real.kubectl("-n", home, "delete", "pod", "-l", labels, "--force", "--grace-period=0")
+    eventually(lambda: "finishedAt" in get(real, namespace, "benchmarksets")[0].get("status", {}), 300)
+    # expect both measured, each by pods that were made once
+    status = get(real, namespace, "benchmarksets")[0]["status"]
+    assert (status["succeeded"], status["failed"]) == (2, 0), get(real, namespace, "iperfs")
+    made = [one for one in get(real, namespace, "events") if one["reason"] == "SuccessfulCreate"]
+    jobs = sorted(one["involvedObject"]["name"] for one in made for _ in range(one.get("count", 1)))
+    assert jobs == ["twice-1-client", "twice-1-server", "twice-2-client", "twice-2-server"]
+
+
+@pytest.mark.timeout(900)
+def test_pods_that_pod_security_refuses_fail_with_its_words(real: ControlPlane, namespace: str) -> None:
+    ask(real, namespace, "IPerf", "host", {"duration": 1, "hostNetwork": True})
+    found = ended(real, namespace, "iperfs")
+    assert (found["phase"], found["failure"]) == ("Failed", "refused")
+    assert "violates PodSecurity" in found["message"] and "hostNetwork=true" in found["message"]
+
+
+@pytest.mark.timeout(900)
+def test_our_own_kinds_act_on_the_cluster_with_the_accounts_of_the_chart(real: ControlPlane, home: str) -> None:
+    # given a validation of the release's workers, a run of Jobs, and one whose account may do nothing
+    image = f"scaletest-benchmarks:{scaletest.__version__}"
+    deployment = "bench-scaletest-sleep"
+    ask(real, home, "Validation", "workers", {"limit": 2, "seconds": 0.5, "stepTime": 6, "deployment": deployment})
+    jobs = {"numWorkloads": 6, "runSeconds": 1, "workloadImage": image}
+    ask(real, home, "Lifecycle", "jobs", jobs)
+    ask(real, home, "Lifecycle", "nobody", {**jobs, "serviceAccountName": "default"})
+    rows = ("validations", "lifecycles")
+
+    def over() -> bool:
+        found = [one.get("status", {}).get("phase") for what in rows for one in get(real, home, what)]
+        return all(phase in ("Completed", "Failed") for phase in found)
+
+    eventually(over, 300)
+    (validation,) = get(real, home, "validations")
+    done, refused = (one["status"] for one in get(real, home, "lifecycles"))
+    # expect the workers scaled, whatever a busy machine makes of it
+    assert validation["status"]["failure"] in ("", "invalid"), validation["status"]
+    scaled = [one["message"] for one in get(real, home, "events") if one["reason"] == "ScalingReplicaSet"]
+    assert any(f"{deployment}-" in line and "to 2" in line for line in scaled), scaled
+    # and six Jobs run and gone again, and nothing done by who may not
+    assert done["phase"] == "Completed" and "medianTime" in done["headlines"], done
+    assert not [one for one in get(real, home, "jobs") if "scaletest/run" in one["metadata"].get("labels", {})]
+    assert (refused["failure"], "create jobs.batch" in refused["message"]) == ("refused", True), refused

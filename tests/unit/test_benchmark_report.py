@@ -107,7 +107,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(fa
     ended = {**run.ended, name: Ended(name, Phase.FAILED, failure=failure, message="why", lines=("what to do",))}
     found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
     # expect FAIL only where the tool had what it needs
-    nothing = failure in ("no_device", "no_binary", "refused", "interrupted")
+    nothing = failure in ("no_device", "no_binary", "refused", "interrupted", "invalid")
     assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
     # and a failure counts more than what is missing
     other = run.plan.benchmarks[1].name
