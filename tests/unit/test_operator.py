@@ -276,6 +276,30 @@ def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_f
         assert f"{expected} one-server-0\n" in data[manifests.HOSTS]
 
 
+@pytest.mark.parametrize(
+    ("network", "said", "fits"),
+    [
+        ({"interface": "net1", "address": "198.18.7.2"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], True),
+        ({"interface": "eth0", "address": "10.1.0.1"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
+        ({}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
+        ({"interface": "net1", "address": "198.18.7.2"}, "no list", False),
+    ],
+)
+def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
+    network: dict[str, str], said: object, fits: bool
+) -> None:
+    cluster = FakeCluster()
+    cluster.annotations = {manifests.MULTUS_STATUS: json.dumps([{"name": "default/fast", "ips": ["198.18.7.1"]}])}
+    asked(cluster, networkName="default/fast")
+    while "one-client-0" not in cluster.logs:
+        look(cluster)
+    cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = json.dumps(said)
+    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 5e9}, network=network, started_s=1.0, finished_s=2.0)
+    cluster.logs["one-client-0"] = frame(ended)
+    found = until_ended(cluster)
+    assert (found["phase"], found["failure"]) == (("Completed", "") if fits else ("Failed", "mismatch"))
+
+
 def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None:
     cluster = FakeCluster()
     cluster.ready = False
