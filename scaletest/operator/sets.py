@@ -19,7 +19,7 @@ from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.operator import status
+from scaletest.operator import results, status
 from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource
 from scaletest.operator.status import Document
 
@@ -161,6 +161,7 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     }
     if len(plan.permutations) <= MOST_SHOWN and len(wire.dump({"all": list(plan.permutations)})) < MOST_SHOWN * 256:
         now["permutations"] = [dict(one) for one in plan.permutations]
+    now |= results.of(plan, children, over=over)
     if over:
         now["finishedAt"] = status.stamp(now_s)
     facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}

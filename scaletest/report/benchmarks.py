@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scaletest.analysis.repetitions import Summary, gathered, summarise
+from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.kind import Headline
@@ -22,6 +23,8 @@ from scaletest.render.numbers import duration, plural
 from scaletest.render.style import PALETTE
 from scaletest.render.text import Markup, cell, clean, code, element, join
 from scaletest.render.units import quantity, quantity_measured
+from scaletest.report.benchmark_thresholds import judged
+from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
 
@@ -49,6 +52,7 @@ class BenchmarkRun:
     headlines: tuple[Headline, ...]
     verdict: Verdict
     notes: tuple[str, ...] = field(default=())
+    thresholds: tuple[ThresholdResult, ...] = ()
 
     @property
     def counted(self) -> list[tuple[Benchmark, Ended]]:
@@ -80,6 +84,7 @@ class BenchmarkRun:
                 }
                 for row in self.rows
             ],
+            "thresholds": [one.to_dict() for one in self.thresholds],
             "benchmarks": [{**one.document(), "status": ended.to_dict()} for one, ended in self.counted],
             "notes": list(self.notes),
             "environment": self.stored.environment,
@@ -96,9 +101,12 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     plan = stored.plan
     pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
     by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
+    groups: dict[int, list[Ended]] = {}
+    for one, ended in pairs:
+        groups.setdefault(one.permutation, []).append(ended)
     rows = []
     for number, values in enumerate(plan.permutations):
-        mine = [ended for one, ended in pairs if one.permutation == number]
+        mine = groups.get(number, [])
         found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
         good = sum(one.ok for one in mine)
         rows.append(Row(number, words(values) or plan.name, values, good, len(mine) - good, found))
@@ -106,7 +114,9 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}
     headlines = tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
     notes = tuple(dict.fromkeys(note for _, ended in pairs for note in ended.notes))
-    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, _verdict(stored, pairs), notes)
+    thresholds = judged(plan.judged, [(row.what, row.values, row.summaries) for row in rows])
+    verdict = _verdict(stored, pairs, thresholds)
+    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, verdict, notes, thresholds)
 
 
 def words(values: Mapping[str, Any]) -> str:
@@ -116,19 +126,26 @@ def words(values: Mapping[str, Any]) -> str:
     )
 
 
-def _verdict(stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]]) -> Verdict:
+def _verdict(
+    stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]], thresholds: Sequence[ThresholdResult]
+) -> Verdict:
     count = stored.plan.counted
     failed = [ended for _, ended in pairs if not ended.ok]
     if failed:
         reason = f"{plural(len(failed), 'benchmark')} of {count} failed: {failed[0].name}: {failed[0].message}"
         return Verdict(VerdictKind.FAIL, reason, "see the lines of its output, and the logs in the run's folder")
+    refuted = verdict_of(thresholds, VerdictKind.FAIL)
+    if refuted:
+        return refuted
     if len(pairs) < count:
         return Verdict(
             VerdictKind.INVALID,
             f"{count - len(pairs)} of {count} were not measured",
             "scaletest bench run --resume RUN",
         )
-    return Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured")
+    undecided = verdict_of(thresholds, VerdictKind.INVALID)
+    met = f", {plural(len(thresholds), 'threshold')} met" if thresholds else ""
+    return undecided or Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured{met}")
 
 
 def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
@@ -166,6 +183,7 @@ def text(run: BenchmarkRun) -> str:
     for ended in run.failures[:5]:
         found += failure_lines(ended)
     found += [f"note: {clean(note)}" for note in run.notes]
+    found += threshold_lines(run.thresholds)
     found.append(f"{run.verdict.kind}  {clean(run.verdict.reason, 300)}".replace("\n", " "))
     if run.verdict.remedy:
         found.append(f"  what to do: {run.verdict.remedy}")
@@ -186,6 +204,7 @@ def markdown(run: BenchmarkRun) -> str:
     found += [f"| {' | '.join(titles)} |", f"|{'|'.join(['---', *['--:'] * (len(titles) - 1)])}|"]
     found += [f"| {code(row[0])} | {' | '.join(row[1:])} |" for row in lines]
     found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended)[:1])]
+    found += [f"* {code(line)}" for line in threshold_lines(run.thresholds)]
     found += [f"* Note: {code(note)}" for note in run.notes]
     return "\n".join(found).rstrip() + "\n"
 
@@ -212,17 +231,21 @@ def csv_rows(run: BenchmarkRun) -> str:
 
 def junit(run: BenchmarkRun) -> str:
     """A test case a benchmark, and one for the run."""
+    kinds = [run.verdict.kind, *(one.kind for one in run.thresholds)]
     counts = {
-        "tests": str(len(run.counted) + 1),
-        "failures": str(len(run.failures) + (run.verdict.kind is VerdictKind.FAIL)),
+        "tests": str(len(run.counted) + len(kinds)),
+        "failures": str(len(run.failures) + kinds.count(VerdictKind.FAIL)),
+        "errors": str(kinds.count(VerdictKind.INVALID)),
     }
-    counts["errors"] = str(int(run.verdict.kind is VerdictKind.INVALID))
     root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": run.stored.plan.name, **counts})
-    case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": "verdict"})
-    if run.verdict.kind is not VerdictKind.PASS:
-        tag = "failure" if run.verdict.kind is VerdictKind.FAIL else "error"
-        ElementTree.SubElement(case, tag, {"message": clean(run.verdict.reason, 300).replace("\n", " ")})
+    judged_cases = [("verdict", run.verdict.kind, run.verdict.reason)]
+    judged_cases += [(one.text, one.kind, one.reason) for one in run.thresholds]
+    for name, kind, reason in judged_cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": clean(name)})
+        if kind is not VerdictKind.PASS:
+            tag = "failure" if kind is VerdictKind.FAIL else "error"
+            ElementTree.SubElement(case, tag, {"message": clean(reason, 300).replace("\n", " ")})
     for one, ended in run.counted:
         seconds = f"{max(0.0, ended.finished_s - ended.started_s):.3f}"
         case = ElementTree.SubElement(
@@ -263,6 +286,7 @@ def html(run: BenchmarkRun) -> str:
         element("p", run.verdict.remedy) if run.verdict.remedy else "",
         element("table", element("thead", head), element("tbody", *body)),
         *failures,
+        *(element("p", line) for line in threshold_lines(run.thresholds)),
         *(element("p", f"Note: {note}") for note in run.notes),
         element("dl", *(join(element("dt", key), element("dd", clean(value, 400))) for key, value in facts)),
         Markup("</body></html>\n"),
