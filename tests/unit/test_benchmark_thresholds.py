@@ -120,7 +120,7 @@ def test_one_repetition_is_judged_by_its_value_and_says_so() -> None:
 @pytest.mark.parametrize("form", set(FORMATS) - {"csv"})
 def test_thresholds_stand_in_every_form(form: str) -> None:
     text = FORMATS[form](run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9]))
-    assert "streams=8" in text and "FAIL" in text or "failure" in text
+    assert ("streams=8" in text and "FAIL" in text) or "failure" in text
 
 
 def test_a_stored_plan_keeps_them_and_an_older_one_has_none() -> None:
