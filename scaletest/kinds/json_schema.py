@@ -1,4 +1,4 @@
-"""The JSON Schema (draft 2020-12) of the YAML of benchmarks and sets, for editors. Made from the specs, as the CRDs are.
+"""The JSON Schema (draft 2020-12) of the YAML of benchmarks and sets, for editors: made from the specs, as CRDs are.
 
 The reader says more, as what excludes what; what it takes fits this schema, but for null in place of a default.
 """
