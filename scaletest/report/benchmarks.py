@@ -19,9 +19,8 @@ from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.numbers import duration, plural
-from scaletest.render.style import PALETTE
-from scaletest.render.text import Markup, cell, clean, code, element, join
+from scaletest.render.numbers import plural
+from scaletest.render.text import cell, clean, code
 from scaletest.render.units import quantity, quantity_measured
 from scaletest.report.benchmark_thresholds import judged
 from scaletest.report.benchmark_thresholds import lines as threshold_lines
@@ -179,7 +178,7 @@ def text(run: BenchmarkRun) -> str:
         found.append("  ".join(cells).rstrip())
     if any(row.good > 1 for row in run.rows):
         found.append("± 95 % over repetitions")
-    found += [f"network: {line}" for line in _networks(run)]
+    found += [f"network: {line}" for line in networks(run)]
     for ended in run.failures[:5]:
         found += failure_lines(ended)
     found += [f"note: {clean(note)}" for note in run.notes]
@@ -190,7 +189,7 @@ def text(run: BenchmarkRun) -> str:
     return "\n".join([*found, f"saved in {run.folder}", ""])
 
 
-def _networks(run: BenchmarkRun) -> list[str]:
+def networks(run: BenchmarkRun) -> list[str]:
     """The networks that were really used."""
     found = [ended.network for _, ended in run.counted if ended.network]
     rows = [clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found]
@@ -260,54 +259,16 @@ def junit(run: BenchmarkRun) -> str:
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def html(run: BenchmarkRun) -> str:
-    """One file without script or address outside itself."""
-    titles, lines = table(run)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    head = element("tr", *(element("th", title) for title in titles))
-    body = [element("tr", *(element("td", part) for part in row)) for row in lines]
-    failures = [element("pre", "\n".join(failure_lines(ended))) for ended in run.failures]
-    plan = run.stored.plan
-    facts = [
-        ("run", run.name),
-        ("kinds", plan.workload),
-        ("network", "; ".join(_networks(run))),
-        ("took", duration(sum(max(0.0, ended.finished_s - ended.started_s) for _, ended in run.counted))),
-        *((key, value) for key, value in run.stored.environment.items() if isinstance(value, str) and value),
-    ]
-    page = join(
-        Markup('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'),
-        Markup('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"{run.verdict.kind}: {plan.name}"),
-        element("style", Markup(PALETTE + _STYLE)),
-        Markup("</head><body>"),
-        element("h1", f"{run.verdict.kind}: {run.verdict.reason}"),
-        element("p", run.verdict.remedy) if run.verdict.remedy else "",
-        element("table", element("thead", head), element("tbody", *body)),
-        *failures,
-        *(element("p", line) for line in threshold_lines(run.thresholds)),
-        *(element("p", f"Note: {note}") for note in run.notes),
-        element("dl", *(join(element("dt", key), element("dd", clean(value, 400))) for key, value in facts)),
-        Markup("</body></html>\n"),
-    )
-    return str(page)
-
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em;
-  color: var(--ink); background: var(--paper) }
-table { border-collapse: collapse }
-th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid var(--grid) }
-th:first-child, td:first-child { text-align: left }
-pre { overflow: auto; background: var(--panel); padding: .5em }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em } dd { margin: 0; overflow-wrap: anywhere }
-"""
-
-
 def as_json(run: BenchmarkRun) -> str:
     """Everything."""
     return json.dumps(run.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def html(run: BenchmarkRun) -> str:
+    """One file without script or address outside itself."""
+    from scaletest.report.benchmark_page import page
+
+    return page(run)
 
 
 FORMATS: Mapping[str, Callable[[BenchmarkRun], str]] = {
