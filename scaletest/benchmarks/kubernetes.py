@@ -268,10 +268,20 @@ class _Step:
         log = self._objects.log(self._namespace, _name(pod)) or ""
         found = unframe(log)
         if found is not None:
+            self._same_network(found, pod, pods)
             environment = {**found.environment, **manifests.places(pods), "kubernetes": self._objects.version()}
             raise _Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
+
+    def _same_network(self, found: Ended, pod: Document, pods: tuple[Document, ...]) -> None:
+        """Raises _Over when the pod did not reach its peer from its address on the network that was asked for."""
+        name, used = self._benchmark.spec.network_name, str(found.network.get("address", ""))
+        own = manifests.addresses(pod, name)
+        if name and found.ok and used not in own:
+            by = f"the peer was reached from {used or 'nowhere'} by {found.network.get('interface', 'no interface')}"
+            message = f"{by}, and the pod's address on {name} is {', '.join(own) or 'not known'}"
+            raise _Over(self._failed(Failure.MISMATCH, message), pods)
 
     def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> _Over:
         said = log if log is not None else self._objects.log(self._namespace, _name(pod)) or ""

@@ -22,6 +22,8 @@ MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 MOST_PLACES = 32
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
+# That of the images' user: a fresh volume belongs to root alone.
+GROUP_ID = 10001
 # Until all parts are placed and servers are ready, unless the spec says otherwise;
 # then the benchmark's own limit; then the log may still be read.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
@@ -167,7 +169,12 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "terminationGracePeriodSeconds": 5,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+            "fsGroup": GROUP_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+        },
         "containers": [container],
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
@@ -267,13 +274,20 @@ def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
 
 def address(pod: Document, family: str, network: str) -> str:
     """A pod's address of that family on the network that was asked for; "" while it has none."""
-    if network:
+    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+
+
+def addresses(pod: Document, network: str) -> list[str]:
+    """All addresses of a pod on a network of Multus, "" for the cluster's own."""
+    if not network:
+        return [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
+    try:
         told = json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]"))
         wanted = {network, network.rpartition("/")[2]}
-        ips = [ip for one in told if one.get("name") in wanted for ip in one.get("ips", ())]
-    else:
-        ips = [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
-    return next((ip for ip in ips if (":" in ip) == (family == "IPv6")), "")
+        return [str(ip) for one in told if one.get("name") in wanted for ip in one.get("ips") or ()]
+    except (ValueError, AttributeError, TypeError):
+        # whatever wrote this, it was not Multus
+        return []
 
 
 def ready(pod: Document) -> bool:

@@ -48,19 +48,20 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
     made = [_made(spec, name, number, values) for number, values in enumerate(permutations)]
     for one in made:
         warnings += [line for line in one.warnings if line not in warnings]
-    return (
-        BenchmarkPlan(
-            name=name,
-            benchmarks=tuple(_ordered(spec, name, made, found)),
-            permutations=tuple(permutations),
-            document=dict(document),
-            repetitions=spec.repetitions,
-            stop_on_failure=spec.on_failure == "stop",
-            disjoint=spec.parallelism == DISJOINT,
-            paused=spec.paused or any(one.spec.paused for one in made),
-        ),
-        warnings,
+    plan = BenchmarkPlan(
+        name=name,
+        benchmarks=tuple(_ordered(spec, name, made, found)),
+        permutations=tuple(permutations),
+        document=dict(document),
+        repetitions=spec.repetitions,
+        stop_on_failure=spec.on_failure == "stop",
+        disjoint=spec.parallelism == DISJOINT,
+        paused=spec.paused or any(one.spec.paused for one in made),
+        thresholds=spec.thresholds,
     )
+    # one that cannot be read is refused now, not when all has been measured
+    assert len(plan.judged) == len(spec.thresholds)
+    return plan, warnings
 
 
 def merged(base: Any, change: Any) -> Any:

@@ -207,6 +207,7 @@ def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     more = {name: given[option] for option, name in _OF_A_SET.items() if given[option] is not None}
     more |= {"order": "random"} if given["random_order"] else {}
     more |= {"onFailure": "stop"} if given["stop_on_failure"] else {}
+    more |= {"thresholds": list(given["thresholds"])} if given["thresholds"] else {}
     more |= {"paused": True} if given["paused"] else {}
     if is_set(document):
         return dict(merged(document, {"spec": {**more, **({"template": {"spec": change}} if change else {})}}))

@@ -28,11 +28,14 @@ def schema(document: str, output: str) -> None:
     measurement  a line of steps.jsonl: one measuring of a step
     environment  environment.json of a run
     comparison   what compare -o json prints
+    benchmark    what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
+    from scaletest.kinds import json_schema
     from scaletest.model.schema import DOCUMENTS
     from scaletest.model.schema.check import known
 
-    options.show(DOCUMENTS[known(document, DOCUMENTS, "the list of documents")](), output)
+    all_ = {**DOCUMENTS, "benchmark": json_schema.schema}
+    options.show(all_[known(document, all_, "the list of documents")](), output)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
