@@ -88,7 +88,7 @@ def operator(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Op
     yield one
     one.end()
     # what has a finalizer goes only while an operator is there; the test is over
-    for what in ("iperfs", "benchmarksets"):
+    for what in ("iperfs", "fios", "benchmarksets"):
         for row in one.get(what)["items"]:
             clear = json.dumps({"metadata": {"finalizers": None}})
             one.kubectl("patch", what, row["metadata"]["name"], "--type=merge", "-p", clear)
@@ -139,6 +139,12 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
     eventually(lambda: operator.status("benchmarkset", "plain").get("succeeded") == 2, 90)
     operator.kubectl("delete", "benchmarkset", "plain", "--timeout=60s")
     eventually(lambda: not operator.get("iperfs")["items"], 60)
+    # and a claim for all workers of fio made and deleted
+    claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
+    operator.apply("Fio", "disk", {"numWorkers": 2, "volumeClaimTemplate": claim})
+    eventually(lambda: operator.get("pvc")["items"], 60)
+    operator.kubectl("delete", "fio", "disk", "--timeout=60s")
+    eventually(lambda: not operator.get("pvc")["items"], 60)
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
