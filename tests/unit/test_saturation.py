@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation import tuning
-from scaletest.analysis.saturation.backlog import growth, mean_backlog, rate
+from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate
 from scaletest.analysis.saturation.course import MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import conclude
 from scaletest.analysis.saturation.pods import from_headers, from_logs
@@ -52,6 +53,53 @@ def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
         assert result.searched <= 12
         found.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
     assert sum(found) >= 19
+
+
+def disturbed(seed: int) -> Simulated:
+    """A machine that others use: every half second it stands still for a tenth, on average."""
+    chance, at, stalls = random.Random(seed), 0.0, list[tuple[float, float]]()
+    while at < 60:
+        at += chance.expovariate(2)
+        stalls.append((at, at := at + chance.expovariate(10)))
+    return Simulated(slots=1, stalls=stalls)
+
+
+def scattered(seed: int) -> Simulated:
+    """Service times that are exponential: as long as they like."""
+    chance = random.Random(seed)
+    return Simulated(slots=1, noise=lambda: chance.expovariate(1.0))
+
+
+@pytest.mark.parametrize("kind", ["M/D/1", "exponential", "exponential, closed", "disturbed"])
+def test_the_interval_of_the_point_contains_the_truth_in_nine_of_ten_runs(kind: str) -> None:
+    # given services that do 100 a second, and so few requests a step that chance and pauses count
+    plan = replace(PLAN, load="closed" if "closed" in kind else "open")
+    make = {"M/D/1": lambda seed: Simulated(slots=1), "disturbed": disturbed}.get(kind, scattered)
+    held = 0
+    for seed in range(30):
+        result = run(plan, make(seed), seed)
+        assert result.point is not None and result.searched <= 12
+        held += result.point.low <= 100 <= result.point.high
+    assert held >= 27
+
+
+def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
+    # given a machine that stands still every third of a second, for as long
+    result = run(PLAN, Simulated(slots=2, stalls=[(n / 1.5, n / 1.5 + 0.6) for n in range(90)]), 1)
+    assert result.point is not None and result.point.low <= 200 <= result.point.high
+    assert result.verdict.kind is VerdictKind.INVALID and "too uneven" in result.verdict.reason
+
+
+def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
+    # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by nothing
+    unsure, steady = Estimate(50.0, -10.0, 110.0), Estimate(0.0, -5.0, 5.0)
+
+    def found(level: float) -> Trial:
+        return Trial(level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady)
+
+    bracket = answer_with(open_search(PLAN, 100.0), found)
+    assert bracket.low is not None and bracket.low <= 800
+    assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
 
 def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:

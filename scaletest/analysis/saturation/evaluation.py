@@ -8,13 +8,16 @@ INVALID   it was not found: not reached, not the same when repeated, or the test
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
+from scaletest.analysis.saturation.backlog import pooled
 from scaletest.analysis.saturation.course import Course, replay
+from scaletest.analysis.saturation.search import PLATEAU_SHARE
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
 from scaletest.model import Verdict, VerdictKind
@@ -25,11 +28,13 @@ from scaletest.model.wire import SCHEMA_VERSION
 APART = 1.1
 # So many times the bracket's width may the growth of a backlog that "does not grow" be; 2 % are what 5 s tell at best.
 WIDE, NARROWEST = 2.0, 0.02
+# A point whose interval reaches down by more than this part of it is none.
+WIDEST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationResult:
-    """point: requests a second, interval from the bracket. parallel: smallest in flight that reaches it (closed).
+    """point: requests a second, interval from the bracket and what its ends prove. parallel: smallest in flight that reaches it (closed).
 
     operating: the step at the plan's share of it, None when not measured. steps: before it was confirmed.
     """
@@ -100,17 +105,47 @@ def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -
 
 
 def _point(course: Course) -> Estimate | None:
-    """Open: the bracket. Closed: the plateau, and the widest interval of the steps that reached it."""
+    """Open: the bracket, as wide as its ends are sure. Closed: the plateau, and the mean of all steps on it.
+
+    The plateau is the best of several, so it errs upwards: the interval lies around their mean, as wide as the widest.
+    """
     bracket, value = course.bracket, course.capacity
     if bracket is None or value is None:
         return None
     if course.plan.open:
-        return Estimate(value, value, bracket.high if bracket.high else math.inf)
-    ends = [one.goodput for one in _searched(course.steps) if one.goodput.low <= value <= one.goodput.high]
-    if not ends:
-        return Estimate(value, value, value)
-    best = max(ends, key=lambda one: one.value)
-    return Estimate(value, best.low, best.high)
+        return Estimate(value, _least(course, value), _most(course, bracket.high))
+    done = [one.goodput for one in _searched(course.steps) if one.goodput.value >= PLATEAU_SHARE * value]
+    if not done:
+        return Estimate(value, 0.0, math.inf)
+    middle, half = statistics.fmean(one.value for one in done), max(one.high - one.value for one in done)
+    return Estimate(value, min(value, max(0.0, middle - half)), max(value, middle + half))
+
+
+def _least(course: Course, level: float) -> float:
+    """What a level that held proves: what was offered there, less what its backlog may have grown by."""
+    trials = _at(course, level)
+    grown = [one.growth for one in trials if one.growth]
+    if not grown:
+        return level
+    offered = statistics.fmean(one.offered for one in trials if one.growth)
+    return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
+
+
+def _most(course: Course, level: float | None) -> float:
+    """What a level that failed proves: it is too much, unless more was done there; some requests may always fail."""
+    if level is None:
+        return math.inf
+    done = [
+        one.goodput.high / (course.plan.success if one.errors else 1.0)
+        for one in _at(course, level)
+        if math.isfinite(one.goodput.high)
+    ]
+    return max([level, *done])
+
+
+def _at(course: Course, level: float) -> list[Assessed]:
+    """The steps of a level in which the tester was in time."""
+    return [one for one in _searched(course.steps) if one.step.level == level and not one.tester]
 
 
 def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
@@ -182,13 +217,20 @@ def _of_search(course: Course, point: Estimate) -> Verdict:
             "repeated, the ends of the bracket did not say the same",
             "measure longer with --step-time, or repeat more with --confirm",
         )
+    between = f"between {point.low:.4g} and {point.high:.4g}/s"
     if plan.wanted:
         return Verdict(
             VerdictKind.INVALID,
-            f"saturated between {point.low:.4g} and {point.high:.4g}/s, {plan.wanted:.4g}/s wanted: undecided",
+            f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
             "give a smaller --precision and a longer --step-time",
         )
-    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, and the same when repeated")
+    if point.value - point.low > WIDEST * point.value:
+        return Verdict(
+            VerdictKind.INVALID,
+            f"saturated {between}: completions are too few or too uneven to say where",
+            "give a longer --step-time, and let nothing else run beside service and tester",
+        )
+    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}, and the same when repeated")
 
 
 def _of_sweep(course: Course) -> Verdict:
@@ -201,13 +243,10 @@ def _of_sweep(course: Course) -> Verdict:
     )
 
 
-def _wide(course: Course, level: float) -> list[str]:
+def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
     """A backlog whose growth is hardly known contains 0 at any level: what held there might be beyond saturation."""
-    grown = [one.growth for one in _searched(course.steps) if one.step.level == level and one.growth and not one.tester]
-    if not grown:
-        return []
-    part = min(one.high for one in grown) / level
-    if part <= WIDE * max(course.plan.precision, NARROWEST):
+    part = 1 - least / level
+    if part <= WIDE * max(plan.precision, NARROWEST):
         return []
     return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
 
@@ -219,7 +258,7 @@ def _warnings(course: Course) -> list[str]:
         wide = bracket.high / bracket.low - 1
         if wide > course.plan.precision * 1.5:
             lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
-        lines += _wide(course, bracket.low)
+        lines += _wide(course.plan, bracket.low, _least(course, bracket.low))
     late = sum(bool(one.tester) for one in course.steps)
     if late and not (bracket and bracket.unfit):
         lines.append(f"in {late} steps the tester itself was late; they were measured again")
