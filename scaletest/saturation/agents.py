@@ -16,7 +16,7 @@ from scaletest.broker.agents import Meeting
 from scaletest.load.call import Call
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.load.payloads import Payloads
-from scaletest.model.errors import ScaletestError, WaitTimeout
+from scaletest.model.errors import AgentLost, ScaletestError, WaitTimeout
 from scaletest.model.sample import Sample
 
 # From the order to its begin: all have read it by then.
@@ -71,9 +71,9 @@ class AgentsLoad:
             if one is None:
                 self._check()
                 if self._clock() > deadline:
-                    raise WaitTimeout(
-                        f"{self._agents - len(found)} of {self._agents} agents did not bring their results",
-                        hint="look whether they live",
+                    left = self._agents - len(found)
+                    raise AgentLost(
+                        f"{left} of {self._agents} agents did not bring their results", hint="look whether they live"
                     )
                 continue
             found.append(one)
@@ -131,7 +131,7 @@ def _merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
 
 
 def described(call: Call, payloads: Payloads) -> dict[str, Any]:
-    """Call and payloads for the plan that agents share."""
+    """Call and payloads for the plan that agents share. A queue is described as what QueueLoad takes."""
     bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
@@ -144,15 +144,15 @@ def understood(plan: dict[str, Any]) -> tuple[Call, Payloads]:
 
 def serve(
     meeting: Meeting,
-    make: Callable[[Call, Payloads, str], LevelLoad],
+    make: Callable[[dict[str, Any], str], LevelLoad],
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """The agent's side: follow orders until the meeting is over; how many there were."""
-    call, payloads = understood(meeting.plan())
+    """The agent's side: follow orders until the meeting is over; how many there were. make: of the plan and a name."""
+    plan = meeting.plan()
     index, done = meeting.join(), 0
-    load = make(call, payloads, str(index + 1))
+    load = make(plan, str(index + 1))
     try:
         while True:
             order = meeting.next_order(index)

@@ -34,9 +34,10 @@ WIDEST = 0.25
 
 @dataclass(frozen=True, slots=True)
 class SaturationResult:
-    """point: requests a second, interval from the bracket and what its ends prove. parallel: smallest in flight that reaches it (closed).
+    """point: requests a second, interval from the bracket and what its ends prove.
 
-    operating: the step at the plan's share of it, None when not measured. steps: before it was confirmed.
+    parallel: smallest in flight that reaches it (closed). operating: the step at the plan's share of it, None when not
+    measured. searched: steps before it was confirmed. lost: how a load agent was lost, "" when none was.
     """
 
     plan: SaturationPlan
@@ -51,6 +52,7 @@ class SaturationResult:
     warnings: tuple[str, ...]
     elapsed_s: float
     interrupted: str
+    lost: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -68,6 +70,7 @@ class SaturationResult:
             "warnings": list(self.warnings),
             "elapsed_s": self.elapsed_s,
             "interrupted": self.interrupted,
+            "lost": self.lost,
         }
 
 
@@ -77,20 +80,21 @@ def evaluate(
     samples: Mapping[int, Sequence[Sample]],
     *,
     interrupted: str = "",
+    lost: str = "",
     elapsed_s: float = 0.0,
 ) -> SaturationResult:
     """Judge a run by its steps and their samples."""
     found = [assess(plan, one, samples.get(one.number, ())) for one in steps]
-    return conclude(replay(plan, found), interrupted=interrupted, elapsed_s=elapsed_s)
+    return conclude(replay(plan, found), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
 
 
-def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -> SaturationResult:
+def conclude(course: Course, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0) -> SaturationResult:
     """Judge a course as far as it came."""
     plan, bracket = course.plan, course.bracket
     point = _point(course)
     return SaturationResult(
         plan,
-        _verdict(course, point, interrupted),
+        _lost(lost) if lost else _verdict(course, point, interrupted),
         point,
         int(bracket.low) if bracket and bracket.low and not plan.open else None,
         course.warm,
@@ -101,6 +105,7 @@ def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -
         tuple(_warnings(course)),
         elapsed_s,
         interrupted,
+        lost,
     )
 
 
@@ -171,6 +176,15 @@ def _curve(steps: Sequence[Assessed], load: str) -> list[Measured]:
         half = one.goodput.high - one.goodput.value
         made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
     return made
+
+
+def _lost(why: str) -> Verdict:
+    """What was measured before stays on record, but the course did not come to its end."""
+    return Verdict(
+        VerdictKind.INVALID,
+        why,
+        "look why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of memory",
+    )
 
 
 def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
