@@ -21,18 +21,23 @@ def schema(document: str, output: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
     \b
-    result       what validate -o json prints, and result.json
-    plan-file    what validate -f takes
-    plan         plan.json of a run
-    record       a line of records.jsonl: one request
-    measurement  a line of steps.jsonl: one measuring of a step
-    environment  environment.json of a run
-    comparison   what compare -o json prints
+    result                what validate -o json prints, and result.json
+    plan-file             what validate -f takes
+    saturation-plan-file  what saturate -f takes
+    plan                  plan.json of a run
+    record                a line of records.jsonl: one request
+    measurement           a line of steps.jsonl: one measuring of a step
+    environment           environment.json of a run
+    comparison            what compare -o json prints
     """
+    from scaletest.cli import saturate, saturate_file
     from scaletest.model.schema import DOCUMENTS
     from scaletest.model.schema.check import known
 
-    options.show(DOCUMENTS[known(document, DOCUMENTS, "the list of documents")](), output)
+    documents = [*DOCUMENTS, saturate_file.NAME]
+    name = known(document, dict.fromkeys(documents), "the list of documents")
+    made = saturate_file.schema(saturate.command) if name == saturate_file.NAME else DOCUMENTS[name]()
+    options.show(made, output)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -233,9 +233,10 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("urll: http://x", "did you mean url?"),
-        ("url: [1, 2]", "url of"),
+        ("url: [1, 2]", "url in"),
         ("poisson: maybe", "write true or false"),
         ("step_time: soon", "is no duration"),
+        ("load: sideways", "load in"),
         ("- 1", "no mapping of settings"),
         ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
         ("url: 'ftp://h/'", "no address of a service"),
