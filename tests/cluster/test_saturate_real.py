@@ -170,6 +170,7 @@ def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) 
 def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) -> None:
     # given a step that would last ten minutes
     model.coordinator("lost", "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1")
+    model.kubectl("wait", "--for=condition=Ready", "pod", "lost", "--timeout=120s")
     eventually(lambda: "warm 1:" in model.kubectl("logs", "lost"), 120)
     agents = [name for name in model.names("pods") if name.startswith("scaletest-agents-")]
     assert len(agents) == 2
