@@ -30,6 +30,7 @@ RULES = [
     {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]},
     {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
     {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list"]},
+    {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get"]},
     {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
@@ -110,8 +111,9 @@ def model(real: ControlPlane) -> Model:
         "volumeMounts": [{"name": "code", "mountPath": "/srv"}],
         "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
     }
+    service["terminationGracePeriodSeconds"] = 1
     service["volumes"] = [{"name": "code", "configMap": {"name": "code"}}]
-    redis = _pod("redis", REDIS, args=["valkey-server", "--save", ""])
+    redis = _pod("redis", REDIS, args=["valkey-server", "--save", "", "--protected-mode", "no"])
     who = {"kind": "ServiceAccount", "name": "tester", "namespace": made.namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tester"}
     real.apply(
