@@ -78,7 +78,7 @@ class AgentsLoad:
                 continue
             found.append(one)
             tell(sum(len(row["samples"]) for row in found), 0)
-        return _merged(found, self._agents)
+        return merged(found, self._agents)
 
     def close(self) -> None:
         """End the meeting; agents end by themselves."""
@@ -102,7 +102,7 @@ def _part(whole: int, agents: int, index: int) -> int:
     return whole // agents + (index < whole % agents)
 
 
-def _merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
+def merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
     """All samples, numbered apart; the tester is as good as its worst agent."""
     samples = []
     for one in found:

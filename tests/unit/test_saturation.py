@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +34,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
 from scaletest.saturation import original
+from scaletest.saturation.agents import merged
 from tests.unit.simulated import Simulated, run
 
 CAPACITY = 800.0
@@ -346,24 +349,32 @@ def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
     assert timing(10.0, 5.0) == (50.0, 10.0)
 
 
-def test_merged_percentiles_are_those_of_the_pool_bit_for_bit() -> None:
-    # given four agents with a quarter of the requests each
-    chance = random.Random(4)
-    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, chance.lognormvariate(-4, 1), OK) for n in range(40_000)]
-    parts = [rows[index::4] for index in range(4)]
-    merged: dict[int, int] = {}
-    for part in parts:
-        for one in part:
-            bucket = histogram.bucket(one.latency_s)
-            merged[bucket] = merged.get(bucket, 0) + 1
-    pooled: dict[int, int] = {}
-    for one in rows:
-        bucket = histogram.bucket(one.latency_s)
-        pooled[bucket] = pooled.get(bucket, 0) + 1
+@given(st.integers(1, 7), st.integers(0, 1 << 30))
+@settings(max_examples=20)
+def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> None:
+    # given so many agents, each with its part of the requests, whose findings go over the wire
+    chance = random.Random(seed)
+    rows = []
+    for number in range(2000):
+        due = number / 200
+        rows.append(Sample(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
+    parts = [rows[index::agents] for index in range(agents)]
+    known = {"open": True, "late_s": 0.0, "seconds": 10.0, "cpu": 0.1, "beat_s": 0.0, "throttled_s": 0.0, "unsent": 0}
+    brought = [
+        {**known, "agent": index, "samples": [list(one._replace(request=n)) for n, one in enumerate(part)]}
+        for index, part in enumerate(parts)
+    ]
+    chance.shuffle(brought)
+    joined = merged(json.loads(json.dumps(brought)), agents).samples
+    # expect every request once, the same percentiles and intervals, and the sum of their histograms
+    assert sorted(one.request for one in joined) == list(range(2000))
+    mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
+    assert (mine.latency, mine.goodput, mine.growth) == (theirs.latency, theirs.goodput, theirs.growth)
+    added = sum((Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]())
+    whole = Counter(histogram.bucket(one.latency_s) for one in rows)
+    assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
-        assert histogram.quantile(merged, share) == histogram.quantile(pooled, share)
-    joined = assess(PLAN, step(), [one for part in parts for one in part])
-    assert joined.latency == assess(PLAN, step(), rows).latency
+        assert histogram.quantile(added, share) == histogram.quantile(whole, share)
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))
