@@ -132,7 +132,8 @@ def _jobs(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stac
     from scaletest.cluster.connection import connect
     from scaletest.cluster.jobs import AgentJob
 
-    job = AgentJob(connect(given["namespace"], given["context"]), name, given["agent_jobs"], plan.agents, url)
+    cluster = connect(given["namespace"], given["context"])
+    job = AgentJob(cluster, name, given["agent_jobs"], plan.agents, url, given["agent_cpu"])
     stack.callback(job.delete)
     job.create()
     return job.check

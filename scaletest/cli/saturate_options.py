@@ -122,6 +122,8 @@ AGENTS = (
                  help="Send from N processes that begin together, and merge what they saw."),
     click.option("--agent-jobs", default="", metavar="IMAGE",
                  help="Run the agents as a Job of this image in the cluster; they need --redis-url."),
+    click.option("--agent-cpu", default="1", show_default=True, metavar="CPU",
+                 help="What each pod of that Job asks for, as in 500m; one that gets less is late."),
     click.option("--agent", default="", hidden=True),
 )  # fmt: skip
 

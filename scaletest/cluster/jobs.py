@@ -17,11 +17,12 @@ DEADLINE_S = 86_400
 class AgentJob:
     """Needs the rights to create and delete jobs and secrets, and to get jobs."""
 
-    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str) -> None:
+    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str, cpu: str = "1") -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
 
         self.name = f"scaletest-agents-{meeting}"
         self._meeting, self._image, self._agents, self._url = meeting, image, agents, redis_url
+        self._cpu = cpu
         self._namespace = cluster.namespace
         self._batch: Any = BatchV1Api(cluster.client)
         self._core: Any = CoreV1Api(cluster.client)
@@ -49,7 +50,7 @@ class AgentJob:
             "image": self._image,
             "args": ["saturate", "--agent", self._meeting],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
-            "resources": {"requests": {"cpu": "1", "memory": "256Mi"}},
+            "resources": {"requests": {"cpu": self._cpu, "memory": "256Mi"}},
             "securityContext": safe,
         }
         spread = {

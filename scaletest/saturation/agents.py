@@ -50,7 +50,7 @@ class AgentsLoad:
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{self._meeting.joined()} of {self._agents} agents came within {patience_s:.0f} s",
-                    hint="can they reach the Redis of --redis-url? Look at their logs",
+                    hint="can they reach the Redis of --redis-url? Have pods room (--agent-cpu)? Look at their logs",
                 )
             self._sleep(LOOK_S)
 

@@ -71,8 +71,9 @@ class Model:
 
     def coordinator(self, name: str, *options: str) -> None:
         """A pod that runs saturate with two agents and no more rights than it needs."""
-        line = ["saturate", "--service", "svc/model", "--agents", "2", "--agent-jobs", IMAGE, "--progress", "plain"]
-        line += ["--redis-url", "redis://redis:6379", "--run-dir", "/tmp/run", "-o", "json", *options]
+        line = ["saturate", "--service", "svc/model", "--agents", "2", "--agent-jobs", IMAGE, "--agent-cpu", "100m"]
+        line += ["--redis-url", "redis://redis:6379", "--run-dir", "/tmp/run", "-o", "json"]
+        line += ["--progress", "plain", *options]
         pod = {**_pod("coordinator", IMAGE, args=line), "serviceAccountName": "tester", "restartPolicy": "Never"}
         self.plane.apply([self.meta("v1", "Pod", name, {"spec": pod})])
 
