@@ -21,20 +21,26 @@ def schema(document: str, output: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
     \b
-    result       what validate -o json prints, and result.json
-    plan-file    what validate -f takes
-    plan         plan.json of a run
-    record       a line of records.jsonl: one request
-    measurement  a line of steps.jsonl: one measuring of a step
-    environment  environment.json of a run
-    comparison   what compare -o json prints
-    benchmark    what bench run takes: a benchmark of any kind, or a BenchmarkSet
+    result                what validate -o json prints, and result.json
+    plan-file             what validate -f takes
+    saturation-plan-file  what saturate -f takes
+    plan                  plan.json of a run
+    record                a line of records.jsonl: one request
+    measurement           a line of steps.jsonl: one measuring of a step
+    environment           environment.json of a run
+    comparison            what compare -o json prints
+    benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
+    from scaletest.cli import saturate, saturate_file
     from scaletest.kinds import json_schema
     from scaletest.model.schema import DOCUMENTS
     from scaletest.model.schema.check import known
 
-    all_ = {**DOCUMENTS, "benchmark": json_schema.schema}
+    all_ = {
+        **DOCUMENTS,
+        "benchmark": json_schema.schema,
+        saturate_file.NAME: lambda: saturate_file.schema(saturate.command),
+    }
     options.show(all_[known(document, all_, "the list of documents")](), output)
 
 
