@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -35,8 +36,9 @@ def schema(document: str, output: str) -> None:
     from scaletest.kinds import json_schema
     from scaletest.model.schema import DOCUMENTS
     from scaletest.model.schema.check import known
+    from scaletest.model.schema.parts import Schema
 
-    all_ = {
+    all_: dict[str, Callable[[], Schema]] = {
         **DOCUMENTS,
         "benchmark": json_schema.schema,
         saturate_file.NAME: lambda: saturate_file.schema(saturate.command),
