@@ -25,16 +25,12 @@ MILESTONES = ("created", "scheduled", "ready_to_start", "started", "ready", "fin
 DEFAULT_PROJECT = "project-0"
 
 
-def root(runs: Path) -> Path:
-    """Where `run` keeps its folders, beside those of validations."""
-    return runs.parent / "lifecycles"
-
-
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
     """A folder; else LAST or the end of a name below where `run` keeps its own."""
     import os
 
     from scaletest.archive import default_root
+    from scaletest.archive.lifecycles import root
 
     if value is None or value.exists() or value.name != str(value):
         return value

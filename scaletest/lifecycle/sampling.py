@@ -15,13 +15,14 @@ from typing import Any
 
 from scaletest.analysis.lifecycle.books import Fate, Progress, fate
 from scaletest.analysis.lifecycle.steps import course
+from scaletest.archive.lifecycles import SUBMISSIONS
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.store import SUBMISSIONS, Store
+from scaletest.lifecycle.store import Store
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, Submission
 

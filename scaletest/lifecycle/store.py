@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from scaletest.archive.environment import environment
-from scaletest.archive.folder import ENVIRONMENT
+from scaletest.archive.folder import ENVIRONMENT, RECORDS
+from scaletest.archive.lifecycles import PLAN, SAMPLING, SUBMISSIONS
 from scaletest.lifecycle import classic
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.lifecycle import Submission, Workload, read_line
 
-PLAN, SUBMISSIONS, RECORDS, SAMPLING = "lifecycle.json", "submissions.jsonl", "records.jsonl", "sampling.json"
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 
 
