@@ -68,6 +68,7 @@ def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST
             inside = _unpack(raw, place, most_bytes)
             run = opened(place) or RunFolder(place)
             if isinstance(run, lifecycles.LifecycleFolder):
+                (place / lifecycles.PLAN).chmod(0o600)  # its template may hold secrets
                 root = lifecycles.root(root)
                 root.mkdir(parents=True, exist_ok=True)
             target = root / _run_name(name or inside, archive)

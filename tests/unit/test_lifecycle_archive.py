@@ -68,6 +68,9 @@ def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path) -> N
     back = Store(there.path)
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
+    # a template may hold secrets
+    for path in (stored.path, there.path):
+        assert (path / "lifecycle.json").stat().st_mode & 0o777 == 0o600
     # and the same run gives the same bytes
     there.path.rename(tmp_path / stored.path.name)
     assert run(["runs", "export", str(tmp_path / stored.path.name), str(files[1])]) == 0
