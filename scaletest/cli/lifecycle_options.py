@@ -150,6 +150,8 @@ def plan_of(given: dict[str, Any], namespace: str) -> LifecyclePlan:
         event_times=given["event_times"], template=templating.text_of(kind.template, given["template"]),
         template_file=str(given["template"] or ""),
     )  # fmt: skip
+    if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
+        click.echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return _with_object(plan)
 
 

@@ -747,6 +747,13 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     assert not (tmp_path / "out").exists()
 
 
+def test_who_waits_for_the_end_of_what_has_none_is_warned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
+    for more, warned in ((["infinity"], True), (["infinity", "--until", "ready"], False), (["60"], False)):
+        assert run([*words, *more]) == 0
+        assert ("never finish" in capsys.readouterr().err) == warned
+
+
 def test_options_that_would_be_ignored_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Store(tmp_path).begin(
         plan(count=5, workers=3, api_version="batch/v1", object_kind="Job", template=text_of("job", None)), []
