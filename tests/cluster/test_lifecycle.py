@@ -59,7 +59,7 @@ def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, un
 
 def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
     submitter = subprocess.Popen(
-        program("lifecycle", "submit", "-n", "12", "-p", "2", "--delay", "0.5", "-g", "0", "-o", "out"),
+        program("lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"),
         cwd=tmp_path, env=lifecycle.environment,  # type: ignore[attr-defined]
     )  # fmt: skip
     out = tmp_path / "out"
@@ -70,7 +70,9 @@ def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path)
     during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
     assert json.loads(during.stdout)["books"]["not_tried"] > 0
     lifecycle("plot", "-o", "out", "--skip-errors", "--plot", "general")
-    assert submitter.wait(60) == 0
+    submitter.send_signal(signal.SIGTERM)
+    assert submitter.wait(60) == 130
+    lifecycle("submit", "-o", "out", "-g", "0", "--delay", "0")
     lifecycle("sample", "-o", "out", "--follow", "--timeout", "60")
     result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
     assert result["books"]["measured"] == 12
