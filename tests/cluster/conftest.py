@@ -14,13 +14,17 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
+from hack.kubernetes.images import archives
+from scaletest.kinds.crd import definitions
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"
@@ -29,6 +33,21 @@ CHART = Path(__file__).parents[2] / "charts" / "scaletest"
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
 KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests run in lanes, those of one file stay together, and so do all that want the real node: it begins."""
+    places = [index for index, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    here = [items[index] for index in places]
+    for item in here:
+        item.add_marker(pytest.mark.xdist_group("real" if _on_real(item) else item.path.stem))
+    for index, item in zip(places, sorted(here, key=_on_real, reverse=True), strict=True):
+        items[index] = item
+
+
+def _on_real(item: pytest.Item) -> bool:
+    return "real" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +79,27 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
         if OTHER and not defined:
             made.kubectl("delete", "-f", str(crds), "--wait=false")
+    finally:
+        made.down()
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with one real node that has the images, a fake one that nobody wants, and the definitions of KEDA,
+    Prometheus and ours."""
+    made = ControlPlane(tmp_path_factory.mktemp("real"))
+    try:
+        crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
+        with ThreadPoolExecutor(1) as builder:
+            built = builder.submit(archives, ("scaletest", "redis", "benchmarks", "pause"))
+            made.up([Pool("plain", 1, 0)], real=True)
+            made.node.load(built.result())
+        made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")
+        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        eventually(lambda: served(made, KINDS))
+        yield made
+    except NotBuilt as error:
+        missing(str(error))
     finally:
         made.down()
 

@@ -9,33 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
-from hack.kubernetes import ControlPlane, NotBuilt, Pool
-from hack.kubernetes.images import archives
+from hack.kubernetes import ControlPlane
 from scaletest.benchmarks.kubernetes import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
-from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import restricted
-from tests.conftest import eventually, missing, program
-
-IMAGES = ("benchmarks", "pause")
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has the image of the tools, and our definitions."""
-    made = ControlPlane(tmp_path_factory.mktemp("real"))
-    try:
-        made.up([Pool("plain", 1, 0)], real=True, images=archives(IMAGES))
-        made.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
-        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        yield made
-    except NotBuilt as error:
-        missing(str(error))
-    finally:
-        made.down()
+from tests.conftest import eventually, program
 
 
 @pytest.fixture(scope="module", autouse=True)
