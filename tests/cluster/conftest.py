@@ -35,21 +35,6 @@ KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmoni
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in lanes, those of one file stay together, and so do all that want the real node: it begins."""
-    places = [index for index, item in enumerate(items) if item.path.parent == Path(__file__).parent]
-    here = [items[index] for index in places]
-    for item in here:
-        item.add_marker(pytest.mark.xdist_group("real" if _on_real(item) else item.path.stem))
-    for index, item in zip(places, sorted(here, key=_on_real, reverse=True), strict=True):
-        items[index] = item
-
-
-def _on_real(item: pytest.Item) -> bool:
-    return "real" in getattr(item, "fixturenames", ())
-
-
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.

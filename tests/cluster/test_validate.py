@@ -88,8 +88,8 @@ def test_an_interrupted_run_puts_back_what_was(
     plane: ControlPlane, agent: Agent, released: str, tmp_path: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
     options = ["--client", f"svc/{CLIENT}", "--seconds", "0.5", "--limit", "4", "--step-time", "60"]
-    process = validate(tmp_path, plane.kubeconfig, released, *options)
     plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=2")
+    process = validate(tmp_path, plane.kubeconfig, released, *options)
     # when it is stopped while requests run
     eventually(lambda: replicas(plane, released) == 1, 30)
     for number in signals:
