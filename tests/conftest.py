@@ -63,14 +63,18 @@ def missing(what: str) -> None:
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a truthy value; it is no race that is waited away but another process's progress."""
+    """Wait for a truthy value; it is no race that is waited away but another process's progress.
+
+    Between two looks it rests as long as a look takes: what is waited for may need the processor.
+    """
     deadline = time.monotonic() + seconds
     while True:
+        looked = time.monotonic()
         value = condition()
         if value:
             return value
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+        time.sleep(max(0.02, time.monotonic() - looked))
 
 
 @pytest.fixture(scope="session")

@@ -35,6 +35,13 @@ KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmoni
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the control planes of a lane that was killed, as Ctrl-C does."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        for pids in config._tmp_path_factory.getbasetemp().glob("popen-*/*/pids.json"):  # type: ignore[attr-defined]
+            ControlPlane(pids.parent).down()
+
+
 @pytest.fixture(scope="session")
 def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane with two plain nodes and two that have two devices each, and the CRDs of KEDA and Prometheus.
