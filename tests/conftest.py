@@ -23,36 +23,17 @@ hypothesis.settings.register_profile(
     "scaletest", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("scaletest")
-REAL = "real"
 TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder is the tier. In lanes what takes longest begins."""
+    """The folder is the tier. In lanes, which get whole files, those with a real node begin: they take longest."""
     for item in items:
         tier = TIERS & set(Path(item.fspath).parts)
         assert tier, f"{item.fspath} lies in no tier's folder"
         item.add_marker(tier.pop())
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: lane(item.nodeid) != REAL)
-
-
-def lane(nodeid: str) -> str:
-    """What stays together where tests run in lanes: those of one file, and all that want the real node."""
-    file = nodeid.split("::")[0]
-    return REAL if file.endswith("real.py") else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Lanes, as hack/test has them for the cluster tier."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Lanes(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return lane(nodeid)
-
-    return Lanes(config, log)
+        items.sort(key=lambda item: not item.path.stem.endswith("_real"))
 
 
 def missing(what: str) -> None:

@@ -31,6 +31,7 @@ CHART = Path(__file__).parents[2] / "charts" / "scaletest"
 # The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
 # SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
+REAL_IMAGES = ("scaletest", "redis", "benchmarks", "pause")
 KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
@@ -77,13 +78,13 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has the images, a fake one that nobody wants, and the definitions of KEDA,
+    """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the definitions of KEDA,
     Prometheus and ours."""
     made = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
         crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
         with ThreadPoolExecutor(1) as builder:
-            built = builder.submit(archives, ("scaletest", "redis", "benchmarks", "pause"))
+            built = builder.submit(archives, REAL_IMAGES)
             made.up([Pool("plain", 1, 0)], real=True)
             made.node.load(built.result())
         made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")
