@@ -39,8 +39,9 @@ needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cl
 def pytest_unconfigure(config: pytest.Config) -> None:
     """End the control planes of a lane that was killed, as Ctrl-C does."""
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        for pids in config._tmp_path_factory.getbasetemp().glob("popen-*/*/pids.json"):  # type: ignore[attr-defined]
-            ControlPlane(pids.parent).down()
+        base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        for folder in {pids.resolve().parent for pids in base.glob("popen-*/*/pids.json")}:
+            ControlPlane(folder).down()
 
 
 @pytest.fixture(scope="session")
