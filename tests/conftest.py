@@ -27,11 +27,13 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder is the tier."""
+    """The folder is the tier. In lanes, which get whole files, those with a real node begin: they take longest."""
     for item in items:
         tier = TIERS & set(Path(item.fspath).parts)
         assert tier, f"{item.fspath} lies in no tier's folder"
         item.add_marker(tier.pop())
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: not item.path.stem.endswith("_real"))
 
 
 def missing(what: str) -> None:
@@ -42,14 +44,18 @@ def missing(what: str) -> None:
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a truthy value; it is no race that is waited away but another process's progress."""
+    """Wait for a truthy value; it is no race that is waited away but another process's progress.
+
+    Between two looks it rests as long as a look takes: what is waited for may need the processor.
+    """
     deadline = time.monotonic() + seconds
     while True:
+        looked = time.monotonic()
         value = condition()
         if value:
             return value
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
+        time.sleep(max(0.02, time.monotonic() - looked))
 
 
 @pytest.fixture(scope="session")

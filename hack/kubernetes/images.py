@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 from collections.abc import Sequence
@@ -19,7 +20,10 @@ def archives(names: Sequence[str] = IMAGES) -> list[Path]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "scaletest" / "images" / "archives"
     line = [ROOT / "hack" / "images", "--archive", folder, *names]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # who comes second finds what the first has built
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode:
         raise NotBuilt(f"hack/images: {done.stderr[-1000:]}")
     return [folder / f"{name}.tar" for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 OLDEST, NEWEST = "1.30.0", "1.37.0"
 
 
+@functools.cache
 def template(helm: str, *arguments: str, version: str = NEWEST) -> subprocess.CompletedProcess[str]:
-    """Run `helm template` on the chart."""
+    """Run `helm template` on the chart: once for each way, since many tests look at the same objects."""
     line = [helm, "template", "trial", str(CHART), "-n", "bench", "--kube-version", version, *arguments]
     return subprocess.run(line, capture_output=True, text=True, check=False)
 

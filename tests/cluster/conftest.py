@@ -14,13 +14,17 @@ import sys
 import threading
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
+from hack.kubernetes.images import archives
+from scaletest.kinds.crd import definitions
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
 
@@ -28,8 +32,19 @@ CHART = Path(__file__).parents[2] / "charts" / "scaletest"
 # The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
 # SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
+# OpenFOAM's has 800 MB: its import alone takes as long as the tests of benchmarks
+OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
+REAL_IMAGES = ("scaletest", "redis", "benchmarks", "pause", *(["openfoam"] if OPENFOAM else []))
 KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the control planes of a lane that was killed, as Ctrl-C does."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        for folder in {pids.resolve().parent for pids in base.glob("popen-*/*/pids.json")}:
+            ControlPlane(folder).down()
 
 
 @pytest.fixture(scope="session")
@@ -61,6 +76,27 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
         if OTHER and not defined:
             made.kubectl("delete", "-f", str(crds), "--wait=false")
+    finally:
+        made.down()
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the definitions of KEDA,
+    Prometheus and ours."""
+    made = ControlPlane(tmp_path_factory.mktemp("real"))
+    try:
+        crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
+        with ThreadPoolExecutor(1) as builder:
+            built = builder.submit(archives, REAL_IMAGES)
+            made.up([Pool("plain", 1, 0)], real=True)
+            made.node.load(built.result())
+        made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")
+        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        eventually(lambda: served(made, KINDS))
+        yield made
+    except NotBuilt as error:
+        missing(str(error))
     finally:
         made.down()
 

@@ -17,7 +17,12 @@ from hack.kubernetes.release import DEPLOYMENT, EXPORTER, Release
 from tests.conftest import eventually, missing, program
 
 ROOT = Path(__file__).parents[2]
-QUICK = "queues.sleep.autoscaling.behavior.scaleDown.stabilizationWindowSeconds=4"
+BEHAVIOR = "queues.sleep.autoscaling.behavior"
+# Up in one go, whatever the HPA did seconds ago; down after 4 s.
+QUICK = (
+    f"{BEHAVIOR}.scaleDown.stabilizationWindowSeconds=4",
+    *(f"{BEHAVIOR}.scaleUp.policies[0].{key}" for key in ("type=Pods", "value=8", "periodSeconds=1")),
+)
 pytestmark = pytest.mark.timeout(300)
 
 
@@ -45,7 +50,7 @@ def adapter(plane: ControlPlane, names: Names) -> Iterator[Adapter]:
 def test_an_hpa_scales_between_one_and_eight(
     plane: ControlPlane, names: Names, adapter: Adapter, example: str, tmp_path: Path
 ) -> None:
-    with Release(plane, names, example, QUICK) as release:
+    with Release(plane, names, example, *QUICK) as release:
         adapter.scrape(release.namespace, EXPORTER)
         eventually(release.declared, 60)
         # when 200 requests come at once

@@ -64,11 +64,15 @@ def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path)
     )  # fmt: skip
     out = tmp_path / "out"
     eventually(lambda: (out / "submissions.jsonl").exists() and (out / "submissions.jsonl").read_text().count("\n") > 2)
-    # when a sample and a plot are made meanwhile
-    lifecycle("sample", "-o", "out", "-t", "training")
-    assert submitter.poll() is None
-    during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
+    # when a sample and a plot are made meanwhile: of what there is at one moment, and of what grows
+    submitter.send_signal(signal.SIGSTOP)
+    try:
+        lifecycle("sample", "-o", "out", "-t", "training")
+        during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
+    finally:
+        submitter.send_signal(signal.SIGCONT)
     assert json.loads(during.stdout)["books"]["not_tried"] > 0
+    lifecycle("sample", "-o", "out", "-t", "training")
     lifecycle("plot", "-o", "out", "--skip-errors", "--plot", "general")
     submitter.send_signal(signal.SIGTERM)
     assert submitter.wait(60) == 130

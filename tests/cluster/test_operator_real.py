@@ -4,44 +4,21 @@ measured is in the status."""
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 import scaletest
-from hack.kubernetes import ControlPlane, NotBuilt, Pool
+from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
-from hack.kubernetes.images import archives
 from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
-from scaletest.kinds.crd import definitions
-from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.conftest import CHART, OPENFOAM, Helm, helm_program, restricted
 from tests.conftest import eventually, missing
 
-# 800 MB: its import alone takes as long as the other tests
-OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
-IMAGES = ("scaletest", "benchmarks", "redis", "pause", *(["openfoam"] if OPENFOAM else []))
 OPERATOR = "bench-scaletest-operator"
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has the images, and our definitions."""
-    made = ControlPlane(tmp_path_factory.mktemp("real"))
-    try:
-        made.up([Pool("plain", 1, 0)], real=True, images=archives(IMAGES))
-        made.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
-        made.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
-        yield made
-    except NotBuilt as error:
-        missing(str(error))
-    finally:
-        made.down()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hack.kubernetes import ControlPlane, NotBuilt, Pool
-from hack.kubernetes.images import archives
+from hack.kubernetes import ControlPlane
 from scaletest import __version__
 from tests.cluster.conftest import restricted
-from tests.conftest import call, eventually, missing
+from tests.conftest import call, eventually
 
 IMAGE = f"scaletest:{__version__}"
 REDIS = "valkey/valkey:9.1"
@@ -38,19 +36,6 @@ RULES = [
     {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "delete"]},
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "delete"]},
 ]
-
-
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has the project's images, and a fake one that nobody wants."""
-    made = ControlPlane(tmp_path_factory.mktemp("real"))
-    try:
-        made.up([Pool("plain", 1, 0)], real=True, images=archives())
-        yield made
-    except NotBuilt as error:
-        missing(str(error))
-    finally:
-        made.down()
 
 
 @dataclass(frozen=True, slots=True)
