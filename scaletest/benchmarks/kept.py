@@ -6,11 +6,12 @@ import base64
 import gzip
 from typing import Protocol
 
-from scaletest.benchmarks import manifests
+from scaletest.benchmarks import gang, manifests, ssh
 from scaletest.benchmarks.manifests import Document
-from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SERVICES, Resource
+from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SECRETS, SERVICES, Resource
 from scaletest.cluster.rights import Right
 from scaletest.kinds.benchmark import Benchmark, Ended, read
+from scaletest.kinds.kind import Kind
 from scaletest.model import wire
 
 RESULT = "result.json.gz"
@@ -62,3 +63,16 @@ def forget(name: str, objects: Reads, namespace: str) -> None:
         for one in objects.list(what, namespace, labels):
             objects.delete(what, namespace, one["metadata"]["name"], one["metadata"]["uid"])
     objects.delete(CONFIG_MAPS, namespace, f"{name}-peers")
+
+
+def forget_key(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> None:
+    """Take away the key of a benchmark whose parts start processes on each other."""
+    if ssh.wanted(kind):
+        objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
+
+
+def forget_together(benchmark: Benchmark, objects: Reads, namespace: str) -> None:
+    """Take away what held its parts together, with the Jobs that are its own."""
+    what = gang.holder(benchmark)
+    if what is not None:
+        objects.delete(what, namespace, benchmark.name)

@@ -10,16 +10,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
-from scaletest.kinds.kind import Part, Peer
+from scaletest.kinds.kind import Kind, Part, Peer
 from scaletest.kinds.registry import GROUP
 
 BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
-MOST_PLACES = 32
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
 # Until all parts are placed and servers are ready, unless the spec says otherwise;
 # then the benchmark's own limit; then the log may still be read.
@@ -40,6 +40,11 @@ def name_of(benchmark: Benchmark, role: str) -> str:
 def result_name(name: str) -> str:
     """Of the ConfigMap with the result."""
     return f"{name}-result"
+
+
+def image_of(kind: Kind, image: str) -> str:
+    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag."""
+    return image.replace("scaletest-benchmarks", f"scaletest-{kind.image}")
 
 
 def servers(benchmark: Benchmark) -> list[Part]:
@@ -79,6 +84,12 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
     }
 
 
+def secret(benchmark: Benchmark, owner: Document) -> Document:
+    """The key, a new one, with which the parts start processes on each other."""
+    metadata = meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner)
+    return {"metadata": metadata, "type": "Opaque", "immutable": True, "data": ssh.pair()}
+
+
 def claim(benchmark: Benchmark, owner: Document) -> Document | None:
     """The one claim of all workers, when it may be mounted by many."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
@@ -91,6 +102,9 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
     """The Indexed Job of one role."""
     role, count = parts[0].role, len(parts)
     measuring = role == benchmark.kind.measures
+    pod = _pod(benchmark, role, parts, image, measuring)
+    if ssh.wanted(benchmark.kind):
+        ssh.mounted(pod, ssh.secret_name(benchmark.name, owner["uid"]))
     return {
         "metadata": meta(benchmark, name_of(benchmark, role), owner),
         "spec": {
@@ -102,7 +116,7 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
             "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
             "template": {
                 "metadata": _pod_meta(benchmark, role),
-                "spec": _pod(benchmark, role, parts, image, measuring),
+                "spec": pod,
             },
         },
     }
@@ -140,7 +154,9 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         ],
         "resources": _resources(benchmark, role),
         "volumeMounts": mounts,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+        },
     }  # fmt: skip
     if not measuring:
         container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}
@@ -243,45 +259,3 @@ def _place(benchmark: Benchmark, role: str, parts: Sequence[Part], measuring: bo
 def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
     values = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": values}]}}
-
-
-# -- what pods say --------------------------------------------------------------------------------------------------
-
-
-def address(pod: Document, family: str, network: str) -> str:
-    """A pod's address of that family on the network that was asked for; "" while it has none."""
-    if network:
-        told = json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]"))
-        wanted = {network, network.rpartition("/")[2]}
-        ips = [ip for one in told if one.get("name") in wanted for ip in one.get("ips", ())]
-    else:
-        ips = [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
-    return next((ip for ip in ips if (":" in ip) == (family == "IPv6")), "")
-
-
-def ready(pod: Document) -> bool:
-    """Whether it is, as its probe says."""
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
-
-
-def places(pods: Sequence[Document]) -> Document:
-    """On which nodes pods ran, and which images really: digests, by pod."""
-    nodes, images = dict[str, str](), dict[str, str]()
-    for pod in pods[:MOST_PLACES]:
-        name = pod["metadata"]["name"]
-        nodes[name] = pod["spec"].get("nodeName", "")
-        images[name] = next((one.get("imageID", "") for one in pod["status"].get("containerStatuses", ())), "")
-    return {"nodes": nodes, "images": images}
-
-
-def why_not(pod: Document) -> str:
-    """What keeps a pod from running, in the words of who knows."""
-    status = pod.get("status", {})
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        said = one.get("state", {}).get("waiting") or {}
-        if said.get("message") or said.get("reason"):
-            return f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ")
-    for one in status.get("conditions", ()):
-        if one.get("status") == "False" and one.get("message"):
-            return str(one["message"])
-    return str(status.get("phase", "Pending"))

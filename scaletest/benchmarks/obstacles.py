@@ -9,8 +9,6 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import EVENTS
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.crd import MOST_NAME
-from scaletest.kinds.mpi_pingpong import KIND as MPI_PINGPONG
-from scaletest.kinds.openfoam import KIND as OPENFOAM
 from scaletest.model.errors import UsageError
 
 NAME = re.compile(rf"[a-z]([a-z0-9-]{{0,{MOST_NAME - 2}}}[a-z0-9])?")
@@ -21,11 +19,6 @@ _FINAL = re.compile(r"is forbidden|denied the request|is invalid|not found")
 
 def refuse(benchmark: Benchmark) -> None:
     """Raises UsageError for what cannot be run in a cluster."""
-    if benchmark.kind in (MPI_PINGPONG, OPENFOAM):
-        raise UsageError(
-            f"{benchmark.kind.name} starts processes on its workers through an agent, which pods do not have",
-            hint="run it with: scaletest bench run, on one machine",
-        )
     if not NAME.fullmatch(benchmark.name):
         raise UsageError(
             f"the name {benchmark.name[:80]!r} cannot be that of a Service and its Jobs",

@@ -11,12 +11,12 @@ import os
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks import machine, namespaces, programs
+from scaletest.benchmarks import machine, namespaces, programs, ssh
 from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
@@ -28,6 +28,7 @@ from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
 LOOK_S = 0.2
+KEYS, SSH = Path(ssh.MOUNT), Path("/tmp/ssh")
 
 
 def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str], None]) -> int:
@@ -51,9 +52,15 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
 def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path) -> Ended:
     site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
     kind = benchmark.kind
-    found = [one for one in kind.tasks(benchmark.spec, site) if (one.role, one.index) == (role, index)]
     own = scratch / f"{role}-{index}"
-    own.mkdir(parents=True, exist_ok=True)
+    # a process that the measuring part starts here begins in a folder of that name
+    for one in (own, scratch / f"{kind.measures}-0"):
+        one.mkdir(parents=True, exist_ok=True)
+    if ssh.wanted(kind) and role == kind.measures:
+        site = replace(site, ssh=ssh.client(benchmark, KEYS, SSH))
+    found = [one for one in kind.tasks(benchmark.spec, site) if (one.role, one.index) == (role, index)]
+    if not found and ssh.wanted(kind):
+        found = [ssh.server(benchmark, site, index, KEYS, SSH)]
     if not found:
         Path(READY).touch()
         time.sleep(HOLD_S)
@@ -64,7 +71,7 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
     logs.mkdir(exist_ok=True)
     processes = Processes(logs, time.monotonic() + limit_s, {**os.environ, "TMPDIR": "/tmp", "LC_ALL": "C"})
     try:
-        process = _start(found[0], processes, own)
+        process = _start(found[0], processes, own, site)
         if not measures:
             _serve(process, found[0], processes)
         output = processes.finish(process)
@@ -74,14 +81,24 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
     return _checked(benchmark, measured, site)
 
 
-def _start(task: Task, processes: Processes, own: Path) -> Process:
+def _start(task: Task, processes: Processes, own: Path, site: Site) -> Process:
     for path, text in task.files.items():
         (own / path).parent.mkdir(parents=True, exist_ok=True)
         (own / path).write_text(text, "utf-8")
     for argv in task.before:
         done = processes.finish(processes.start("before", argv, own, task.environment))
         reading.ended_well(done, argv[0])
+    if task.shared:
+        _share(ssh.copies(site, own), processes, own)
     return processes.start("part", task.argv, own, task.environment)
+
+
+def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -> None:
+    """Run the copies, several at a time. Raises Failed."""
+    for first in range(0, len(commands), ssh.AT_ONCE):
+        some = list(enumerate(commands))[first : first + ssh.AT_ONCE]
+        for copy in [processes.start(f"copy-{number}", argv, own, {}) for number, argv in some]:
+            reading.ended_well(processes.finish(copy), "the copy of the case to a worker")
 
 
 def _serve(process: Process, task: Task, processes: Processes) -> None:
@@ -108,6 +125,9 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
         for row in json.loads((folder / PEERS).read_text("utf-8")):
             own = f"{scratch}/{row['role']}-{row['index']}"
             peers[row["role"]].append(Peer(row["role"], int(row["index"]), row["host"], row["address"], own))
+        # nobody looks for the measuring part itself: only its folder is known
+        measures = benchmark.kind.measures
+        peers[measures].append(Peer(measures, 0, "", "", f"{scratch}/{measures}-0"))
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidValue(f"{PEERS} cannot be read: {error}") from error
     return Site(peers, python=(sys.executable,))
@@ -116,7 +136,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
 def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
     """The result with the network that was used. Raises Failed when it is not what the spec asks for."""
     used, where = dict[str, Any](), dict[str, Any]()
-    peers = [one for role in site.peers.values() for one in role]
+    peers = [one for role in site.peers.values() for one in role if one.address]
     if peers:
         facts = namespaces.way((), peers[0].address)
         if facts is not None:

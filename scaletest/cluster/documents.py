@@ -25,6 +25,7 @@ Document = dict[str, Any]
 
 CONFIG_MAPS = Resource("ConfigMap", "/api/v1", "configmaps", True)
 PODS = Resource("Pod", "/api/v1", "pods", True)
+SECRETS = Resource("Secret", "/api/v1", "secrets", True)
 SERVICES = Resource("Service", "/api/v1", "services", True)
 CLAIMS = Resource("PersistentVolumeClaim", "/api/v1", "persistentvolumeclaims", True)
 NODES = Resource("Node", "/api/v1", "nodes", False)

@@ -16,6 +16,7 @@ from scaletest.model.errors import InvalidValue
 SAME_NODE, DIFFERENT_NODES, SPREAD = "sameNode", "differentNodes", "spread"
 PLACEMENTS = (SPREAD, SAME_NODE, DIFFERENT_NODES)
 TCP, RDMA = "TCP", "RDMA"
+NO_GANG, KUEUE, VOLCANO, JOBSET = "none", "kueue", "volcano", "jobset"
 _MAP = {"additionalProperties": {"type": "string"}}
 CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
@@ -72,6 +73,14 @@ class CommonSpec:
     start_limit: int = spec_field(
         0, "Seconds, in a cluster, by which all parts must have started; 0 for 600.", minimum=0
     )
+    gang: str = spec_field(
+        NO_GANG,
+        "What admits all parts together, in a cluster that has it; none: the servers start before the measuring part.",
+        choices=(NO_GANG, KUEUE, VOLCANO, JOBSET),
+    )
+    queue_name: str = spec_field(
+        "", "Kueue's LocalQueue, or Volcano's queue.", pattern=r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", words="a name"
+    )
     paused: bool = spec_field(False, "Do not start until this is false.")
     pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
 
@@ -83,6 +92,12 @@ class CommonSpec:
             )
         if self.host_network and self.network_name:
             raise InvalidValue("hostNetwork and networkName exclude each other", hint="leave one of them out")
+        if self.gang == KUEUE and not self.queue_name:
+            raise InvalidValue("gang kueue needs a queue", hint="name a LocalQueue with queueName")
+        if self.queue_name and self.gang not in (KUEUE, VOLCANO):
+            raise InvalidValue(
+                f"queueName {self.queue_name} with gang {self.gang} queues nothing", hint="set gang to kueue or volcano"
+            )
         if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
             raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
 

@@ -115,13 +115,15 @@ class Peer:
 class Site:
     """What an executor offers. agent: how mpirun starts its daemon on another node; python: how Python is called.
 
-    programs: paths of programs that the executor found or made, by name.
+    ssh: a configuration of ssh with which the workers are reached, where that is how. programs: paths of programs that
+    the executor found or made, by name.
     """
 
     peers: Mapping[str, Sequence[Peer]]
     agent: str = ""
     python: tuple[str, ...] = ("python3",)
     programs: Mapping[str, str] = field(default_factory=dict)
+    ssh: str = ""
 
     def address(self, role: str, index: int = 0) -> str:
         """The address of a part."""
@@ -133,7 +135,8 @@ class Task:
     """What one part runs. before: commands that prepare. files: to write into its folder first, by relative path.
 
     A server is ready when its process listens on `port`, or has written `ready_text`. Relative paths and
-    the working directory are those of the part's folder.
+    the working directory are those of the part's folder. shared: whether the workers need that folder too, as it is
+    after `before`, at the same path.
     """
 
     role: str
@@ -144,6 +147,7 @@ class Task:
     environment: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     ready_text: str = ""
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,8 @@ class Kind:
     spec: its dataclass. layout: its parts, of which the one of role `measures` measures. programs: what must be there.
     tasks: what each part runs, servers first; a part without a task only offers its node. parse: reads the measuring
     part's output, raises Failed. limit_s: seconds after which it cannot be right any more. columns: fields of the spec
-    that lists show. scratch_bytes: of files that it makes; memory_bytes: that it needs; 0 where neither matters.
+    that lists show. scratch_bytes: of files that it makes; memory_bytes: that it needs; 0 where neither matters. image:
+    which of the project's images has its tools.
     """
 
     name: str
@@ -171,6 +176,7 @@ class Kind:
     notes: tuple[str, ...] = ()
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
+    image: str = "benchmarks"
 
     def headline(self, name: str) -> Headline:
         """The headline of that name."""

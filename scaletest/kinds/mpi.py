@@ -1,7 +1,7 @@
 """Arguments of Open MPI that its kinds share. Hosts are given by name, since it takes no IPv6 address for one.
 
-mpirun's daemon is started on other nodes by the executor's agent, or by ssh, which finds the names in the hosts file
-that the executor makes.
+mpirun's daemon is started on other nodes by the executor's agent, or by ssh with the executor's configuration, which
+finds the names in the hosts file that the executor makes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ def mpirun(spec: MpiSpec, site: Site, processes: int, mapping: str) -> list[str]
     if site.agent:
         # nodes that are one machine share its cores too: a rank that waits must not keep the other from running
         line += ["--mca", "plm_rsh_agent", site.agent, "--mca", "mpi_yield_when_idle", "1"]
-    elif spec.ssh_port:
-        line += ["--mca", "plm_rsh_args", f"-p {spec.ssh_port}"]
+    if site.ssh:
+        # only the master has the hosts' names, so the daemons of many workers do not start each other
+        line += ["--mca", "plm_rsh_args", f"-F {site.ssh}", "--mca", "plm_rsh_no_tree_spawn", "1"]
     if one_host(site):
         # left out otherwise, as it leads nowhere
         line += ["--mca", "btl_tcp_if_include", "lo"]

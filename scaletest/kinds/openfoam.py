@@ -88,7 +88,7 @@ def tasks(spec: OpenFOAMSpec, site: Site) -> Sequence[Task]:
     # Debian's programs find their settings by this alone; it does no harm where they are found otherwise
     environment = {"WM_PROJECT_DIR": PROJECT}
     files = {**made, mpi.HOSTFILE: mpi.hostfile(site, slots)}
-    return (Task("master", 0, line, tuple(before), files, environment),)
+    return (Task("master", 0, line, tuple(before), files, environment, shared=spec.num_procs > 1),)
 
 
 def parse(spec: OpenFOAMSpec, output: Output) -> Measured:
@@ -142,4 +142,5 @@ KIND = Kind(
     notes=("own lid-driven cavity, not the OpenFOAM HPC collection's: times compare with each other only",),
     scratch_bytes=lambda spec: _WRITTEN_PER_CELL * cells(spec),
     memory_bytes=memory_bytes,
+    image="openfoam",
 )

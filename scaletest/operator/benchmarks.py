@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kept import Reads, agreed, forget
+from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key
 from scaletest.benchmarks.kubernetes import Place, Seen, step
-from scaletest.benchmarks.manifests import SPARE_S, start_s
+from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
 from scaletest.cluster.documents import CONFIG_MAPS, Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
@@ -106,6 +106,7 @@ def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
         forget(meta["name"], objects, namespace)
+        forget_key(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
@@ -149,7 +150,9 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
     started = (found.get("status") or {}).get("startedAt")
     since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
     try:
-        return step(one, objects, Place(namespace, owner(found), since, settings.image), settings.clock)
+        return step(
+            one, objects, Place(namespace, owner(found), since, image_of(one.kind, settings.image)), settings.clock
+        )
     except Unreachable as error:
         # a missing right or a quota may be mended, but not for ever
         if isinstance(error, Busy):

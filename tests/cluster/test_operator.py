@@ -198,7 +198,7 @@ def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> 
 
 def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(operator: Operator) -> None:
     # given one that cannot be, one whose pod prints nothing and is lost, and one that waits for it
-    operator.apply("OpenFOAM", "cavity", {})
+    operator.apply("OpenFOAM", "cavity", {"numNodes": 2, "numProcs": 2, "nodes": ["one"]})
     operator.apply("IPerf", "slow", {"duration": 5})
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
     operator.apply("IPerf", "next", {"duration": 5})

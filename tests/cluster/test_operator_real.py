@@ -4,6 +4,7 @@ measured is in the status."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +21,9 @@ from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
 from tests.conftest import eventually, missing
 
-IMAGES = ("scaletest", "benchmarks", "redis", "pause")
+# 800 MB: its import alone takes as long as the other tests
+OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
+IMAGES = ("scaletest", "benchmarks", "redis", "pause", *(["openfoam"] if OPENFOAM else []))
 OPERATOR = "bench-scaletest-operator"
 
 
@@ -123,6 +126,29 @@ def test_fio_on_two_workers_names_both(real: ControlPlane, namespace: str) -> No
     assert found["phase"] == "Completed", found
     assert {"readBandwidth", "writeIops"} <= set(found["headlines"])
     assert len(found["pods"]["worker"]) == 2 and len(found["pods"]["master"]) == 1
+
+
+@pytest.mark.timeout(900)
+def test_mpi_starts_its_processes_in_worker_pods(real: ControlPlane, namespace: str) -> None:
+    # given a namespace that lets nobody be root
+    ask(real, namespace, "MPIPingPong", "ping", {"maxlog": 8})
+    found = ended(real, namespace, "mpipingpongs")
+    # expect the table of the whole range, over the pods' network
+    assert found["phase"] == "Completed", found
+    assert set(found["headlines"]) == {"peakBandwidth", "minimumLatency"}
+    assert (found["network"]["interface"], len(found["pods"]["worker"])) == ("eth0", 2)
+    # and that its key has gone with its pods
+    eventually(lambda: not get(real, namespace, "secrets,jobs,pods"), 120)
+
+
+@pytest.mark.skipif(not OPENFOAM, reason="SCALETEST_TEST_OPENFOAM is not set: its image is large")
+@pytest.mark.timeout(900)
+def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: str) -> None:
+    ask(real, namespace, "OpenFOAM", "cavity", {"problemSize": "XS", "numProcs": 2, "numNodes": 2})
+    found = ended(real, namespace, "openfoams")
+    assert found["phase"] == "Completed", found
+    assert {"wallTime", "executionTime"} <= set(found["headlines"])
+    assert len(found["pods"]["worker"]) == 2
 
 
 @pytest.mark.timeout(900)

@@ -131,7 +131,7 @@ class FakeCluster:
             ips = [{"ip": one} for one in self.ips]
             pod["status"] = {"phase": "Running", "conditions": ready, "podIPs": ips, "podIP": self.ips[0]}
             pod["status"]["containerStatuses"] = [{"imageID": "sha256:abc"}]
-            if name.endswith("-client"):
+            if meta["labels"][manifests.ROLE] in ("client", "master"):
                 label = meta["labels"][manifests.BENCHMARK]
                 ended = Ended(label, Phase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0)
                 self.logs[f"{name}-{index}"] = f"noise\n{frame(ended)}\n"

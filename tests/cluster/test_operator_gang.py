@@ -1,0 +1,137 @@
+"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet, Kueue and Volcano.
+
+Their controllers are played: what Kueue resumes, the Jobs that JobSet makes, the pods that Volcano gives a node.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.kubernetes import ControlPlane, NotBuilt, tool
+from scaletest.benchmarks import gang, manifests
+from scaletest.kinds import benchmark
+from scaletest.kinds.crd import definitions
+from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
+from tests.cluster.test_operator import ACCOUNT, Operator
+from tests.conftest import eventually, missing
+
+# helm and a control plane of its own come first
+pytestmark = [needs_own, pytest.mark.timeout(300)]
+QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "spec": {"clusterQueue": "all"}}
+SPECS = {"kueue": {"gang": "kueue", "queueName": "team"}, "volcano": {"gang": "volcano", "queueName": "fast"},
+         "jobset": {"gang": "jobset"}}  # fmt: skip
+
+
+@pytest.fixture(scope="module", autouse=True)
+def defined(plane: ControlPlane) -> None:
+    """Our definitions."""
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+
+
+@pytest.fixture(scope="module")
+def admitters(plane: ControlPlane) -> Iterator[None]:
+    """Theirs, while tests need them."""
+    try:
+        file = tool("crds", "gang.yaml")
+    except NotBuilt as error:
+        missing(str(error))
+        raise
+    plane.kubectl("apply", "--server-side", "-f", file)
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    yield
+    plane.kubectl("delete", "-f", file, "--wait=false")
+
+
+@pytest.fixture
+def operator(plane: ControlPlane, namespace: str, helm3: Helm, tmp_path: Path) -> Iterator[Operator]:
+    """One with the rights that the chart gives for it, and no others."""
+    values = "operator.enabled=true,operator.crds=false,operator.gang={kueue,volcano}"
+    helm3("install", "bench", str(CHART), "-n", namespace, "--set", values)
+    one = Operator(plane, namespace, tmp_path)
+    one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
+    one.start()
+    yield one
+    for row in one.get("iperfs")["items"]:
+        one.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
+    one.end()
+    assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
+
+
+def test_a_cluster_without_it_says_so_at_once(operator: Operator) -> None:
+    # given a cluster without their definitions
+    operator.apply("IPerf", "one", SPECS["volcano"])
+    operator.apply("IPerf", "two", SPECS["kueue"])
+    for name, words in (("one", "needs Volcano"), ("two", "no LocalQueue team")):
+        eventually(lambda name=name: operator.status("iperf", name).get("phase") == "Failed", 60)
+        found = operator.status("iperf", name)
+        assert found["failure"] == "refused" and words in found["message"]
+    assert not made(operator, "pods") and not operator.get("jobs")["items"]
+
+
+@pytest.mark.parametrize("kind", ["IPerf", "MPIPingPong", "Fio"])
+@pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
+def test_every_object_is_valid(
+    plane: ControlPlane, namespace: str, admitters: None, kind: str, spec: dict[str, str]
+) -> None:
+    one = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
+    owner = {"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "name": "one", "uid": "0b5e", "controller": True}
+    for what, body in gang.made(one, owner, "image"):
+        kinds = {"apiVersion": what.api.removeprefix("/apis/"), "kind": what.kind}
+        plane.kubectl("create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-",
+                      stdin=json.dumps({**body, **kinds}))  # fmt: skip
+
+
+def test_what_kueue_admits_is_measured(plane: ControlPlane, admitters: None, operator: Operator) -> None:
+    # given a queue that is full
+    plane.apply([{**QUEUE, "metadata": {"name": "team", "namespace": operator.namespace}}])
+    operator.apply("IPerf", "one", {"duration": 5, **SPECS["kueue"]})
+    eventually(lambda: "queue team" in operator.status("iperf", "one").get("message", ""), 60)
+    assert operator.status("iperf", "one")["phase"] == "Pending"
+    assert not made(operator, "pods") and not operator.get("jobs")["items"]
+    # when it is admitted, and JobSet makes its Jobs
+    operator.kubectl("patch", "jobset", "one", "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    job_set = operator.get("jobset", "one")
+    meta = {key: job_set["metadata"][key] for key in ("name", "uid")}
+    owner = {"apiVersion": job_set["apiVersion"], "kind": "JobSet", "controller": True, **meta}
+    plane.apply([job_of(row, owner, operator.namespace) for row in job_set["spec"]["replicatedJobs"]])
+    # expect it measured once, and nothing left
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
+    assert len(operator.measured()) == 1
+    eventually(lambda: not operator.get("jobsets,jobs")["items"] and not made(operator, "pods,services"), 60)
+
+
+def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, operator: Operator) -> None:
+    # given pods that no other scheduler takes
+    operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
+    eventually(lambda: "all 2 pods" in operator.status("iperf", "one").get("message", ""), 60)
+    eventually(lambda: len(made(operator, "pods")) == 2, 60)
+    # when Volcano has a place for them
+    node = json.loads(plane.kubectl("get", "nodes", "-o", "json"))["items"][0]["metadata"]["name"]
+    for pod in made(operator, "pods"):
+        meta = {"name": pod["metadata"]["name"], "namespace": operator.namespace}
+        target = {"apiVersion": "v1", "kind": "Node", "name": node}
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+        plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
+    operator.kubectl("patch", "podgroup", "one", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
+    # expect the same
+    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
+    eventually(lambda: not operator.get("podgroups,jobs")["items"] and not made(operator, "pods,services"), 60)
+
+
+def made(operator: Operator, what: str) -> list[Any]:
+    """What is there of benchmarks, beside what the chart has made."""
+    found = json.loads(operator.kubectl("get", what, "-l", manifests.BENCHMARK, "-o", "json"))["items"]
+    return list(found)
+
+
+def job_of(row: dict[str, Any], owner: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The Job that JobSet makes of a part."""
+    meta = {"name": f"{owner['name']}-{row['name']}-0", "namespace": namespace, "ownerReferences": [owner]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": row["template"]["spec"]}

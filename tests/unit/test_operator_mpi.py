@@ -1,0 +1,171 @@
+"""Benchmarks whose parts start processes on each other: one key, who has it, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.benchmarks import manifests, ssh
+from scaletest.kinds import benchmark
+from scaletest.kinds.kind import Failed, Failure, Peer, Site
+from scaletest.kinds.registry import KINDS
+from scaletest.operator import benchmarks
+from tests.conftest import missing
+from tests.unit.test_operator import FakeCluster, Killed, asked, pod_of, settings
+
+SSH = shutil.which("ssh") and shutil.which("ssh-keygen")
+ADDRESSES = ("10.1.0.7", "10.1.0.8")
+
+
+def site(folder: str = "/scratch/master-0", ssh: str = "") -> Site:
+    workers = [Peer("worker", at, f"one-worker-{at}", address) for at, address in enumerate(ADDRESSES)]
+    return Site({"worker": workers, "master": [Peer("master", 0, "", "", folder)]}, ssh=ssh)
+
+
+def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
+    for _ in range(20):
+        benchmarks.look(KINDS[kind], cluster, "ns", "one", settings(cluster))
+        found: Mapping[str, Any] = cluster.objects[KINDS[kind].plural, "one"].get("status", {})
+        if found.get("phase") in ("Completed", "Failed"):
+            return found
+    raise AssertionError(found)
+
+
+@pytest.mark.parametrize("fatal", range(1, 40))
+def test_killed_after_any_request_there_is_one_key_and_it_goes_with_the_jobs(fatal: int) -> None:
+    # given an operator that dies after that request
+    cluster = FakeCluster()
+    asked(cluster, kind="MPIPingPong")
+    cluster.fatal = fatal
+    with pytest.raises(Killed):
+        until_ended(cluster, "MPIPingPong")
+    # when another goes on; expect one measurement with one key, and no key at its end
+    assert until_ended(cluster, "MPIPingPong")["phase"] == "Completed"
+    assert [one.partition("/")[0] for one in cluster.made].count("secrets") == 1
+    assert cluster.made.count("jobs/one-master") == 1
+    assert {plural for plural, _ in cluster.objects} == {"mpipingpongs", "configmaps", "leases"}
+
+
+def test_deleted_while_it_runs_its_key_goes_too() -> None:
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster, kind="OpenFOAM")
+    kind = KINDS["OpenFOAM"]
+    benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
+    assert [name for plural, name in cluster.objects if plural == "secrets"]
+    benchmarks.gone(kind, cluster, "ns", cluster.objects["openfoams", "one"])
+    assert {plural for plural, _ in cluster.objects} == {"openfoams", "leases"}
+
+
+def test_only_parts_that_need_it_have_a_key() -> None:
+    one = benchmark.read({"kind": "MPIPingPong"})
+    for role in ("worker", "master"):
+        pod = pod_of(one, role)
+        (volume,) = [row for row in pod["volumes"] if "secret" in row]
+        assert volume["secret"]["secretName"] == ssh.secret_name(one.name, "u")
+        assert {"name": "ssh", "mountPath": ssh.MOUNT, "readOnly": True} in pod["containers"][0]["volumeMounts"]
+    other = benchmark.read({"kind": "IPerf"})
+    assert not [row for row in pod_of(other, "client")["volumes"] if "secret" in row]
+
+
+def test_two_benchmarks_of_one_name_have_two_keys() -> None:
+    one = benchmark.read({"kind": "MPIPingPong"})
+    first, second = (manifests.secret(one, {"uid": uid}) for uid in ("3f0a1b2c-1", "99999999-2"))
+    assert first["metadata"]["name"] != second["metadata"]["name"] and first["data"] != second["data"]
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Path:
+    """A Secret as a pod has it."""
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    for name, text in ssh.pair().items():
+        (folder / name).write_bytes(base64.b64decode(text))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may log in."""
+    monkeypatch.setattr(ssh, "_can_log_in", lambda: None)
+    monkeypatch.setattr(ssh.shutil, "which", lambda name: f"/usr/sbin/{name}")
+
+
+def test_a_server_lets_in_this_key_alone_on_the_measured_address(keys: Path, tmp_path: Path) -> None:
+    one = benchmark.read({"kind": "OpenFOAM", "spec": {"sshPort": 2345}})
+    task = ssh.server(one, site(), 1, keys, tmp_path / "ssh")
+    told = (tmp_path / "ssh" / "sshd_config").read_text("utf-8")
+    assert (task.port, task.argv[0]) == (2345, "/usr/sbin/sshd")
+    assert {"Port 2345", "ListenAddress 10.1.0.8", "AuthenticationMethods publickey"} <= set(told.splitlines())
+    public = (keys / ssh.PUBLIC).read_text("utf-8")
+    assert (tmp_path / "ssh" / "authorized_keys").read_text("utf-8") == f"restrict {public}"
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "ssh").iterdir()} == {0o600}
+
+
+def test_the_master_talks_to_the_servers_of_this_key_alone(keys: Path, tmp_path: Path) -> None:
+    # when ssh itself reads what the master has been given
+    path = ssh.client(benchmark.read({"kind": "MPIPingPong"}), keys, tmp_path / "ssh")
+    if not SSH:
+        missing("ssh and ssh-keygen (apt install openssh-client)")
+    done = subprocess.run(["ssh", "-G", "-F", path, "one-worker-1"], capture_output=True, text=True, check=True)
+    told = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert (told["port"], told["stricthostkeychecking"], told["batchmode"]) == ("2222", "true", "yes")
+    known = (tmp_path / "ssh" / "known_hosts").read_text("utf-8")
+    assert known == "* " + (keys / ssh.PUBLIC).read_text("utf-8")
+    # and expect that ssh-keygen takes the pair for one
+    line = ["ssh-keygen", "-y", "-f", str(tmp_path / "ssh" / "key")]
+    again = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert again.split()[:2] == known.split()[1:]
+
+
+def test_mpirun_gets_the_configuration_and_starts_every_daemon_itself() -> None:
+    one = benchmark.read({"kind": "MPIPingPong"})
+    (task,) = one.kind.tasks(one.spec, site(ssh="/tmp/ssh/ssh_config"))
+    line = " ".join(task.argv)
+    assert "--mca plm_rsh_args -F /tmp/ssh/ssh_config --mca plm_rsh_no_tree_spawn 1" in line
+    assert task.files["hosts"] == "one-worker-0 slots=1\none-worker-1 slots=1\n"
+
+
+def test_the_case_is_copied_to_every_worker_when_there_are_several_processes() -> None:
+    for processes, wanted in ((1, False), (2, True)):
+        one = benchmark.read({"kind": "OpenFOAM", "spec": {"problemSize": "XS", "numProcs": processes}})
+        (task,) = one.kind.tasks(one.spec, site())
+        assert task.shared is wanted
+    lines = [argv[-1] for argv in ssh.copies(site(ssh="/tmp/ssh/ssh_config"), Path("/scratch/master-0"))]
+    assert len(lines) == 2 and "one-worker-0" in lines[0] and "one-worker-1" in lines[1]
+
+
+def test_a_copy_puts_files_where_they_were(tmp_path: Path) -> None:
+    # given an ssh that runs the command here, below another root
+    folder = tmp_path / "a case"
+    (folder / "system").mkdir(parents=True)
+    (folder / "system" / "controlDict").write_text("x")
+    (command,) = set(ssh.copies(Site({"worker": [Peer("worker", 0, "w", "")]}, ssh="cfg"), folder))
+    fake = tmp_path / "bin" / "ssh"
+    fake.parent.mkdir()
+    fake.write_text(f'#!/bin/sh\ncd {tmp_path} && cat >packed && mv "a case" kept; shift 3; sh -c "$*" <packed\n')
+    fake.chmod(0o755)
+    subprocess.run(command, check=True, env={"PATH": f"{fake.parent}:/usr/bin:/bin"})
+    assert (folder / "system" / "controlDict").read_text() == "x"
+
+
+def test_without_a_key_a_server_or_a_shell_it_says_what_is_missing(
+    keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = benchmark.read({"kind": "MPIPingPong"})
+    with pytest.raises(Failed, match="key of this benchmark"):
+        ssh.client(one, tmp_path / "none", tmp_path / "ssh")
+    monkeypatch.setattr(ssh.shutil, "which", lambda name: None)
+    with pytest.raises(Failed, match="sshd not found") as raised:
+        ssh.server(one, site(), 0, keys, tmp_path / "ssh")
+    assert raised.value.failure is Failure.NO_BINARY
+    monkeypatch.undo()
+    monkeypatch.setattr(ssh.os, "getuid", lambda: 1_234_567)
+    with pytest.raises(Failed, match="1234567 has no name"):
+        ssh.client(one, keys, tmp_path / "ssh")
