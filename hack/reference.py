@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hack.dashboard import dashboard
 from scaletest.cli.main import COMMANDS, cli
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.buckets import BOUNDS
+from scaletest.kinds import json_schema
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.common import CommonSpec
 from scaletest.kinds.fields import fields_of
@@ -115,6 +117,7 @@ def _fields(spec: type, without: frozenset[str]) -> list[str]:
 PAGES = {
     CLI_PAGE: cli_page,
     BENCHMARKS_PAGE: benchmarks_page,
+    ROOT / "docs" / "reference" / "benchmark.schema.json": lambda: json.dumps(json_schema.schema(), indent=2) + "\n",
     METRICS_PAGE: metrics_page,
     ROOT / "charts" / "scaletest" / "dashboards" / "scaletest.json": dashboard,
     CHARTS / "autoscaling-complaint.svg": lambda: charts()[0],

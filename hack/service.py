@@ -1,10 +1,10 @@
-"""A service with a known capacity: a fixed number of slots and a service time. For tests and bars; loopback only.
+"""A service with a known capacity: a fixed number of slots and a service time. For tests and bars, on loopback.
 
-python -m hack.service [--slots 8] [--seconds 0.01] [--room N] [--fail STATUS] [--port 0]
+python -m hack.service [--slots 8] [--seconds 0.01] [--room N] [--fail STATUS] [--port 0] [--log]
 
 Each request takes the slot that is free first, for exactly its time: slots are kept in virtual time, so the capacity is
 slots / seconds however late this process wakes up. More than `room` waiting are refused with 503. The answer says in
-Server-Time how long it waited and was served. It prints its port.
+Server-Time how long it waited and was served, and so does a line for each with --log. It prints its port.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Slots:
 class Connection(asyncio.Protocol):
     """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
 
-    def __init__(self, slots: Slots, fail: int, token: str) -> None:
-        self._slots, self._fail, self._token = slots, fail, token
+    def __init__(self, slots: Slots, fail: int, token: str, log: bool) -> None:
+        self._slots, self._fail, self._token, self._log = slots, fail, token, log
         self._data = b""
         self._loop = asyncio.get_running_loop()
 
@@ -80,6 +80,8 @@ class Connection(asyncio.Protocol):
             self._loop.call_at(ends, self._answer, 200, ends - now)
 
     def _answer(self, status: int, took_s: float) -> None:
+        if self._log:
+            print(f"took {1000 * took_s:.3f} ms", flush=True)
         if not self._transport.is_closing():
             head = (
                 f"HTTP/1.1 {status} X\r\nContent-Length: 2\r\nServer-Time: {took_s:.6f}\r\nServer-Pod: pod-0\r\n\r\nok"
@@ -87,9 +89,9 @@ class Connection(asyncio.Protocol):
             self._transport.write(head.encode())  # type: ignore[attr-defined]
 
 
-async def serve(port: int, make: Callable[[], Connection]) -> None:
+async def serve(host: str, port: int, make: Callable[[], Connection]) -> None:
     """Until the process is ended."""
-    server = await asyncio.get_running_loop().create_server(make, "127.0.0.1", port, backlog=4096)
+    server = await asyncio.get_running_loop().create_server(make, host, port, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
         await server.serve_forever()
@@ -103,13 +105,15 @@ def main() -> None:
     parser.add_argument("--spread", type=float, default=0.0)
     parser.add_argument("--fail", type=int, default=0)
     parser.add_argument("--token", default="")
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--log", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     slots = Slots(given.slots, given.seconds, given.room, given.spread, random.Random(given.seed))
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(serve(given.port, lambda: Connection(slots, given.fail, given.token)))
+            runner.run(serve(given.host, given.port, lambda: Connection(slots, given.fail, given.token, given.log)))
     except KeyboardInterrupt:
         sys.exit(0)
 

@@ -110,7 +110,7 @@ class Child:
             return {"figures": {**session.run(what), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
-        except (torch.OutOfMemoryError, MemoryError) as error:
+        except (torch.cuda.OutOfMemoryError, MemoryError) as error:
             self._forget()
             return {"error": f"out of memory: {error}".splitlines()[0], "figures": {"memory_limit_hits": 1}}
         except RuntimeError as error:

@@ -1,6 +1,7 @@
 """An independent witness: watches the pods of a namespace and notes when it saw what. Imports nothing of scaletest.
 
-Prints a JSON line for each pod and milestone: uid, milestone, seconds since the epoch. Ends when its input ends.
+When its input ends it prints a JSON line for each pod and milestone: uid, milestone, seconds since the epoch. Not
+before: a pipe that nobody reads meanwhile is full after some 900 lines, and who writes to it sees nothing any more.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 CONDITIONS = {"PodScheduled": "scheduled", "Ready": "ready"}
+MILESTONES = ("created", *CONDITIONS.values(), "finished")
 
 
 def main(kubeconfig: str, namespace: str) -> None:
@@ -32,15 +34,13 @@ def main(kubeconfig: str, namespace: str) -> None:
     answer = line.getresponse()
     assert answer.status == 200, answer.read()
     print("ready", flush=True)
-    threading.Thread(target=end, daemon=True).start()
-    seen: set[tuple[str, str]] = set()
+    seen: dict[tuple[str, str], float] = {}
+    threading.Thread(target=end, args=(seen,), daemon=True).start()
     while row := answer.readline():
         now = time.time()
         pod = json.loads(row)["object"]
         for milestone in passed(pod):
-            if (key := (pod["metadata"]["uid"], milestone)) not in seen:
-                seen.add(key)
-                print(json.dumps([*key, now]), flush=True)
+            seen.setdefault((pod["metadata"]["uid"], milestone), now)
 
 
 def passed(pod: dict) -> list[str]:  # type: ignore[type-arg]
@@ -51,9 +51,12 @@ def passed(pod: dict) -> list[str]:  # type: ignore[type-arg]
     return ["created", *found, *(["finished"] if status.get("phase") in ("Succeeded", "Failed") else [])]
 
 
-def end() -> None:
-    """With who started us."""
+def end(seen: dict[tuple[str, str], float]) -> None:
+    """With who started us, and tell what was seen."""
     sys.stdin.read()
+    for key, at_s in seen.copy().items():
+        print(json.dumps([*key, at_s]))
+    sys.stdout.flush()
     os._exit(0)
 
 

@@ -1,8 +1,9 @@
 """Bar: 8 slots of 10 ms are found to saturate at 800/s within 3 % in 19 of 20 seeded runs, in 12 steps or fewer.
 
-Over HTTP, against a service in its own process; --room N makes it refuse on overload.
+Over HTTP, against a service in its own process; --room N makes it refuse on overload. A second line says whether the
+interval contains 800/s in nine of ten.
 
-A second line says whether the client's latency at 70 % is what theory says: service time, wait in the queue (M/D/8 by
+A third line says whether the client's latency at 70 % is what theory says: service time, wait in the queue (M/D/8 by
 Cosmetatos 1975), and what the way through client, kernel and server costs. That cost is measured: the same rate, where
 nobody waits for a slot. The difference must lie within the 95 % intervals of both means in 17 of 20 runs, which true
 intervals do with a chance of 98 %; 19 of 20 they would miss in every fourth series.
@@ -33,12 +34,14 @@ def main() -> int:
     with service(*words, str(SLOTS), "--room", str(given.room)) as url, service(*words, str(FREE)) as free:
         for seed in range(given.runs):
             found = saturate("--url", url, "--step-time", given.step_time, "--seed", str(seed))
-            point = (found["saturation_per_s"] or {}).get("value")
+            interval = found["saturation_per_s"] or {}
+            point = interval.get("value")
             row = {
                 "seed": seed,
                 "verdict": found["verdict"]["kind"],
                 "per_s": point,
                 "within": point is not None and abs(point / CAPACITY - 1) <= 0.03,
+                "interval": [interval.get("low"), interval.get("high")],
                 "steps": found["steps_before_confirmation"],
                 **latency(found, free, seed),
             }
@@ -48,8 +51,14 @@ def main() -> int:
     name = "saturation within 3 % of 800/s" + (", refusing" if given.room >= 0 else "")
     first = report(name, good >= math.floor(0.95 * given.runs), runs=given.runs, good=good, rows=rows)
     held = sum(bool(row["theory"]) for row in rows)
+    # what refuses at once may be given 1 % more than it does
+    most = CAPACITY / 0.99 if given.room >= 0 else CAPACITY
+    true = sum(
+        None not in row["interval"] and row["interval"][0] <= most and row["interval"][1] >= CAPACITY for row in rows
+    )
     return max(
         first,
+        report("its interval contains the truth", true >= math.floor(0.9 * given.runs), runs=given.runs, good=true),
         report("latency at 70 % within theory", held >= math.floor(0.85 * given.runs), runs=given.runs, good=held),
     )
 

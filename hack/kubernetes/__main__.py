@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused
 from hack.kubernetes.adapter import Adapter
+from hack.kubernetes.controllers import JobSets, PyTorchJobs
 from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.node import missing_packages
@@ -49,6 +50,8 @@ def _up(plane: ControlPlane, given: argparse.Namespace) -> None:
             Keda(plane, Names(plane.folder)).up()
         if given.adapter:
             Adapter(plane, Names(plane.folder)).up()
+        for kind in (JobSets, PyTorchJobs) if given.controllers else ():
+            kind(plane).up()
     except NotBuilt as error:
         sys.exit(f"error: {error}")
     except (TimeoutError, ValueError, Refused) as error:
@@ -80,7 +83,11 @@ def _arguments() -> argparse.Namespace:
     scalers = parser.add_mutually_exclusive_group()
     scalers.add_argument("--keda", action="store_true", help="KEDA beside it")
     scalers.add_argument("--adapter", action="store_true", help="prometheus-adapter over Debian's Prometheus beside it")
-    return parser.parse_args()
+    parser.add_argument("--controllers", action="store_true", help="JobSet's and PyTorchJob's beside it")
+    given = parser.parse_args()
+    if given.real and given.controllers:
+        parser.error("--controllers answer on this machine's loopback, which a real node's API server does not see")
+    return given
 
 
 if __name__ == "__main__":

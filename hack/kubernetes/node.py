@@ -110,7 +110,8 @@ class RealNode:
             "metadata": {"name": f"local-{index}"},
             "spec": {
                 "capacity": {"storage": "10Gi"},
-                "accessModes": ["ReadWriteOnce"],
+                # all of a folder's users are on this one node
+                "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "local",
                 "local": {"path": str(path)},

@@ -82,12 +82,15 @@ class ControlPlane:
         self._wait_nodes(sum(pool.nodes for pool in pools) + real)
 
     def _stages(self) -> Path:
-        """kwok's stages, but for one: pods of benchmarks go on, as they would, though Jobs own them."""
+        """kwok's stages, but for one: pods of PyTorchJobs end as those of Jobs do; those of benchmarks, which Jobs own
+        too, go on."""
         rows = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
         for row in rows:
             if row["metadata"]["name"] == "pod-complete":
                 unless = {"key": '.metadata.labels["scaletest.dev/benchmark"]', "operator": "DoesNotExist"}
-                row["spec"]["selector"]["matchExpressions"].append(unless)
+                rules = row["spec"]["selector"]["matchExpressions"]
+                next(rule for rule in rules if "ownerReferences" in rule["key"])["values"].append("PyTorchJob")
+                rules.append(unless)
         path = self.folder / "stages.yaml"
         path.write_text(yaml.safe_dump_all(rows))
         return path

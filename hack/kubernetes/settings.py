@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 PODS = "10.244.0.0/24"
+PODS6 = "2001:2:0:1::/64"
 DNS = "10.96.0.10"
 DOMAIN = "cluster.local"
 PAUSE = "localhost/pause:3.10"
@@ -24,6 +25,11 @@ def files(folder: Path, name: str, address: str, proxy_kubeconfig: Path, admin_k
         "resolv.conf": f"nameserver {DNS}\n",
         "Corefile": _names(address, admin_kubeconfig),
     }
+
+
+def has_ipv6() -> bool:
+    """Whether pods get an address of that family too: this machine's kernel has it."""
+    return Path("/proc/net/if_inet6").exists()
 
 
 def _containerd() -> str:
@@ -44,7 +50,12 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 
 def _network() -> dict[str, Any]:
     # a link of its own for each pod: between ports of one bridge, replies of a Service would pass the rules by
-    addresses = {"type": "host-local", "ranges": [[{"subnet": PODS}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    subnets = {PODS: "0.0.0.0/0", **({PODS6: "::/0"} if has_ipv6() else {})}
+    addresses = {
+        "type": "host-local",
+        "ranges": [[{"subnet": subnet}] for subnet in subnets],
+        "routes": [{"dst": everywhere} for everywhere in subnets.values()],
+    }
     return {"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": addresses}]}
 
 

@@ -23,6 +23,7 @@ from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Measurement, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 from scaletest.model.saturation import KIND as SATURATION
 from scaletest.model.saturation import SaturationPlan
 
@@ -39,7 +40,7 @@ FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 VALIDATION = "validation"
 # the commands that show runs of other kinds
-_SHOWN_BY = {BENCHMARK: "bench show", SATURATION: "report"}
+_SHOWN_BY = {BENCHMARK: "bench show", SATURATION: "report", LIFECYCLE: "report"}
 
 
 class AnyPlan(Protocol):
@@ -82,7 +83,10 @@ class Stored:
 
 
 class RunFolder:
-    """One run on disk."""
+    """One run on disk. plan_file: what tells its folder from others. files: what makes it up."""
+
+    plan_file: str = PLAN
+    files: tuple[str, ...] = FILES
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -151,8 +155,11 @@ class RunFolder:
     @property
     def in_use(self) -> bool:
         """Whether somebody holds the run just now."""
+        return self._held(LOCK)
+
+    def _held(self, lock: str) -> bool:
         try:
-            with (self.path / LOCK).open() as file:
+            with (self.path / lock).open() as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
@@ -168,17 +175,21 @@ class RunFolder:
         try:
             with self.locked():
                 # the plan goes last: what is left by an interruption is still found, and can be deleted again
-                for name in (*reversed(FILES), LOG):
+                for name in self._own():
                     (self.path / name).with_suffix(".new").unlink(missing_ok=True)
+                    (self.path / f".{name}.new").unlink(missing_ok=True)
                     (self.path / name).unlink(missing_ok=True)
                 shutil.rmtree(self.path / LOGS, ignore_errors=True)
-                (self.path / LOCK).unlink(missing_ok=True)
             if any(self.path.iterdir()):
                 return False
             self.path.rmdir()
         except OSError as error:
             raise UsageError(f"run {self.name} cannot be deleted: {error.strerror}") from error
         return True
+
+    def _own(self) -> tuple[str, ...]:
+        """The names of all its files in the order in which they are deleted."""
+        return (*reversed(FILES), LOG, LOCK)
 
     def begin(self, plan: AnyPlan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""
@@ -197,7 +208,7 @@ class RunFolder:
 
     def summary(self) -> tuple[AnyPlan, dict[str, Any], dict[str, Any]]:
         """Plan, environment and result, without the records; UsageError when this is no run."""
-        if not (self.path / PLAN).is_file():
+        if not (self.path / self.plan_file).is_file():
             raise UsageError(f"{self.path} holds no run", hint="see: scaletest runs list")
         with self._trouble("read"):
             return self._plan(), self._read(ENVIRONMENT), self._read(RESULT)

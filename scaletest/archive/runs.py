@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from scaletest.archive.folder import PLAN, RunFolder, default_root
+from scaletest.archive.folder import RunFolder, default_root
+from scaletest.archive.lifecycles import LifecycleFolder
+from scaletest.archive.lifecycles import root as lifecycles
 from scaletest.model.errors import UsageError
 
 
 def runs(root: Path) -> list[RunFolder]:
-    """All runs below `root`, the oldest first. Hidden folders are not complete yet."""
-    if not root.is_dir():
-        return []
-    found = [RunFolder(path) for path in root.glob("[!.]*") if (path / PLAN).is_file()]
+    """All runs below `root`, and lifecycles beside it, the oldest first. Hidden folders are not complete yet."""
+    places = (place for place in (root, lifecycles(root)) if place.is_dir())
+    found = [run for place in places for path in place.glob("[!.]*") if (run := opened(path)) is not None]
     return sorted(found, key=lambda run: (run.began, run.name))
+
+
+def opened(path: Path) -> RunFolder | None:
+    """The run in a folder, whatever its kind; None when there is none."""
+    kinds = (RunFolder(path), LifecycleFolder(path))
+    return next((run for run in kinds if (path / run.plan_file).is_file()), None)
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     """The run of that path or name; LAST is the newest, and the end of a name suffices when only one ends so."""
-    if (Path(name) / PLAN).is_file():
-        return RunFolder(Path(name))
+    if (there := opened(Path(name))) is not None:
+        return there
     known = runs(default_root(environment))
     if name == "LAST" and known:
         return known[-1]

@@ -6,6 +6,7 @@ QUERIES are its five result queries, the same for both databases.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
@@ -53,7 +54,9 @@ class SqlSink:
         mark = "%s" if postgres else "?"
         self._insert = f"INSERT INTO scaletest_samples VALUES ({', '.join([mark] * COLUMNS)})"
         self._connection: Any = _postgres(where) if postgres else _sqlite(where)
-        self._execute(lambda cursor: cursor.execute(TABLE))
+        # PostgreSQL would sort texts by the rules of a language
+        table = TABLE.replace("TEXT", 'TEXT COLLATE "C"') if postgres else TABLE
+        self._execute(lambda cursor: cursor.execute(table))
 
     def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
         """Write a step's samples, or nothing of it."""
@@ -91,6 +94,8 @@ class SqlSink:
             act(self._connection.cursor())
             self._connection.commit()
         except Exception as error:
+            with contextlib.suppress(Exception):  # a connection that broke has nothing to take back
+                self._connection.rollback()
             raise UsageError(f"the database of --sql refuses: {error}", hint="look at its space and rights") from error
 
 

@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from scaletest.archive import benchmarks, saturation
+from scaletest.archive import benchmarks, lifecycles, saturation
 from scaletest.archive.folder import FILES, RunFolder
+from scaletest.archive.runs import opened
 from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.saturation import KIND as SATURATION
@@ -28,6 +29,7 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 # What lies between two members: headers, padding, the reader's own buffer. A longer header is an attack on memory.
 _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
+_KNOWN = {*FILES, *lifecycles.FILES}
 # What reads the whole of a run that is no validation, by its kind.
 _READERS: dict[str, Callable[[RunFolder], object]] = {
     BENCHMARK: benchmarks.check,
@@ -64,14 +66,19 @@ def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST
         root.mkdir(parents=True, exist_ok=True)
         with archive.open("rb") as raw, _hidden(root) as place:
             inside = _unpack(raw, place, most_bytes)
+            run = opened(place) or RunFolder(place)
+            if isinstance(run, lifecycles.LifecycleFolder):
+                (place / lifecycles.PLAN).chmod(0o600)  # its template may hold secrets
+                root = lifecycles.root(root)
+                root.mkdir(parents=True, exist_ok=True)
             target = root / _run_name(name or inside, archive)
             if target.exists():
                 raise UsageError(f"there is a run {target.name} already", hint="give another name: --name NEW")
-            _check(RunFolder(place), archive)
+            _check(run, archive)
             place.rename(target)
     except OSError as error:
         raise UsageError(f"{archive} cannot be imported: {error.strerror or error}") from error
-    return RunFolder(target)
+    return type(run)(target)
 
 
 def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
@@ -79,7 +86,7 @@ def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
         gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name in FILES:
+        for name in folder.files:
             path = folder.path / name
             if path.is_file():
                 with path.open("rb") as file:
@@ -147,7 +154,7 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
     """Folder and file name of a member; InvalidValue unless it is a plain file of a run."""
     path = PurePosixPath(member.name)
     plain = member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and member.size >= 0
-    if not plain or path.name not in FILES or len(path.parts) > 2 or path.is_absolute() or ".." in path.parts:
+    if not plain or path.name not in _KNOWN or len(path.parts) > 2 or path.is_absolute() or ".." in path.parts:
         shown = ascii(member.name[:80])
         raise InvalidValue(f"the archive holds {shown}, which is no file of a run", hint="see: scaletest runs export")
     return str(path.parent) if len(path.parts) == 2 else "", path.name
@@ -173,6 +180,9 @@ def _run_name(name: str, archive: Path) -> str:
 
 def _read(folder: RunFolder) -> None:
     """UsageError or InvalidValue unless the whole run can be read."""
+    if isinstance(folder, lifecycles.LifecycleFolder):
+        folder.check()
+        return
     _READERS.get(folder.kind, RunFolder.load)(folder)
 
 

@@ -256,6 +256,8 @@ class _Step:
         log = self._objects.log(self._namespace, _name(pod)) or ""
         found = unframe(log)
         if found is not None:
+            if wrong := said.elsewhere(pod, self._benchmark.spec.network_name, found):
+                raise Over(self._failed(Failure.MISMATCH, wrong), pods)
             environment = {**found.environment, **said.places(pods), "kubernetes": self._objects.version()}
             raise Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":

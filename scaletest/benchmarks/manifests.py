@@ -21,6 +21,8 @@ INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
+# That of the images' user: a fresh volume belongs to root alone.
+GROUP_ID = 10001
 # Until all parts are placed and servers are ready, unless the spec says otherwise;
 # then the benchmark's own limit; then the log may still be read.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
@@ -160,23 +162,34 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
     }  # fmt: skip
     if not measuring:
         container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}
-    found: Document = {
+    return {
         "restartPolicy": "Never",
         "subdomain": benchmark.name,
         "terminationGracePeriodSeconds": 5,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+            "fsGroup": GROUP_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+        },
         "containers": [container],
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
+        **_wished(benchmark, spec.image or image),
     }
+
+
+def _wished(benchmark: Benchmark, image: str) -> Document:
+    """Account and network, where the spec has wishes."""
+    spec, found = benchmark.spec, dict[str, Any]()
     if account := getattr(spec, "service_account_name", ""):
         found |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.host_network:
         found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
-        found["initContainers"] = [_mtu(benchmark, spec.image or image, spec.mtu)]
+        found["initContainers"] = [_mtu(benchmark, image, spec.mtu)]
     return found
 
 

@@ -39,6 +39,9 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
         ended = _play(benchmark, role, index, folder, scratch)
     except Failed as error:
         ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
+    except OSError as error:
+        message = f"{error.filename or 'a file'}: {error.strerror or error}"
+        ended = Ended(benchmark.name, Phase.FAILED, failure=Failure.EXIT, message=message)
     where = {**machine.facts(benchmark), **ended.environment}
     ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
     # a server's, too: its class of failure is the benchmark's
@@ -142,6 +145,8 @@ def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
         if facts is not None:
             used, where = facts.to_dict(), {"card": machine.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
+        elif benchmark.spec.mtu is not None or benchmark.spec.network_name:
+            raise Failed(Failure.NO_BINARY, "without the program ip nobody knows which network was used")
     kind = benchmark.kind
     return Ended(
         benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.kind import Peer
 
 MOST_PLACES = 32
@@ -26,13 +26,29 @@ def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
 
 def address(pod: Document, family: str, network: str) -> str:
     """A pod's address of that family on the network that was asked for; "" while it has none."""
-    if network:
+    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+
+
+def addresses(pod: Document, network: str) -> list[str]:
+    """All addresses of a pod on a network of Multus, "" for the cluster's own."""
+    if not network:
+        return [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
+    try:
         told = json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]"))
         wanted = {network, network.rpartition("/")[2]}
-        ips = [ip for one in told if one.get("name") in wanted for ip in one.get("ips", ())]
-    else:
-        ips = [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
-    return next((ip for ip in ips if (":" in ip) == (family == "IPv6")), "")
+        return [str(ip) for one in told if one.get("name") in wanted for ip in one.get("ips") or ()]
+    except (ValueError, AttributeError, TypeError):
+        # whatever wrote this, it was not Multus
+        return []
+
+
+def elsewhere(pod: Document, network: str, found: Ended) -> str:
+    """What is wrong when a pod did not reach its peer from its address on the network of Multus that was asked for."""
+    used, own = str(found.network.get("address", "")), addresses(pod, network)
+    if not network or not found.ok or used in own:
+        return ""
+    by = f"the peer was reached from {used or 'nowhere'} by {found.network.get('interface', 'no interface')}"
+    return f"{by}, and the pod's address on {network} is {', '.join(own) or 'not known'}"
 
 
 def ready(pod: Document) -> bool:

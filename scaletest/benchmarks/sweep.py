@@ -48,19 +48,21 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
     made = [_made(spec, name, number, values) for number, values in enumerate(permutations)]
     for one in made:
         warnings += [line for line in one.warnings if line not in warnings]
-    return (
-        BenchmarkPlan(
-            name=name,
-            benchmarks=tuple(_ordered(spec, name, made, found)),
-            permutations=tuple(permutations),
-            document=dict(document),
-            repetitions=spec.repetitions,
-            stop_on_failure=spec.on_failure == "stop",
-            disjoint=spec.parallelism == DISJOINT,
-            paused=spec.paused or any(one.spec.paused for one in made),
-        ),
-        warnings,
+    warnings += _twice(permutations)
+    plan = BenchmarkPlan(
+        name=name,
+        benchmarks=tuple(_ordered(spec, name, made, found)),
+        permutations=tuple(permutations),
+        document=dict(document),
+        repetitions=spec.repetitions,
+        stop_on_failure=spec.on_failure == "stop",
+        disjoint=spec.parallelism == DISJOINT,
+        paused=spec.paused or any(one.spec.paused for one in made),
+        thresholds=spec.thresholds,
     )
+    # one that cannot be read is refused now, not when all has been measured
+    assert len(plan.judged) == len(spec.thresholds)
+    return plan, warnings
 
 
 def merged(base: Any, change: Any) -> Any:
@@ -89,6 +91,16 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
     product = [dict(zip(lists, row, strict=True)) for row in itertools.product(*lists.values())] if lists else []
     found: list[Mapping[str, Any]] = [*product, *values.explicit]
     return found or _nothing_varies(values)
+
+
+def _twice(permutations: list[Mapping[str, Any]]) -> list[str]:
+    """A warning for the first that is there again."""
+    seen: dict[str, int] = {}
+    for number, values in enumerate(permutations):
+        first = seen.setdefault(repr(sorted(values.items())), number)
+        if first != number:
+            return [f"permutation {number + 1} is the same as {first + 1}; repetitions measure one several times"]
+    return []
 
 
 def _nothing_varies(values: Values) -> list[Mapping[str, Any]]:

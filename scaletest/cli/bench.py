@@ -38,6 +38,13 @@ def command() -> None:
 @click.option("--seed", type=click.IntRange(0), help="Of the random order and of samples.")
 @click.option("--warm-up", type=click.IntRange(0), help="Benchmarks that run before and do not count.")
 @click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
+@click.option(
+    "--threshold",
+    "thresholds",
+    multiple=True,
+    metavar="CONDITION",
+    help="What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'; may be repeated.",
+)
 @click.option("--paused", is_flag=True, help="Store the plan and start nothing; go on with --resume.")
 @click.option("--resume", metavar="RUN", default="", help="Go on with a run: what has ended is not measured again.")
 @click.option(
@@ -64,7 +71,8 @@ def run(what: str | None, **given: Any) -> int:
 
     Here, two nodes are two network namespaces of this machine, joined by a veth pair, which are gone afterwards.
 
-    Exit code 0: all measured. 3: some failed. 4: some were not measured.
+    Exit code 0: all measured, and every threshold holds. 3: some failed, or a threshold does not hold. 4: some were
+    not measured, or a threshold is undecided.
     """
     from scaletest.cli.bench_run import start
 

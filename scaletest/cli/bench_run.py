@@ -207,6 +207,7 @@ def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     more = {name: given[option] for option, name in _OF_A_SET.items() if given[option] is not None}
     more |= {"order": "random"} if given["random_order"] else {}
     more |= {"onFailure": "stop"} if given["stop_on_failure"] else {}
+    more |= {"thresholds": list(given["thresholds"])} if given["thresholds"] else {}
     more |= {"paused": True} if given["paused"] else {}
     if is_set(document):
         return dict(merged(document, {"spec": {**more, **({"template": {"spec": change}} if change else {})}}))
@@ -223,9 +224,21 @@ def _document(what: str, given: Mapping[str, Any]) -> dict[str, Any]:
     return dict(merged(document, {"spec": more}))
 
 
+class _Strict(yaml.SafeLoader):
+    """YAML in which no key stands twice: the first one would be lost without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The map of a node."""
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != "<<"]
+        twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f"{twice} stands twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def _file(path: Path) -> dict[str, Any]:
     try:
-        found = [one for one in yaml.safe_load_all(path.read_text("utf-8")) if one is not None]
+        found = [one for one in yaml.load_all(path.read_text("utf-8"), Loader=_Strict) if one is not None]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

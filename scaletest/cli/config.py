@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -21,18 +22,28 @@ def schema(document: str, output: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a document.
 
     \b
-    result       what validate -o json prints, and result.json
-    plan-file    what validate -f takes
-    plan         plan.json of a run
-    record       a line of records.jsonl: one request
-    measurement  a line of steps.jsonl: one measuring of a step
-    environment  environment.json of a run
-    comparison   what compare -o json prints
+    result                what validate -o json prints, and result.json
+    plan-file             what validate -f takes
+    saturation-plan-file  what saturate -f takes
+    plan                  plan.json of a run
+    record                a line of records.jsonl: one request
+    measurement           a line of steps.jsonl: one measuring of a step
+    environment           environment.json of a run
+    comparison            what compare -o json prints
+    benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
+    from scaletest.cli import saturate, saturate_file
+    from scaletest.kinds import json_schema
     from scaletest.model.schema import DOCUMENTS
     from scaletest.model.schema.check import known
+    from scaletest.model.schema.parts import Schema
 
-    options.show(DOCUMENTS[known(document, DOCUMENTS, "the list of documents")](), output)
+    all_: dict[str, Callable[[], Schema]] = {
+        **DOCUMENTS,
+        "benchmark": json_schema.schema,
+        saturate_file.NAME: lambda: saturate_file.schema(saturate.command),
+    }
+    options.show(all_[known(document, all_, "the list of documents")](), output)
 
 
 @command.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -211,6 +211,7 @@ def _new_folder() -> Path:
     from datetime import UTC, datetime
 
     from scaletest.archive import default_root
+    from scaletest.archive.lifecycles import root
 
     name = f"{datetime.now(UTC):%Y-%m-%dT%H%M%SZ}-{secrets.token_hex(2)}"
-    return own.root(default_root(os.environ)) / name
+    return root(default_root(os.environ)) / name

@@ -106,6 +106,11 @@ def _forms(store: Store, result: Result, form: str, times: str) -> str:
     return out.getvalue()
 
 
+def stored_as(store: Store, form: str) -> str:
+    """A run in one of FORMS, judged anew without thresholds of this command line."""
+    return _forms(store, own.result_of(store, {}), form, "watch")
+
+
 def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
     """After a run: write its table, picture and page, print the result; the exit code."""
     result = own.result_of(store, given, interrupted)

@@ -25,16 +25,12 @@ MILESTONES = ("created", "scheduled", "ready_to_start", "started", "ready", "fin
 DEFAULT_PROJECT = "project-0"
 
 
-def root(runs: Path) -> Path:
-    """Where `run` keeps its folders, beside those of validations."""
-    return runs.parent / "lifecycles"
-
-
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
     """A folder; else LAST or the end of a name below where `run` keeps its own."""
     import os
 
     from scaletest.archive import default_root
+    from scaletest.archive.lifecycles import root
 
     if value is None or value.exists() or value.name != str(value):
         return value
@@ -154,6 +150,8 @@ def plan_of(given: dict[str, Any], namespace: str) -> LifecyclePlan:
         event_times=given["event_times"], template=templating.text_of(kind.template, given["template"]),
         template_file=str(given["template"] or ""),
     )  # fmt: skip
+    if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
+        click.echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return _with_object(plan)
 
 

@@ -10,8 +10,10 @@ import click
 
 from scaletest.cli import stored
 from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 
 if TYPE_CHECKING:
+    from scaletest.archive import RunFolder
     from scaletest.report.saturation.run import SaturationRun
 
 # The keys of report.formats.FORMATS, which is imported only when the command runs.
@@ -59,6 +61,9 @@ def command(run: str, **given: Any) -> None:
     if saturated is not None:
         _saturation(saturated, given)
         return
+    if folder.kind == LIFECYCLE:
+        _lifecycle(folder, given)
+        return
     found = stored.judged(folder)
     if given["png"]:
         from scaletest.report.png import save
@@ -90,6 +95,18 @@ def _saturation(found: SaturationRun, given: dict[str, Any]) -> None:
     from scaletest.report.saturation.formats import FORMATS
 
     _write(FORMATS[given["form"]](found), given["output"])
+
+
+def _lifecycle(folder: RunFolder, given: dict[str, Any]) -> None:
+    from scaletest.cli import lifecycle_files
+    from scaletest.lifecycle.store import Store
+
+    if given["png"] or given["form"] not in lifecycle_files.FORMS:
+        raise UsageError(
+            f"a lifecycle has no {'--png' if given['png'] else given['form']} here",
+            hint=f"use -t {', '.join(lifecycle_files.FORMS)}; pictures: scaletest lifecycle plot",
+        )
+    _write(lifecycle_files.stored_as(Store(folder.path), given["form"]), given["output"])
 
 
 def _write(text: str, path: Path) -> None:

@@ -12,6 +12,7 @@ import click
 from scaletest.cli import options, stored
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 
 if TYPE_CHECKING:
     from scaletest.archive import RunFolder
@@ -40,7 +41,7 @@ def list_runs(output: str) -> None:
     if not rows:
         click.echo(f"no run in {root}; make one with: scaletest validate", err=True)
         return
-    columns = ("run", "when", "verdict", "steps", "seconds", "workload")
+    columns = ("run", "when", "kind", "verdict", "steps", "seconds", "workload")
     cells = [columns, *(_cells(row) for row in rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns) - 1)]
     for row in cells:
@@ -53,6 +54,9 @@ def list_runs(output: str) -> None:
 def show(run: str, output: str) -> None:
     """Show one run: its summary, judged anew from its records, and where it was made."""
     folder = stored.find(run)
+    if folder.kind == LIFECYCLE:
+        _lifecycle(folder, output)
+        return
     saturated = stored.saturation(folder)
     judged = saturated or stored.judged(folder)
     environment = judged.environment
@@ -64,15 +68,34 @@ def show(run: str, output: str) -> None:
     from scaletest.report.run import Run
     from scaletest.report.terminal import summary
 
-    for name, value in environment.items():
-        if value not in ("", [], None) and name != "schema_version":
-            click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
+    _told(environment)
     if isinstance(judged, Run):
         summary(judged, Console(highlight=False))
     else:
         from scaletest.report.saturation import terminal
 
         terminal.summary(judged, Console(highlight=False))
+
+
+def _lifecycle(folder: RunFolder, output: str) -> None:
+    import json
+
+    from scaletest.cli.lifecycle_files import stored_as
+    from scaletest.lifecycle.store import Store
+
+    store = Store(folder.path)
+    environment = store.environment()
+    if output != "table":
+        options.show({**json.loads(stored_as(store, "json")), "environment": environment}, output)
+        return
+    _told(environment)
+    click.echo(stored_as(store, "text"), nl=False)
+
+
+def _told(environment: dict[str, Any]) -> None:
+    for name, value in environment.items():
+        if value not in ("", [], None) and name != "schema_version":
+            click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
 
 
 @command.command()
@@ -135,6 +158,7 @@ def _row(folder: RunFolder) -> dict[str, Any]:
     """One run for the list; what cannot be read is null, and `problem` says why."""
     row: dict[str, Any] = {
         "run": folder.name,
+        "kind": None,
         "began": None,
         "workload": None,
         "steps": None,
@@ -151,6 +175,7 @@ def _row(folder: RunFolder) -> dict[str, Any]:
     verdict = result.get("verdict")
     return {
         **row,
+        "kind": folder.kind,
         "began": environment.get("began"),
         "workload": plan.workload,
         "steps": list(plan.steps),
@@ -165,7 +190,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     steps = ",".join(map(str, row["steps"] or ())) or "-"
     what = cut(row["workload"] or f"cannot be read: {row['problem']}", 200)
     when = cut(str(row["began"] or "-"), 30).replace("T", " ").replace("+00:00", "Z")
-    return row["run"], when, verdict, steps, seconds, what
+    return row["run"], when, row["kind"] or "-", verdict, steps, seconds, what
 
 
 def _words(value: Any) -> str:

@@ -68,6 +68,9 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
 def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder: SaturationFolder) -> int:
     from rich.console import Console
 
+    from scaletest.analysis.saturation.course import Course
+    from scaletest.analysis.saturation.evaluation import conclude
+    from scaletest.model.errors import AgentLost
     from scaletest.report import progress
     from scaletest.saturation import Runner
 
@@ -84,14 +87,17 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder:
         with stopping(stop, unwind=bool(given["service"])) as stack:
             for line in found.shown:
                 teller.step(line)
-            load = found.set_up(stack)
             stores: list[Store] = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
             lines = list(found.shown)
-            runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
-            if ends:
-                runner.stop(ends[0])
-            found.probe(load)
-            result = runner.run()
+            try:
+                load = found.set_up(stack)
+                runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
+                if ends:
+                    runner.stop(ends[0])
+                found.probe(load)
+                result = runner.run()
+            except AgentLost as error:
+                result = conclude(Course(plan), lost=error.message)  # before the first step
             said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
             extra = {"extra": said} if lines else {}
             folder.result({**result.to_dict(), **extra})

@@ -21,20 +21,17 @@ END_S = 15.0
 HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out of memory"
 
 
-def together(given: dict[str, Any], plan: SaturationPlan, call: Call, stack: ExitStack) -> LevelLoad:
-    """The agents as one load. They end with the stack, even when we are killed."""
+def together(given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any], stack: ExitStack) -> LevelLoad:
+    """The agents as one load. wanted: what each of them does. They end with the stack, even when we are killed."""
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.broker.agents import Meeting
-    from scaletest.cli.saturate_target import payloads
-    from scaletest.saturation.agents import AgentsLoad, described
+    from scaletest.saturation.agents import AgentsLoad
 
     url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
     meeting = Meeting(redis, uuid.uuid4().hex[:12])
-    bodies = payloads(given)
-    share = max(1, -(-call.connections // plan.agents))
-    meeting.open(described(_with_connections(call, share), bodies))
+    meeting.open(wanted)
     stack.callback(meeting.close)
     start = _jobs if given["agent_jobs"] else _processes
     check = start(given, plan, meeting.name, url, stack)
@@ -51,7 +48,10 @@ def serve(given: dict[str, Any]) -> int:
     from scaletest.saturation import agents
     from scaletest.system.effort import raise_open_files
 
-    def make(call: Call, payloads: Payloads, name: str) -> LevelLoad:
+    def make(wanted: dict[str, Any], name: str) -> LevelLoad:
+        if "queue" in wanted:
+            return queue_load(given["redis_url"], wanted, name)
+        call, payloads = agents.understood(wanted)
         raise_open_files(call.connections + 64)
         return HttpLoad(call, payloads, agent=name)
 
@@ -65,10 +65,25 @@ def serve(given: dict[str, Any]) -> int:
     return 0
 
 
-def _with_connections(call: Call, connections: int) -> Call:
+def over_http(call: Call, payloads: Payloads, agents: int) -> dict[str, Any]:
+    """What each of so many agents does to a service: the same, with its part of the connections."""
     from dataclasses import replace
 
-    return replace(call, connections=connections)
+    from scaletest.saturation.agents import described
+
+    return described(replace(call, connections=max(1, -(-call.connections // agents))), payloads)
+
+
+def queue_load(url: str, wanted: dict[str, Any], agent: str = "") -> LevelLoad:
+    """The load of a queue, with a client of its own in each step."""
+    from scaletest.broker import Client, connect
+    from scaletest.saturation.queue import QueueLoad
+
+    def client() -> Client:
+        return Client(connect(url), patience_s=60.0)
+
+    options = {**wanted, "arguments": tuple(wanted["arguments"])}
+    return QueueLoad(client, agent=agent, **options)
 
 
 def _processes(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stack: ExitStack) -> Any:
@@ -117,7 +132,8 @@ def _jobs(given: dict[str, Any], plan: SaturationPlan, name: str, url: str, stac
     from scaletest.cluster.connection import connect
     from scaletest.cluster.jobs import AgentJob
 
-    job = AgentJob(connect(given["namespace"], given["context"]), name, given["agent_jobs"], plan.agents, url)
+    cluster = connect(given["namespace"], given["context"])
+    job = AgentJob(cluster, name, given["agent_jobs"], plan.agents, url, given["agent_cpu"])
     stack.callback(job.delete)
     job.create()
     return job.check

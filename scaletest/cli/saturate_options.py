@@ -1,7 +1,6 @@
 """The options of scaletest saturate, where they come from, and the plan that they make.
 
-A plan file is YAML or JSON whose keys are the names of the options with underscores. Flags and environment variables
-come before it. The original tool's configuration file is understood too (`saturation.original`).
+Flags and environment variables come before a plan file (`saturate_file`).
 """
 
 from __future__ import annotations
@@ -33,8 +32,10 @@ _QUERY = re.compile(r"([?&][^=&#\s]+=)[^&#\s]*")
 
 def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:
     """Read the plan file before the other options take their defaults from it."""
+    from scaletest.cli import saturate_file
+
     if value:
-        context.default_map = {**(context.default_map or {}), **read(value, context.command)}
+        context.default_map = {**(context.default_map or {}), **saturate_file.read(value, context.command)}
     return value
 
 
@@ -121,6 +122,8 @@ AGENTS = (
                  help="Send from N processes that begin together, and merge what they saw."),
     click.option("--agent-jobs", default="", metavar="IMAGE",
                  help="Run the agents as a Job of this image in the cluster; they need --redis-url."),
+    click.option("--agent-cpu", default="1", show_default=True, metavar="CPU",
+                 help="What each pod of that Job asks for, as in 500m; one that gets less is late."),
     click.option("--agent", default="", hidden=True),
 )  # fmt: skip
 
@@ -146,50 +149,6 @@ OUTPUT = (
     click.option("--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- ARG...]"),
 )  # fmt: skip
-
-
-def read(name: str, command: click.Command) -> dict[str, Any]:
-    """The settings of a plan file by option; InvalidValue or UsageError names the key that is wrong."""
-    from scaletest.cli import plans
-    from scaletest.model.schema.check import known
-    from scaletest.saturation import original
-
-    what = "the plan on standard input" if name == "-" else name
-    data = plans.load(plans.text(name, what), what)
-    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise UsageError(f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://...")
-    if original.is_original(data):
-        data = original.settings(data)
-    named = {_key(one): one for one in command.params if one.name not in ("file", "agent", "dry_run", "output")}
-    found = {}
-    for key, value in data.items():
-        option = named[known(key, named, what)]
-        found[option.name or ""] = _value(option, value, f"{key} of {what}")
-    return found
-
-
-def _key(option: click.Parameter) -> str:
-    """The name in a file: that of the flag, with underscores."""
-    if isinstance(option, click.Option):
-        return max(option.opts, key=len).lstrip("-").replace("-", "_")
-    return option.name or ""
-
-
-def _value(option: click.Parameter, value: Any, what: str) -> Any:
-    """A value as click takes it. What has another shape than the option is an error that names its key."""
-    many = option.multiple if isinstance(option, click.Option) else option.nargs == -1
-    if many:
-        rows = value if isinstance(value, list) else [value]
-        if not all(isinstance(one, str | int | float) for one in rows):
-            raise UsageError(f"{what} is no list of texts", hint="write - VALUE, one a line")
-        return [str(one) for one in rows]
-    if isinstance(option.type, click.types.BoolParamType):
-        if not isinstance(value, bool):
-            raise UsageError(f"{what} is {value!r:.60}", hint="write true or false")
-        return value
-    if value is None or isinstance(value, bool | list | dict):
-        raise UsageError(f"{what} is {value!r:.60}", hint="write one value")
-    return value if isinstance(value, int | float) else str(value)
 
 
 def plan(given: dict[str, Any]) -> SaturationPlan:

@@ -18,13 +18,11 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     """The queue, which must be declared and have workers. Unreachable when Redis does not answer."""
     from scaletest.broker import Queues, connect
 
-    for name in ("payload", "payload_provider", "headers", "token_file", "http2", "retries", "agent_jobs"):
+    for name in ("payload", "payload_provider", "headers", "token_file", "http2", "retries"):
         if given[name]:
             raise UsageError(
                 f"--{name.replace('_', '-').rstrip('s')} is for HTTP, not for a queue", hint="leave it out"
             )
-    if plan.agents > 1:
-        raise UsageError("agents load HTTP services; a queue takes any number of clients", hint="leave --agents out")
     checks.arguments(given["arguments"])
     redis = connect(given["redis_url"])
     try:
@@ -41,16 +39,14 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
 
 
 def _load(given: dict[str, Any], plan: SaturationPlan, stack: ExitStack) -> LevelLoad:
-    from scaletest.broker import Client, connect
-    from scaletest.saturation.queue import QueueLoad
+    from scaletest.cli.saturate_agent import queue_load, together
 
-    def client() -> Client:
-        return Client(connect(given["redis_url"]), patience_s=60.0)
-
-    return QueueLoad(
-        client,
-        given["queue"],
-        arguments=tuple(given["arguments"]),
-        time_limit_s=plan.timeout_s,
-        maximum=plan.max_in_flight,
-    )
+    wanted = {
+        "queue": given["queue"],
+        "arguments": list(given["arguments"]),
+        "time_limit_s": plan.timeout_s,
+        "maximum": -(-plan.max_in_flight // plan.agents),
+    }
+    if plan.agents > 1 or given["agent_jobs"]:
+        return together(given, plan, wanted, stack)
+    return queue_load(given["redis_url"], wanted)

@@ -73,9 +73,10 @@ def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tu
         from scaletest.system.effort import raise_open_files
 
         if plan.agents > 1 or given["agent_jobs"]:
-            from scaletest.cli.saturate_agent import together
+            from scaletest.cli import saturate_agent
 
-            return together(given, plan, made, stack)
+            wanted = saturate_agent.over_http(made, payloads(given), plan.agents)
+            return saturate_agent.together(given, plan, wanted, stack)
         # as many sockets as requests are in flight, and some for everything else
         if raise_open_files(made.connections + 64) < made.connections + 64:
             raise UsageError(

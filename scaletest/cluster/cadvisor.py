@@ -1,6 +1,7 @@
 """What pods use by the kubelets' own cAdvisor figures, for clusters without a metrics API.
 
-CPU is a counter there, so the use is the difference of two looks; the first look tells memory only.
+CPU is a counter there, so the use is the difference of two looks; the first look tells memory only. kubelets renew
+their figures every ten seconds or so, and say when they did: that time counts, not that of the look.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Figures(NamedTuple):
-    """Of a pod: CPU seconds since it began, and bytes."""
+    """Of a pod: CPU seconds since it began, bytes, and when that was so, None when the page does not say."""
 
     cpu_s: float
     memory: float
+    at_s: float | None = None
 
 
 def parsed(text: str, namespace: str) -> dict[str, Figures]:
     """The pods of a namespace in a page of cAdvisor, without rows of a whole pod and of its pause container."""
     cpu: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
+    at: dict[str, float] = {}
     for line in text.splitlines():
         found = _LINE.match(line)
         if not found:
@@ -43,8 +46,11 @@ def parsed(text: str, namespace: str) -> dict[str, Figures]:
             value = float(found[3])
         except ValueError:
             continue
-        (cpu if found[1] == CPU else memory)[labels.get("pod", "")] += value
-    return {pod: Figures(cpu[pod], memory[pod]) for pod in sorted({*cpu, *memory}) if pod}
+        pod = labels.get("pod", "")
+        (cpu if found[1] == CPU else memory)[pod] += value
+        if found[1] == CPU and found[4]:
+            at[pod] = max(at.get(pod, 0.0), int(found[4]) / 1000)
+    return {pod: Figures(cpu[pod], memory[pod], at.get(pod)) for pod in sorted({*cpu, *memory}) if pod}
 
 
 class Cadvisor:
@@ -66,11 +72,11 @@ class Cadvisor:
                 continue
             now = self._clock()
             for pod, one in (parsed(body.decode("utf-8", "replace"), self._namespace) if status == 200 else {}).items():
-                found[pod] = (self._rate(pod, now, one.cpu_s), one.memory)
+                found[pod] = (self._rate(pod, now if one.at_s is None else one.at_s, one.cpu_s), one.memory)
         return found
 
     def _rate(self, pod: str, now: float, cpu_s: float) -> float | None:
-        """Cores since the last look. kubelets renew their figures every ten seconds or so: the same again is no use."""
+        """Cores since the last look; None for figures that are the same again."""
         at, before = self._before.get(pod, (now, cpu_s))
         if pod in self._before and cpu_s == before:
             return None

@@ -6,7 +6,7 @@ import logging
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
+from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, Missing, explained
 from scaletest.cluster.raw import Raw
 from scaletest.model.errors import AgentLost, ScaletestError
 
@@ -17,11 +17,12 @@ DEADLINE_S = 86_400
 class AgentJob:
     """Needs the rights to create and delete jobs and secrets, and to get jobs."""
 
-    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str) -> None:
+    def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str, cpu: str = "1") -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
 
         self.name = f"scaletest-agents-{meeting}"
         self._meeting, self._image, self._agents, self._url = meeting, image, agents, redis_url
+        self._cpu = cpu
         self._namespace = cluster.namespace
         self._batch: Any = BatchV1Api(cluster.client)
         self._core: Any = CoreV1Api(cluster.client)
@@ -49,7 +50,7 @@ class AgentJob:
             "image": self._image,
             "args": ["saturate", "--agent", self._meeting],
             "env": [url, {"name": "HOME", "value": "/tmp"}],
-            "resources": {"requests": {"cpu": "1", "memory": "256Mi"}},
+            "resources": {"requests": {"cpu": self._cpu, "memory": "256Mi"}},
             "securityContext": safe,
         }
         spread = {
@@ -78,12 +79,18 @@ class AgentJob:
         }
 
     def check(self) -> None:
-        """ScaletestError when a pod of it failed."""
+        """AgentLost when a pod of it ended, or somebody took the Job away: none ends before the meeting does."""
         path = f"/apis/batch/v1/namespaces/{quote(self._namespace)}/jobs/{quote(self.name)}"
-        status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
-        if status.get("failed"):
+        try:
+            status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
+        except Missing as error:
+            raise AgentLost(f"job {self.name}, whose pods are the agents, was deleted", hint="run it again") from error
+        except Busy:
+            return  # nothing is known now; agents that are gone bring no results, which is seen as well
+        ended = (status.get("failed") or 0) + (status.get("succeeded") or 0)
+        if ended:
             raise AgentLost(
-                f"{status['failed']} agents of job {self.name} failed", hint=f"kubectl logs job/{self.name}"
+                f"{ended} agents of job {self.name} ended by themselves", hint=f"kubectl logs job/{self.name}"
             )
 
     def delete(self) -> None:

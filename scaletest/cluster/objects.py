@@ -26,6 +26,8 @@ APPLY_TIMEOUT_S = 30.0
 DELETE_TIMEOUT_S = 30.0
 DELETES_AT_ONCE, DELETE_TRIES = 32, 5
 LONGEST_PAUSE_S = 30.0
+# A server that says when to come again is obeyed, however long that is, but no longer than this in all.
+LONGEST_OBEYED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Applied:
 class Objects:
     """Objects of a cluster. manager: the field manager; another manager's fields are never taken over.
 
-    patience_s: so long is one object sent again before it counts as refused. stop: when set, nothing is sent again.
+    patience_s: so long is one object sent again before it counts as refused, unless the server says when (Retry-After):
+    then that is waited for, up to an hour. stop: when set, nothing is sent again.
     """
 
     def __init__(
@@ -110,19 +113,21 @@ class Objects:
         found = self.resource(body["apiVersion"], body["kind"])
         path = found.path(namespace, body["metadata"]["name"])
         data = json.dumps(body).encode()
-        until = self._clock() + self._patience_s
+        began_s = self._clock()
         tries = throttled = 0
         while True:
             self._wait_turn()
             tries += 1
-            status, reason, after_s = self._try(path, data, tries)
+            status, reason, pause_s, told_s = self._try(path, data, tries)
             throttled += status == 429
-            if status not in (0, *LATER) or self._clock() + after_s > until or self._stop.is_set():
+            after_s = max(pause_s, told_s)
+            most_s = LONGEST_OBEYED_S if told_s else self._patience_s
+            if status not in (0, *LATER) or self._clock() + after_s > began_s + most_s or self._stop.is_set():
                 return Applied(status, reason, tries, throttled)
             self._hold(after_s, everyone=status == 429)
 
-    def _try(self, path: str, data: bytes, tries: int) -> tuple[int, str, float]:
-        """Status, reason, and when to try again."""
+    def _try(self, path: str, data: bytes, tries: int) -> tuple[int, str, float, float]:
+        """Status, reason, our own pause before the next try, and the one that the server asks for (0: it does not)."""
         pause_s = min(LONGEST_PAUSE_S, 0.25 * 2**tries) * random.uniform(0.5, 1.0)
         headers = {"Content-Type": "application/apply-patch+yaml"}
         try:
@@ -130,11 +135,11 @@ class Objects:
                 "PATCH", path, "apply", headers, data, APPLY_TIMEOUT_S, {"fieldManager": self._manager}
             )
         except Busy as error:
-            return 0, error.message, pause_s
+            return 0, error.message, pause_s, 0.0
         if status in (200, 201):
-            return status, "", 0.0
+            return status, "", 0.0, 0.0
         after = answered.get("retry-after", "")
-        return status, message(body), max(pause_s, float(after)) if after.isdigit() else pause_s
+        return status, message(body), pause_s, float(after) if after.isdigit() else 0.0
 
     def _wait_turn(self) -> None:
         while not self._stop.is_set() and (left := self._not_before - self._clock()) > 0:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from scaletest.cluster import discovery
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
 from scaletest.cluster.deployment import Deployment, Scaler
 from scaletest.cluster.raw import Raw, service_path
@@ -74,7 +75,11 @@ class Service:
             for row in rows
             if self._selector.items() <= (row["spec"]["template"]["metadata"].get("labels") or {}).items()
         ]
-        return Deployment(self._cluster, names[0]) if len(names) == 1 else None
+        if len(names) != 1:
+            return None
+        # where KEDA is not installed, there is nothing to list
+        keda = discovery.KEDA in discovery.groups(self._cluster)
+        return Deployment(self._cluster, names[0], keda=keda)
 
     def url(self) -> str:
         """Inside the cluster's network."""

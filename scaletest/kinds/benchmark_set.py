@@ -46,6 +46,9 @@ class SetSpec:
     parallelism: str = spec_field(
         SERIAL, "serial: one at a time; nodeDisjoint: those that share no node at once.", choices=(SERIAL, DISJOINT)
     )
+    thresholds: tuple[str, ...] = spec_field(
+        (), "What must hold for a PASS, as in 'bandwidth>=5Gbit/s' or 'bandwidth(streams=8)>=9e9'."
+    )
     paused: bool = spec_field(False, "Make everything ready, and start nothing until this is false.")
 
     def __post_init__(self) -> None:

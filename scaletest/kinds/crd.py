@@ -13,6 +13,7 @@ from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.fields import Schema
 from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.registry import GROUP, KINDS, SET, VERSION
+from scaletest.model import VerdictKind
 
 CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000
@@ -22,6 +23,7 @@ NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _TEXT: Schema = {"type": "string"}
 _TIME: Schema = {"type": "string", "format": "date-time"}
 _COUNT: Schema = {"type": "integer", "minimum": 0}
+_OBJECTS: Schema = {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 _CONDITIONS: Schema = {
     "type": "array",
     "items": {
@@ -73,7 +75,11 @@ def set_definition() -> dict[str, Any]:
     status = {
         "phase": _TEXT,
         **dict.fromkeys(counts, _COUNT),
-        "permutations": {"type": "array", "items": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        "permutations": _OBJECTS,
+        "results": _OBJECTS,
+        "summary": _TEXT,
+        "verdict": {"type": "string", "enum": [*map(str, VerdictKind)]},
+        "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},
         "startedAt": _TIME,
         "finishedAt": _TIME,
         "observedGeneration": _COUNT,
@@ -86,6 +92,8 @@ def set_definition() -> dict[str, Any]:
         _column("Running", ".status.running", "integer"),
         _column("Succeeded", ".status.succeeded", "integer"),
         _column("Failed", ".status.failed", "integer"),
+        _column("Verdict", ".status.verdict"),
+        _column("Result", ".status.summary"),
         _column("Finished", ".status.finishedAt", "date"),
     ]
     return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns, MOST_NAME - 2)
@@ -150,10 +158,17 @@ def _status(kind: Kind) -> Schema:
         "message": {"type": "string", "maxLength": MOST_MESSAGE},
         "lines": {"type": "array", "maxItems": 8, "items": _TEXT},
         "summary": _TEXT,
+        # texts with their units for people, and numbers in base units
         "headlines": {
             "type": "object",
-            # text with its unit, for people; numbers in base units are in the result's ConfigMap
             "properties": {one.name: {"type": "string", "description": one.help} for one in kind.headlines},
+        },
+        "values": {
+            "type": "object",
+            "properties": {
+                one.name: {"type": "number", "description": f"In {one.unit}." if one.unit else "A plain number."}
+                for one in kind.headlines
+            },
         },
         "network": {
             "type": "object",

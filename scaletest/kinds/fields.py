@@ -81,8 +81,18 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def fields_of(spec: type) -> Iterator[Field]:
+def fields_of(spec: type) -> tuple[Field, ...]:
     """All declared fields in order."""
+    if spec not in _KNOWN:
+        _KNOWN[spec] = tuple(_declared(spec))
+    return _KNOWN[spec]
+
+
+# A set may have a hundred thousand specs of one class.
+_KNOWN: dict[type, tuple[Field, ...]] = {}
+
+
+def _declared(spec: type) -> Iterator[Field]:
     hints = typing.get_type_hints(spec)
     for item in dataclasses.fields(spec):
         hint, optional = _plain_hint(hints[item.name])

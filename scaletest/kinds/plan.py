@@ -8,6 +8,7 @@ from typing import Any
 
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.threshold import BenchmarkThreshold, checked
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -18,7 +19,7 @@ KIND = "benchmark"
 class BenchmarkPlan:
     """name: of the set. permutations: the values of each, what samples chose included; document: as it was given.
 
-    stop_on_failure, disjoint, paused: what the set says of these.
+    stop_on_failure, disjoint, paused, thresholds: what the set says of these.
     """
 
     name: str
@@ -29,12 +30,20 @@ class BenchmarkPlan:
     stop_on_failure: bool = False
     disjoint: bool = False
     paused: bool = False
+    thresholds: tuple[str, ...] = ()
 
     @property
     def workload(self) -> str:
         """What is measured, in words."""
         kinds = sorted({one.kind.name for one in self.benchmarks})
         return f"{', '.join(kinds)}: {len(self.permutations)} x {self.repetitions}"
+
+    @property
+    def judged(self) -> tuple[BenchmarkThreshold, ...]:
+        """The thresholds, read. InvalidValue for one that cannot be."""
+        kinds = {one.kind.name: one.kind for one in self.benchmarks}
+        headlines = {one.name: one for kind in kinds.values() for one in kind.headlines}
+        return checked(self.thresholds, list(headlines.values()), self.permutations)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -57,6 +66,7 @@ class BenchmarkPlan:
             "stop_on_failure": self.stop_on_failure,
             "disjoint": self.disjoint,
             "paused": self.paused,
+            "thresholds": list(self.thresholds),
             "permutations": list(self.permutations),
             "benchmarks": [
                 {**one.document(), "permutation": one.permutation, "repetition": one.repetition}
@@ -69,8 +79,9 @@ class BenchmarkPlan:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
         flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
         types = {"name": str, "document": dict, "repetitions": int, "permutations": list, "benchmarks": list}
-        row = wire.take(data, "the plan", {**types, **flags})
+        row = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
         try:
+            row["thresholds"] = tuple(map(str, row.get("thresholds", ())))
             row["benchmarks"] = tuple(map(_benchmark, row["benchmarks"]))
             row["permutations"] = tuple(dict(one) for one in row["permutations"])
             return cls(**row)

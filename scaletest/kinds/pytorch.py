@@ -150,4 +150,5 @@ KIND = Kind(
         Headline("gpuMemory", "B", False, "Most memory that torch had on the GPU."),
     ),
     columns=("model", "benchmarkType", "device", "inputBatchSize"),
+    image="torch",
 )

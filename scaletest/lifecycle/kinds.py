@@ -9,7 +9,7 @@ from typing import Any
 from scaletest.model.checks import cut
 from scaletest.model.errors import UsageError
 
-RUN_LABEL, WORKLOAD_LABEL = "scaletest/run", "scaletest/workload"
+WORKLOAD_LABEL = "scaletest/workload"
 RUNAI_GROUP = "run.ai/"
 
 
@@ -49,7 +49,6 @@ ALIASES = {"training": "job", "distributed": "indexed-job", "interactive": "depl
 # What has done its work says so in a condition of one of these types, or in its phase.
 DONE = ("Complete", "Completed", "Succeeded")
 FAILED = ("Failed",)
-UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
 
 
 def find(name: str) -> Kind:

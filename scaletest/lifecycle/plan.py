@@ -1,111 +1,12 @@
-"""What a run is to do, written down once at its start: a submit that goes on later, a sample and a report read it."""
+"""A new run's plan: `model` says what it is; its id is drawn here."""
 
 from __future__ import annotations
 
-import re
 import secrets
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
-from typing import Any
 
-from scaletest.lifecycle.kinds import RUN_LABEL, UNTIL
-from scaletest.model import checks, wire
-from scaletest.model.checks import cut
-from scaletest.model.errors import InvalidValue
+from scaletest.model.lifecycle_plan import LifecyclePlan
 
-TOOLS = ("api", "kubectl", "runai")
-_NAMES = 1 << 24
-# As `sleep` takes it.
-_SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
-# Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
-_STEP = 0x9E3779 | 1
-
-
-@dataclass(frozen=True, slots=True)
-class LifecyclePlan:
-    """kind: the name of a template; template: its text. selector: of observed pods, "" when we submit.
-
-    interval_s: open load, a burst every so many seconds, late or not. delay_s: closed load, a pause after each burst.
-    """
-
-    run: str
-    kind: str
-    namespace: str
-    count: int
-    project: str = ""
-    processes: int = 8
-    delay_s: float = 0.0
-    interval_s: float = 0.0
-    workers: int = 1
-    gpus: str = "1"
-    resource: str = "nvidia.com/gpu"
-    image: str = "busybox"
-    seconds: str = "60"
-    pvc: bool = False
-    storage_class: str = ""
-    claim_template: str = ""
-    until: str = "finished"
-    tool: str = "api"
-    tool_path: str = ""
-    event_times: bool = False
-    template: str = ""
-    template_file: str = ""
-    api_version: str = ""
-    object_kind: str = ""
-    selector: str = ""
-
-    def __post_init__(self) -> None:
-        if not self.selector:
-            checks.count(self.count, "the number of workloads", minimum=1, maximum=1_000_000)
-        checks.count(self.processes, "the number of processes", minimum=1, maximum=1000)
-        checks.count(self.workers, "the number of workers", minimum=1, maximum=100_000)
-        checks.seconds(self.delay_s, "delay")
-        checks.seconds(self.interval_s, "interval")
-        if self.delay_s and self.interval_s:
-            raise InvalidValue("--delay and --interval exclude each other", hint="give one of them")
-        if not _SLEEP.fullmatch(self.seconds):
-            raise InvalidValue(
-                f"pods cannot run for {cut(self.seconds, 40)} seconds", hint="give a number, as in 2.5, or infinity"
-            )
-        if self.until not in UNTIL:
-            raise InvalidValue(f"there is no milestone {cut(self.until, 40)}", hint=f"there are {', '.join(UNTIL)}")
-        if self.tool not in TOOLS:
-            raise InvalidValue(f"there is no tool {cut(self.tool, 40)}", hint=f"there are {', '.join(TOOLS)}")
-
-    @property
-    def label(self) -> str:
-        """The label selector of everything that belongs to the run."""
-        return self.selector or f"{RUN_LABEL}={self.run}"
-
-    def names(self) -> Iterator[str]:
-        """The name of every workload, in the order of submission: j- and six hex digits, no two alike.
-
-        They follow from the run's id, so that an interrupted submit knows what it may have sent.
-        """
-        start = int(self.run, 16)
-        for index in range(self.count):
-            yield f"j-{(start + index * _STEP) % _NAMES:06x}"
-
-    def values(self) -> dict[str, str]:
-        """What the template's placeholders stand for."""
-        return {
-            "image": self.image, "seconds": self.seconds, "resource": self.resource, "gpus": self.gpus,
-            "workers": str(self.workers), "project": self.project, "namespace": self.namespace, "run": self.run,
-        }  # fmt: skip
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {"schema_version": wire.SCHEMA_VERSION, "kind_of_run": "lifecycle", **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> LifecyclePlan:
-        """The way back; raises InvalidValue."""
-        types: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float), "bool": bool}
-        known = {one.name: types[str(one.type)] for one in fields(cls)}
-        try:
-            return cls(**wire.take(data, "the plan", known))
-        except TypeError as error:
-            raise InvalidValue(f"the plan lacks a field: {error}") from error
+__all__ = ["LifecyclePlan", "new_run"]
 
 
 def new_run() -> str:

@@ -13,15 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scaletest.analysis.lifecycle.books import Fate, Progress, fate
+from scaletest.analysis.lifecycle.books import Fate, Progress, fate, runs
 from scaletest.analysis.lifecycle.steps import course
+from scaletest.archive.lifecycles import SUBMISSIONS
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds
 from scaletest.lifecycle import kinds
 from scaletest.lifecycle.plan import LifecyclePlan
-from scaletest.lifecycle.store import SUBMISSIONS, Store
+from scaletest.lifecycle.store import Store
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, Submission
 
@@ -87,6 +88,7 @@ class Sampler:
         self._accepted: set[str] = set()
         self._rejected: set[str] = set()
         self._fates: dict[str, Fate] = {}
+        self._running: set[str] = set()
         self._touched: set[str] = set(self.tracker.workloads)
         self._before = store.sampling()
         self._course: list[tuple[float, int]] = []
@@ -148,12 +150,17 @@ class Sampler:
             if one is not None and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 if name in self._backend:
                     one.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-                self._fates[name] = fate(course(one), self._plan.until)
+                far = course(one)
+                found = self._fates[name] = fate(far, self._plan.until)
+                pending = found is Fate.PENDING and name in self._counted
+                (self._running.add if pending and runs(far, self._plan.until) else self._running.discard)(name)
         self._touched.clear()
         self.tracker.touched.clear()
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in self._counted)
         pods = sum(len(one.pods) for one in self.tracker.workloads.values())
-        return Progress(self._plan.count, len(self._counted), len(self._rejected), dict(fates), pods)
+        return Progress(
+            self._plan.count, len(self._counted), len(self._rejected), dict(fates), pods, len(self._running)
+        )
 
     @property
     def _counted(self) -> set[str]:

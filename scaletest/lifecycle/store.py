@@ -1,6 +1,6 @@
 """A lifecycle run's folder.
 
-    lifecycle.json      the plan                       written once
+    lifecycle.json      the plan, template and all     written once, for its owner's eyes: a template may hold secrets
     environment.json    machine, versions, command     written once, as in the archive of validations
     submissions.jsonl   one line for each submission   appended as answers come, so that an interrupted submit goes on
     records.jsonl       workloads and their pods       replaced as a whole by each sample
@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from scaletest.archive.environment import environment
-from scaletest.archive.folder import ENVIRONMENT
+from scaletest.archive.folder import ENVIRONMENT, RECORDS
+from scaletest.archive.lifecycles import PLAN, SAMPLING, SUBMISSIONS
 from scaletest.lifecycle import classic
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.lifecycle import Submission, Workload, read_line
 
-PLAN, SUBMISSIONS, RECORDS, SAMPLING = "lifecycle.json", "submissions.jsonl", "records.jsonl", "sampling.json"
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 
 
@@ -79,7 +79,7 @@ class Store:
     def begin(self, plan: LifecyclePlan, command_line: Sequence[str]) -> None:
         """Write down what is to be done, and where."""
         self.write(ENVIRONMENT, json.dumps(environment(command_line), indent=2))
-        self.write(PLAN, json.dumps(plan.to_dict(), indent=2))
+        self._replace(PLAN, [json.dumps(plan.to_dict(), indent=2)], mode=0o600)
 
     def environment(self) -> dict[str, Any]:
         """Where the run was made; {} when nobody says."""
@@ -134,10 +134,12 @@ class Store:
         self._replace(name, [text])
         return self.path / name
 
-    def _replace(self, name: str, parts: Iterable[str]) -> None:
+    def _replace(self, name: str, parts: Iterable[str], mode: int = 0o666) -> None:
         with self._trouble("written"):
             fresh = self.path / f".{name}.new"
-            with fresh.open("w", encoding="utf-8", newline="") as file:
+            fresh.unlink(missing_ok=True)
+            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
                 file.writelines(parts)
             fresh.replace(self.path / name)
 

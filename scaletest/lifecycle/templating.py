@@ -15,9 +15,10 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from scaletest.lifecycle.kinds import RUN_LABEL, RUNAI_GROUP, WORKLOAD_LABEL
+from scaletest.lifecycle.kinds import RUNAI_GROUP, WORKLOAD_LABEL
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.lifecycle_plan import RUN_LABEL
 
 FOLDER = Path(__file__).parent / "templates"
 MOUNT_PATH, VOLUME = "/path-new", "scaletest-pvc"

@@ -24,7 +24,7 @@ from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.operator import status
+from scaletest.operator import results, status
 from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource, write
 from scaletest.operator.status import Document
 
@@ -43,7 +43,8 @@ Children = Callable[[str, str], Iterable[Document]]
 def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """What is to be known of a benchmark that belongs to a set, by namespace and the set's uid."""
     meta = document["metadata"]
-    said = {"metadata": {"name": meta["name"]}, "status": {"phase": _phase(document)}}
+    told = document.get("status") or {}
+    said = {"metadata": {"name": meta["name"]}, "status": {key: told[key] for key in results.NEEDED if key in told}}
     owners = [one["uid"] for one in meta.get("ownerReferences", ()) if one["kind"] == SETS.kind]
     return {(meta["namespace"], uid): said for uid in owners}
 
@@ -170,6 +171,7 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     }
     if len(plan.permutations) <= MOST_SHOWN and len(wire.dump({"all": list(plan.permutations)})) < MOST_SHOWN * 256:
         now["permutations"] = [dict(one) for one in plan.permutations]
+    now |= results.of(plan, children, over=over)
     if over:
         now["finishedAt"] = status.stamp(now_s)
     facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}

@@ -90,7 +90,7 @@ def stamp(seconds: float) -> str:
 def bounded(status: Document) -> Document:
     """The status without its largest fields when it is too large, and a note that says so."""
     found = dict(status)
-    for name in ("pods", "lines", "headlines", "network"):
+    for name in ("pods", "lines", "headlines", "values", "network"):
         if len(json.dumps(found).encode()) <= MOST_BYTES:
             break
         if found.pop(name, None):
@@ -108,6 +108,7 @@ def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
         "message": message[:MOST_MESSAGE],
         "lines": [line[:200] for line in ended.lines][:8],
         "headlines": texts,
+        "values": {name: ended.headlines[name] for name in texts},
         "summary": next(iter(texts.values()), "") if ended.ok else (ended.message or str(ended.failure))[:200],
         "network": dict(ended.network),
         # what was refused has nothing more to say

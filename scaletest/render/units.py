@@ -16,7 +16,7 @@ def quantity(value: float, unit: str, digits: int = 4) -> str:
         return NOTHING
     if unit == "" and value == int(value) and abs(value) < 1e15:
         return str(int(value))
-    size, name = _scale(value, unit, digits)
+    size, name = scale(value, unit, digits)
     return f"{significant(value / size, digits)} {name}".strip() if value else f"0 {name}".strip()
 
 
@@ -24,11 +24,11 @@ def quantity_measured(value: float, half_width: float, unit: str) -> str:
     """value ± half-width in the value's unit; without an interval the value alone."""
     if not (math.isfinite(value) and math.isfinite(half_width)) or half_width == 0:
         return quantity(value, unit)
-    length, name = _scale(value, unit, 4)
+    length, name = scale(value, unit, 4)
     return f"{measured(value / length, half_width / length)} {name}".strip()
 
 
-def _scale(value: float, unit: str, digits: int) -> tuple[float, str]:
+def scale(value: float, unit: str, digits: int = 4) -> tuple[float, str]:
     """The factor and the unit with its prefix. What rounds up to 1000 already has the next prefix."""
     if unit == "":
         return 1.0, ""

@@ -82,4 +82,9 @@ def _values(run: BenchmarkRun) -> dict[str, dict[str, list[float]]]:
     plan = run.stored.plan
     names = {one.permutation: _what(plan, one) for one in plan.benchmarks}
     found = gathered([(one.permutation, ended.headlines) for one, ended in run.counted if ended.ok])
-    return {names[number]: values for number, values in found.items()}
+    by: dict[str, dict[str, list[float]]] = {}
+    for number, headlines in found.items():
+        # permutations that say the same are the same
+        for name, values in headlines.items():
+            by.setdefault(names[number], {}).setdefault(name, []).extend(values)
+    return by

@@ -14,14 +14,16 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scaletest.analysis.repetitions import Summary, gathered, summarise
+from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, VerdictKind
-from scaletest.render.numbers import duration, plural
-from scaletest.render.style import PALETTE
-from scaletest.render.text import Markup, cell, clean, code, element, join
+from scaletest.render.numbers import plural
+from scaletest.render.text import cell, clean, code
 from scaletest.render.units import quantity, quantity_measured
+from scaletest.report.benchmark_thresholds import judged
+from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
 
@@ -49,6 +51,7 @@ class BenchmarkRun:
     headlines: tuple[Headline, ...]
     verdict: Verdict
     notes: tuple[str, ...] = field(default=())
+    thresholds: tuple[ThresholdResult, ...] = ()
 
     @property
     def counted(self) -> list[tuple[Benchmark, Ended]]:
@@ -80,6 +83,7 @@ class BenchmarkRun:
                 }
                 for row in self.rows
             ],
+            "thresholds": [one.to_dict() for one in self.thresholds],
             "benchmarks": [{**one.document(), "status": ended.to_dict()} for one, ended in self.counted],
             "notes": list(self.notes),
             "environment": self.stored.environment,
@@ -96,9 +100,12 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     plan = stored.plan
     pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
     by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
+    groups: dict[int, list[Ended]] = {}
+    for one, ended in pairs:
+        groups.setdefault(one.permutation, []).append(ended)
     rows = []
     for number, values in enumerate(plan.permutations):
-        mine = [ended for one, ended in pairs if one.permutation == number]
+        mine = groups.get(number, [])
         found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
         good = sum(one.ok for one in mine)
         rows.append(Row(number, words(values) or plan.name, values, good, len(mine) - good, found))
@@ -106,7 +113,9 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}
     headlines = tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
     notes = tuple(dict.fromkeys(note for _, ended in pairs for note in ended.notes))
-    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, _verdict(stored, pairs), notes)
+    thresholds = judged(plan.judged, [(row.what, row.values, row.summaries) for row in rows])
+    verdict = _verdict(stored, pairs, thresholds)
+    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, verdict, notes, thresholds)
 
 
 def words(values: Mapping[str, Any]) -> str:
@@ -116,7 +125,9 @@ def words(values: Mapping[str, Any]) -> str:
     )
 
 
-def _verdict(stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]]) -> Verdict:
+def _verdict(
+    stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]], thresholds: Sequence[ThresholdResult]
+) -> Verdict:
     count = stored.plan.counted
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
     if failed:
@@ -129,13 +140,18 @@ def _verdict(stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]])
             f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured: {first.name}: {first.message}"
         )
         return Verdict(VerdictKind.INVALID, reason, next(iter(first.lines), "") or "mend that, and run it again")
+    refuted = verdict_of(thresholds, VerdictKind.FAIL)
+    if refuted:
+        return refuted
     if len(pairs) < count:
         return Verdict(
             VerdictKind.INVALID,
             f"{count - len(pairs)} of {count} were not measured",
             "scaletest bench run --resume RUN",
         )
-    return Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured")
+    undecided = verdict_of(thresholds, VerdictKind.INVALID)
+    met = f", {plural(len(thresholds), 'threshold')} met" if thresholds else ""
+    return undecided or Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured{met}")
 
 
 def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
@@ -169,17 +185,18 @@ def text(run: BenchmarkRun) -> str:
         found.append("  ".join(cells).rstrip())
     if any(row.good > 1 for row in run.rows):
         found.append("± 95 % over repetitions")
-    found += [f"network: {line}" for line in _networks(run)]
+    found += [f"network: {line}" for line in networks(run)]
     for ended in run.failures[:5]:
         found += failure_lines(ended)
     found += [f"note: {clean(note)}" for note in run.notes]
+    found += threshold_lines(run.thresholds)
     found.append(f"{run.verdict.kind}  {clean(run.verdict.reason, 300)}".replace("\n", " "))
     if run.verdict.remedy:
         found.append(f"  what to do: {run.verdict.remedy}")
     return "\n".join([*found, f"saved in {run.folder}", ""])
 
 
-def _networks(run: BenchmarkRun) -> list[str]:
+def networks(run: BenchmarkRun) -> list[str]:
     """The networks that were really used."""
     found = [ended.network for _, ended in run.counted if ended.network]
     rows = [clean(f"{one.get('interface')}, {one.get('family')}, MTU {one.get('mtu')}") for one in found]
@@ -193,6 +210,7 @@ def markdown(run: BenchmarkRun) -> str:
     found += [f"| {' | '.join(titles)} |", f"|{'|'.join(['---', *['--:'] * (len(titles) - 1)])}|"]
     found += [f"| {code(row[0])} | {' | '.join(row[1:])} |" for row in lines]
     found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended)[:1])]
+    found += [f"* {code(line)}" for line in threshold_lines(run.thresholds)]
     found += [f"* Note: {code(note)}" for note in run.notes]
     return "\n".join(found).rstrip() + "\n"
 
@@ -219,17 +237,21 @@ def csv_rows(run: BenchmarkRun) -> str:
 
 def junit(run: BenchmarkRun) -> str:
     """A test case a benchmark, and one for the run."""
+    kinds = [run.verdict.kind, *(one.kind for one in run.thresholds)]
     counts = {
-        "tests": str(len(run.counted) + 1),
-        "failures": str(len(run.failures) + (run.verdict.kind is VerdictKind.FAIL)),
+        "tests": str(len(run.counted) + len(kinds)),
+        "failures": str(len(run.failures) + kinds.count(VerdictKind.FAIL)),
+        "errors": str(kinds.count(VerdictKind.INVALID)),
     }
-    counts["errors"] = str(int(run.verdict.kind is VerdictKind.INVALID))
     root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": run.stored.plan.name, **counts})
-    case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": "verdict"})
-    if run.verdict.kind is not VerdictKind.PASS:
-        tag = "failure" if run.verdict.kind is VerdictKind.FAIL else "error"
-        ElementTree.SubElement(case, tag, {"message": clean(run.verdict.reason, 300).replace("\n", " ")})
+    judged_cases = [("verdict", run.verdict.kind, run.verdict.reason)]
+    judged_cases += [(one.text, one.kind, one.reason) for one in run.thresholds]
+    for name, kind, reason in judged_cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": run.stored.plan.name, "name": clean(name)})
+        if kind is not VerdictKind.PASS:
+            tag = "failure" if kind is VerdictKind.FAIL else "error"
+            ElementTree.SubElement(case, tag, {"message": clean(reason, 300).replace("\n", " ")})
     for one, ended in run.counted:
         seconds = f"{max(0.0, ended.finished_s - ended.started_s):.3f}"
         case = ElementTree.SubElement(
@@ -244,53 +266,16 @@ def junit(run: BenchmarkRun) -> str:
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def html(run: BenchmarkRun) -> str:
-    """One file without script or address outside itself."""
-    titles, lines = table(run)
-    policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-    head = element("tr", *(element("th", title) for title in titles))
-    body = [element("tr", *(element("td", part) for part in row)) for row in lines]
-    failures = [element("pre", "\n".join(failure_lines(ended))) for ended in run.failures]
-    plan = run.stored.plan
-    facts = [
-        ("run", run.name),
-        ("kinds", plan.workload),
-        ("network", "; ".join(_networks(run))),
-        ("took", duration(sum(max(0.0, ended.finished_s - ended.started_s) for _, ended in run.counted))),
-        *((key, value) for key, value in run.stored.environment.items() if isinstance(value, str) and value),
-    ]
-    page = join(
-        Markup('<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'),
-        Markup('<meta http-equiv="Content-Security-Policy" content="{}">').format(policy),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"{run.verdict.kind}: {plan.name}"),
-        element("style", Markup(PALETTE + _STYLE)),
-        Markup("</head><body>"),
-        element("h1", f"{run.verdict.kind}: {run.verdict.reason}"),
-        element("p", run.verdict.remedy) if run.verdict.remedy else "",
-        element("table", element("thead", head), element("tbody", *body)),
-        *failures,
-        *(element("p", f"Note: {note}") for note in run.notes),
-        element("dl", *(join(element("dt", key), element("dd", clean(value, 400))) for key, value in facts)),
-        Markup("</body></html>\n"),
-    )
-    return str(page)
-
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 60em; padding: 0 1em;
-  color: var(--ink); background: var(--paper) }
-table { border-collapse: collapse }
-th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid var(--grid) }
-th:first-child, td:first-child { text-align: left }
-pre { overflow: auto; background: var(--panel); padding: .5em }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 1em } dd { margin: 0; overflow-wrap: anywhere }
-"""
-
-
 def as_json(run: BenchmarkRun) -> str:
     """Everything."""
     return json.dumps(run.to_dict(), indent=2, allow_nan=False) + "\n"
+
+
+def html(run: BenchmarkRun) -> str:
+    """One file without script or address outside itself."""
+    from scaletest.report.benchmark_page import page
+
+    return page(run)
 
 
 FORMATS: Mapping[str, Callable[[BenchmarkRun], str]] = {

@@ -16,7 +16,7 @@ from scaletest.broker.agents import Meeting
 from scaletest.load.call import Call
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.load.payloads import Payloads
-from scaletest.model.errors import ScaletestError, WaitTimeout
+from scaletest.model.errors import AgentLost, ScaletestError, WaitTimeout
 from scaletest.model.sample import Sample
 
 # From the order to its begin: all have read it by then.
@@ -50,7 +50,7 @@ class AgentsLoad:
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{self._meeting.joined()} of {self._agents} agents came within {patience_s:.0f} s",
-                    hint="can they reach the Redis of --redis-url? Look at their logs",
+                    hint="can they reach the Redis of --redis-url? Have pods room (--agent-cpu)? Look at their logs",
                 )
             self._sleep(LOOK_S)
 
@@ -71,14 +71,14 @@ class AgentsLoad:
             if one is None:
                 self._check()
                 if self._clock() > deadline:
-                    raise WaitTimeout(
-                        f"{self._agents - len(found)} of {self._agents} agents did not bring their results",
-                        hint="look whether they live",
+                    left = self._agents - len(found)
+                    raise AgentLost(
+                        f"{left} of {self._agents} agents did not bring their results", hint="look whether they live"
                     )
                 continue
             found.append(one)
             tell(sum(len(row["samples"]) for row in found), 0)
-        return _merged(found, self._agents)
+        return merged(found, self._agents)
 
     def close(self) -> None:
         """End the meeting; agents end by themselves."""
@@ -102,7 +102,7 @@ def _part(whole: int, agents: int, index: int) -> int:
     return whole // agents + (index < whole % agents)
 
 
-def _merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
+def merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
     """All samples, numbered apart; the tester is as good as its worst agent."""
     samples = []
     for one in found:
@@ -131,7 +131,7 @@ def _merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
 
 
 def described(call: Call, payloads: Payloads) -> dict[str, Any]:
-    """Call and payloads for the plan that agents share."""
+    """Call and payloads for the plan that agents share. A queue is described as what QueueLoad takes."""
     bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
@@ -144,15 +144,15 @@ def understood(plan: dict[str, Any]) -> tuple[Call, Payloads]:
 
 def serve(
     meeting: Meeting,
-    make: Callable[[Call, Payloads, str], LevelLoad],
+    make: Callable[[dict[str, Any], str], LevelLoad],
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> int:
-    """The agent's side: follow orders until the meeting is over; how many there were."""
-    call, payloads = understood(meeting.plan())
+    """The agent's side: follow orders until the meeting is over; how many there were. make: of the plan and a name."""
+    plan = meeting.plan()
     index, done = meeting.join(), 0
-    load = make(call, payloads, str(index + 1))
+    load = make(plan, str(index + 1))
     try:
         while True:
             order = meeting.next_order(index)

@@ -53,9 +53,11 @@ class QueueLoad:
         arguments: tuple[str, ...] = (),
         time_limit_s: float = 0.0,
         maximum: int = 1000,
+        agent: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._make, self._queue, self._maximum, self._clock = make, queue, maximum, clock
+        self._agent = agent
         self._options: dict[str, Any] = {"arguments": arguments, "time_limit_s": time_limit_s}
 
     def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
@@ -99,8 +101,9 @@ class QueueLoad:
             Sample(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
         ]
         busy = sorted(turns.busy)
+        named = [one._replace(agent=self._agent) for one in rows]
         return Measured(
-            rows, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
+            named, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
         )
 
     def _loop(self, client: Client, take: Callable[[Record], None], order: Order, turns: _Turns) -> Loop:

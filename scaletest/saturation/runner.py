@@ -14,6 +14,7 @@ from scaletest.analysis.saturation.search import Probe
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.load import pace
 from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.model.errors import AgentLost
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
@@ -41,7 +42,10 @@ class Teller(Protocol):
 
 
 class Runner:
-    """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is judged all the same."""
+    """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is judged all the same.
+
+    So it is when a load agent is lost, as INVALID.
+    """
 
     def __init__(
         self,
@@ -69,10 +73,14 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """The whole run; what is left of it when it was stopped."""
-        course, began = Course(self._plan), self._clock()
+        course, began, lost = Course(self._plan), self._clock(), ""
         while course.next is not None and not self.stopped():
             probe = course.next
-            step, samples = self._measure(probe, course)
+            try:
+                step, samples = self._measure(probe, course)
+            except AgentLost as error:
+                lost = error.message  # a step without one of its agents is no step; those before it are
+                break
             if self.stopped():
                 break  # a step that was cut short must not be taken for a whole one
             for store in self._stores:
@@ -85,7 +93,7 @@ class Runner:
                 self._sleep(BACK_OFF_S)
             if probe.phase is Phase.WARM and found.success == 0:
                 break
-        return conclude(course, interrupted=self._stopped, elapsed_s=self._clock() - began)
+        return conclude(course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began)
 
     def _measure(self, probe: Probe, course: Course) -> tuple[SaturationStep, Sequence[Sample]]:
         plan, warm = self._plan, probe.phase is Phase.WARM

@@ -21,6 +21,7 @@ import pytest
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
+from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
 
 CHART = Path(__file__).parents[2] / "charts" / "scaletest"
@@ -80,6 +81,12 @@ def restricted(plane: ControlPlane) -> str:
     # pods are refused before the controller manager has made it
     eventually(lambda: plane.kubectl("-n", name, "get", "serviceaccount", "default", "--ignore-not-found"))
     return name
+
+
+@pytest.fixture
+def lifecycle(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
+    """Run `scaletest lifecycle ...` in the namespace, with output in tmp_path/out."""
+    return runner(plane, namespace, tmp_path)
 
 
 class Helm:

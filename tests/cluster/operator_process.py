@@ -18,7 +18,10 @@ from scaletest.operator.handlers import run
 
 
 class Scripted(Documents):
-    """Logs are made up from the pod: a benchmark named bad-* prints nonsense and ends, any other measures 5 Gbit/s."""
+    """Logs are made up from the pod: a benchmark named slow* goes on for ever, any other measures 5 Gbit/s.
+
+    What it reached its peer from is what its pod's annotation `test/address` says.
+    """
 
     journal: Path
 
@@ -31,9 +34,18 @@ class Scripted(Documents):
         name = found["metadata"]["labels"][manifests.BENCHMARK]
         if name.startswith("slow"):
             return "still measuring\n"
+        address = found["metadata"].get("annotations", {}).get("test/address", "")
         rate = {"bandwidth": 5e9, "retransmits": 3.0}
         return "some words\n" + frame(
-            Ended(name, Phase.COMPLETED, rate, {"streams": [1]}, started_s=1e9, finished_s=1e9 + 1)
+            Ended(
+                name,
+                Phase.COMPLETED,
+                rate,
+                {"streams": [1]},
+                {"interface": "net1", "address": address},
+                started_s=1e9,
+                finished_s=1e9 + 1,
+            )
         )
 
 

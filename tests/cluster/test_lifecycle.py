@@ -4,57 +4,23 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import stat
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
 
 RECORDER = Path(__file__).parents[2] / "hack" / "benchmarks" / "lifecycle_recorder.py"
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def lifecycle(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
-    """Run `scaletest lifecycle ...` in the namespace, with output in tmp_path/out."""
-    whole = json.loads(plane.kubeconfig.read_text())
-    whole["contexts"][0]["context"]["namespace"] = namespace
-    config = tmp_path / "kubeconfig"
-    config.write_text(json.dumps(whole))
-
-    def run(*words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            program("lifecycle", *words), capture_output=True, text=True, timeout=110, check=False, cwd=tmp_path,
-            env={**os.environ, "KUBECONFIG": str(config), **environment},
-        )  # fmt: skip
-        assert done.returncode == code, done.stdout + done.stderr
-        return done
-
-    run.environment = {**os.environ, "KUBECONFIG": str(config)}  # type: ignore[attr-defined]
-    return run
-
-
-def run_json(lifecycle: Run, *words: str, code: int = 0) -> dict[str, Any]:
-    """`run` with its result."""
-    done = lifecycle("run", "--output-dir", "out", "--output", "json", "-g", "0", *words, code=code)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
-def step(result: dict[str, Any], name: str) -> dict[str, Any]:
-    found = [one for one in result["steps"] if one["step"] == name]
-    assert found, f"nothing of {name}"
-    return dict(found[0])
 
 
 def test_jobs_to_their_end(lifecycle: Run, tmp_path: Path) -> None:
@@ -93,7 +59,7 @@ def test_every_plain_kind(lifecycle: Run, kind: str, workers: int, pods: int, un
 
 def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path) -> None:
     submitter = subprocess.Popen(
-        program("lifecycle", "submit", "-n", "12", "-p", "2", "--delay", "0.5", "-g", "0", "-o", "out"),
+        program("lifecycle", "submit", "-n", "12", "-p", "4", "--delay", "600", "-g", "0", "-o", "out"),
         cwd=tmp_path, env=lifecycle.environment,  # type: ignore[attr-defined]
     )  # fmt: skip
     out = tmp_path / "out"
@@ -104,7 +70,9 @@ def test_apart_and_repeatedly_while_another_runs(lifecycle: Run, tmp_path: Path)
     during = lifecycle("report", "--output-dir", "out", "-t", "json", code=4)
     assert json.loads(during.stdout)["books"]["not_tried"] > 0
     lifecycle("plot", "-o", "out", "--skip-errors", "--plot", "general")
-    assert submitter.wait(60) == 0
+    submitter.send_signal(signal.SIGTERM)
+    assert submitter.wait(60) == 130
+    lifecycle("submit", "-o", "out", "-g", "0", "--delay", "0")
     lifecycle("sample", "-o", "out", "--follow", "--timeout", "60")
     result = json.loads(lifecycle("report", "--output-dir", "out", "-t", "json").stdout)
     assert result["books"]["measured"] == 12

@@ -253,3 +253,64 @@ def test_an_empty_product_is_refused(operator: Operator) -> None:
     operator.apply("BenchmarkSet", "empty", spec)
     eventually(lambda: operator.status("benchmarkset", "empty").get("phase") == "Failed", 60)
     assert "no values" in operator.status("benchmarkset", "empty")["conditions"][0]["message"]
+
+
+def test_benchmarks_that_share_no_node_run_side_by_side(operator: Operator) -> None:
+    # given all pairs of four nodes, and benchmarks that do not end by themselves
+    pairs = {"combinations": {"length": 2, "source": {"nodes": {"selector": {}}}}}
+    template = {"kind": "IPerf", "spec": {"duration": 5, "placement": "differentNodes"}}
+    spec = {"template": template, "permutations": {"product": {"nodes": pairs}}, "parallelism": "nodeDisjoint"}
+    operator.apply("BenchmarkSet", "slow", spec)
+
+    def running() -> dict[str, set[str]]:
+        """Where the parts of those that measure are."""
+        rows = operator.get("iperfs")["items"]
+        live = {one["metadata"]["name"] for one in rows if one.get("status", {}).get("phase") == "Running"}
+        found: dict[str, set[str]] = {name: set() for name in live}
+        for pod in operator.get("pods")["items"]:
+            if pod["metadata"]["labels"]["scaletest.dev/benchmark"] in live:
+                found[pod["metadata"]["labels"]["scaletest.dev/benchmark"]].add(pod["spec"]["nodeName"])
+        return found
+
+    nodes = [one["metadata"]["name"] for one in operator.get("nodes")["items"]]
+    one, two, three, four = sorted(nodes)
+    for first, second in (
+        ({"slow-1": {one, two}}, {"slow-6": {three, four}}),
+        ({"slow-2": {one, three}}, {"slow-5": {two, four}}),
+    ):
+        # expect two, which share no node, and no third
+        eventually(lambda wanted={**first, **second}: running() == wanted, 90)
+        assert operator.status("benchmarkset", "slow")["running"] == 2
+        # when both are over
+        for name in (*first, *second):
+            operator.kubectl("delete", "job", f"{name}-client")
+    eventually(lambda: operator.status("benchmarkset", "slow")["failed"] == 4, 90)
+
+
+def test_peers_talk_over_the_network_of_multus_or_the_benchmark_fails(operator: Operator) -> None:
+    # given a network of Multus, which tells each pod's address there when it likes
+    def told(address: str) -> dict[str, str]:
+        rows = [{"name": "cbr0", "ips": ["10.9.9.9"]}, {"name": "default/sriov", "interface": "net1", "ips": [address]}]
+        return {"k8s.v1.cni.cncf.io/network-status": json.dumps(rows)}
+
+    def pods(name: str) -> list[str]:
+        rows = operator.kubectl("get", "pods", "-l", f"scaletest.dev/benchmark={name}", "-o", "name").split()
+        return [row.removeprefix("pod/") for row in sorted(rows)]
+
+    for name, used, phase in (("right", "198.18.7.2", "Completed"), ("wrong", "10.9.9.9", "Failed")):
+        client = {"annotations": {"test/address": used, **told("198.18.7.2")}}
+        operator.apply("IPerf", name, {"duration": 5, "networkName": "default/sriov", "client": client})
+        # when the server has its address there
+        eventually(lambda name=name: operator.status("iperf", name).get("pods", {}).get("server"), 60)
+        (server,) = pods(name)
+        note = {"metadata": {"annotations": told("198.18.7.1")}}
+        operator.kubectl("patch", "pod", server, "--type=merge", "-p", json.dumps(note))
+        # expect the client made with that one, not the cluster's
+        eventually(lambda name=name: len(pods(name)) == 2, 60)
+        found = operator.get("configmap", f"{name}-peers")["data"]
+        assert [one["address"] for one in json.loads(found["peers.json"])] == ["198.18.7.1"]
+        assert "198.18.7.1 " in found["hosts"]
+        # and its result taken when it was measured from there, and only then
+        eventually(lambda name=name, phase=phase: operator.status("iperf", name).get("phase") == phase, 60)
+    found = operator.status("iperf", "wrong")
+    assert (found["failure"], "10.9.9.9" in found["message"]) == ("mismatch", True)

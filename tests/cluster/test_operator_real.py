@@ -13,7 +13,9 @@ import yaml
 
 import scaletest
 from hack.kubernetes import ControlPlane, NotBuilt, Pool
+from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.images import archives
+from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
@@ -118,14 +120,7 @@ def test_a_set_of_iperf_is_measured_by_real_pods(
     eventually(lambda: not get(real, namespace, "iperfs,jobs,pods,services"), 120)
 
 
-@pytest.mark.timeout(900)
-def test_fio_on_two_workers_names_both(real: ControlPlane, namespace: str) -> None:
-    small = {"numWorkers": 2, "size": "4M", "bs": "64k", "runtime": "1s", "ioengine": "psync", "direct": 0}
-    ask(real, namespace, "Fio", "disk", {**small, "rw": "randrw"})
-    found = ended(real, namespace, "fios")
-    assert found["phase"] == "Completed", found
-    assert {"readBandwidth", "writeIops"} <= set(found["headlines"])
-    assert len(found["pods"]["worker"]) == 2 and len(found["pods"]["master"]) == 1
+SMALL = {"numWorkers": 2, "size": "4M", "bs": "64k", "runtime": "1s", "ioengine": "psync", "direct": 0, "rw": "randrw"}
 
 
 @pytest.mark.timeout(900)
@@ -152,13 +147,68 @@ def test_openfoam_has_its_case_on_every_worker(real: ControlPlane, namespace: st
 
 
 @pytest.mark.timeout(900)
-def test_an_mtu_is_that_of_the_pod_and_the_result_says_so(real: ControlPlane) -> None:
-    # given a namespace that lets an init container change the pod's own network
+def test_fio_measures_claims_of_every_sort(real: ControlPlane, namespace: str) -> None:
+    # given a claim of somebody's own, and benchmarks of it, of one that is shared, and of one for each worker
+    mine = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    meta = {"name": "mine", "namespace": namespace}
+    real.apply([{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": mine}])
+    shared = {**mine, "accessModes": ["ReadWriteMany"]}
+    ask(real, namespace, "Fio", "existing", {**SMALL, "volume": {"persistentVolumeClaim": {"claimName": "mine"}}})
+    ask(real, namespace, "Fio", "shared", {**SMALL, "volumeClaimTemplate": shared})
+    ask(real, namespace, "Fio", "each", {**SMALL, "volumeClaimTemplate": mine})
+    # when all have run, one after the other
+    seen: dict[str, str] = {}
+
+    def over() -> bool:
+        for one in get(real, namespace, "persistentvolumeclaims"):
+            if one["status"]["phase"] == "Bound":
+                seen[one["metadata"]["name"]] = one["metadata"].get("ownerReferences", [{}])[0].get("kind", "nobody")
+        rows = get(real, namespace, "fios")
+        return all(one.get("status", {}).get("phase") in ("Completed", "Failed") for one in rows)
+
+    eventually(over, 300)
+    # expect each measured on both workers
+    for one in get(real, namespace, "fios"):
+        assert one["status"]["phase"] == "Completed", one
+        assert {"readBandwidth", "writeIops"} <= set(one["status"]["headlines"])
+        assert len(one["status"]["pods"]["worker"]) == 2 and len(one["status"]["pods"]["master"]) == 1
+    # the shared claim the benchmark's, the others the pods'
+    assert seen.pop("mine") == "nobody" and seen.pop("shared-scratch") == "Fio"
+    assert sorted(name[: len("each-worker-0")] for name in seen) == ["each-worker-0", "each-worker-1"]
+    assert set(seen.values()) == {"Pod"}
+    # and in the end what was there before
+    left = ["mine"]
+    eventually(lambda: [one["metadata"]["name"] for one in get(real, namespace, "persistentvolumeclaims")] == left, 120)
+
+
+@pytest.mark.timeout(900)
+def test_the_network_that_was_asked_for_is_used_and_the_result_says_so(real: ControlPlane) -> None:
+    # given a namespace that lets an init container change the pod's own network, and pods use the node's
+    if not has_ipv6():
+        missing("this machine has no IPv6")
     real.kubectl("create", "namespace", "open")
     eventually(lambda: real.kubectl("-n", "open", "get", "serviceaccount", "default", "--ignore-not-found"))
     ask(real, "open", "IPerf", "small", {"duration": 1, "mtu": 1300})
-    found = ended(real, "open", "iperfs")
-    assert (found["phase"], found["network"]["mtu"]) == ("Completed", 1300), found
+    ask(real, "open", "IPerf", "node", {"duration": 1, "hostNetwork": True})
+    ask(real, "open", "IPerf", "six", {"duration": 1, "ipFamily": "IPv6"})
+    ask(real, "open", "IPerf", "both", {"duration": 1, "hostNetwork": True, "mtu": 1300})
+
+    def found() -> dict[str, dict[str, Any]]:
+        return {one["metadata"]["name"]: one.get("status", {}) for one in get(real, "open", "iperfs")}
+
+    eventually(lambda: all(one.get("phase") in ("Completed", "Failed") for one in found().values()), 300)
+    # expect what the kernel says of each
+    used = {name: one["network"] for name, one in found().items() if one["phase"] == "Completed"}
+    keys = ("interface", "family", "mtu")
+    assert {name: [one[key] for key in keys] for name, one in used.items()} == {
+        "small": ["eth0", "IPv4", 1300],
+        # both parts are on the one node
+        "node": ["lo", "IPv4", 65536],
+        "six": ["eth0", "IPv6", 1500],
+    }, found()
+    assert used["node"]["peer"] == ADDRESS
+    # and nobody's node changed
+    assert (found()["both"]["phase"], found()["both"]["failure"]) == ("Failed", "refused")
 
 
 @pytest.mark.timeout(900)

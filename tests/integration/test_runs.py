@@ -55,7 +55,7 @@ def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
     lines = out.splitlines()
     assert [line.split()[0] for line in lines] == ["run", "broken", "2026-01-01-base", "2026-01-02-slow"]
     assert "cannot be read: plan.json of run broken is not valid JSON" in lines[1]
-    assert lines[2].split()[1:] == ["2026-01-01", "10:00:00Z", "PASS", "1,2,4", "4", "sleep", "0.1"]
+    assert lines[2].split()[1:] == ["2026-01-01", "10:00:00Z", "validation", "PASS", "1,2,4", "4", "sleep", "0.1"]
     assert "FAIL" in lines[3]
     rows = json.loads(home("runs", "list", "-o", "json")[1])
     assert [row["verdict"] for row in rows] == [None, "PASS", "FAIL"]

@@ -233,9 +233,10 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("urll: http://x", "did you mean url?"),
-        ("url: [1, 2]", "url of"),
+        ("url: [1, 2]", "url in"),
         ("poisson: maybe", "write true or false"),
         ("step_time: soon", "is no duration"),
+        ("load: sideways", "load in"),
         ("- 1", "no mapping of settings"),
         ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
         ("url: 'ftp://h/'", "no address of a service"),
@@ -261,7 +262,8 @@ def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
     assert "interrupted" in call("report", str(tmp_path / "run")).stdout
 
 
-def test_a_dead_agent_makes_the_run_invalid(url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Path) -> None:
     with running("--slots", "32") as service:
         line = program(
             *("saturate", "--url", service, "--redis-url", url, "--agents", "2", "--mode", "sweep", "--start", "20"),
@@ -271,11 +273,18 @@ def test_a_dead_agent_makes_the_run_invalid(url: str, tmp_path: Path) -> None:
         eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
         agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
         assert len(agents) == 2
-        os.kill(agents[0], signal.SIGKILL)
-        _, said = process.communicate(timeout=60)
+        for agent in agents[:killed]:
+            os.kill(agent, signal.SIGKILL)
+        out, said = process.communicate(timeout=60)
     # the other one does not outlive the run
-    assert process.returncode == 4 and "signal 9" in said
+    assert process.returncode == 4, said
     eventually(lambda: b"--agent" not in cmdline(str(agents[1])), 30)
+    # what was measured before is kept, with the reason
+    assert "INVALID  an agent was ended by signal 9" in out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == ["warm"]
+    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
 
 
 def children(pid: int) -> list[str]:
@@ -348,6 +357,23 @@ def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url
     assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.25)
     assert result["saturation_in_flight"] in (2, 3, 4)
     assert result["steps"][-1]["load"] == "open"
+
+
+def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
+    # given four workers that take 0.05 s, and three agents with a client each
+    for _ in range(4):
+        start()
+    done = call(
+        *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
+        *("30", "--step-time", "2", "--warm", "1", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "0.05"),
+    )
+    assert done.returncode in (0, 4), done.stderr
+    stored = SaturationFolder(tmp_path / "run").saturation()
+    last = stored.samples[stored.steps[-1].number]
+    # expect the very pace that one would have followed, each a third of it, and every reply
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 30 for n in range(60)], abs=0.01)
+    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 20, "2": 20, "3": 20}
+    assert len({one.request for one in last}) == 60 and all(one.ok for one in last)
 
 
 def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:

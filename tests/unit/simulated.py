@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import random
 from collections.abc import Callable
@@ -15,7 +16,10 @@ from scaletest.model.saturation import LoadKind, SaturationPlan, SaturationStep
 
 
 class Simulated:
-    """slots of service_s each; more than `room` waiting are refused with 503 at once."""
+    """slots of service_s each; more than `room` waiting are refused with 503 at once.
+
+    stalls: begin and end, in order, of times in which nothing that ends is noticed: a machine that others use too.
+    """
 
     def __init__(
         self,
@@ -23,8 +27,10 @@ class Simulated:
         service_s: float = 0.010,
         room: int | None = None,
         noise: Callable[[], float] = lambda: 1.0,
+        stalls: list[tuple[float, float]] | None = None,
     ) -> None:
         self.slots, self.service_s, self.room, self.noise = slots, service_s, room, noise
+        self.stalls = stalls or []
 
     def open(self, due: list[float]) -> list[Sample]:
         free = [0.0] * self.slots
@@ -41,8 +47,12 @@ class Simulated:
                 heapq.heappush(waiting, start)
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(Sample(number, 1, True, at, at, at, end, OK, server_s=end - at))
+            samples.append(Sample(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at))
         return samples
+
+    def _noticed(self, at: float) -> float:
+        last = bisect.bisect(self.stalls, at, key=lambda one: one[0]) - 1
+        return max(at, self.stalls[last][1]) if last >= 0 else at
 
     def closed(self, parallel: int, seconds: float) -> list[Sample]:
         free = [0.0] * self.slots

@@ -213,3 +213,25 @@ def test_explain_names_every_field_and_number(kind: str, capsys: pytest.CaptureF
     assert cli(["bench", "explain", kind]) == 0
     text = capsys.readouterr().out
     assert "hostNetwork" in text and "numbers" in text and "apiVersion: scaletest.dev/v1alpha1" in text
+
+
+def test_the_page_draws_each_number_over_the_permutations() -> None:
+    text = FORMATS["html"](a_run())
+    assert text.count("<svg") == 2 and ">streams<" in text and "bandwidth, Gbit/s" in text
+
+
+def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_few() -> None:
+    def page(count: int) -> str:
+        spec = {
+            "template": {"kind": "IPerf"},
+            "permutations": {"explicit": [{"duration": 1 + n} for n in range(count)]},
+        }
+        plan, _ = plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
+        ended = {
+            one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation)
+            for one in plan.benchmarks
+        }
+        return FORMATS["html"](of("run", "/run", StoredBenchmarks(plan, {}, ended, {})))
+
+    assert "<svg" not in page(1)
+    assert 300 > page(150).count("c-tick") > 5

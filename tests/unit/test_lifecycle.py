@@ -1,4 +1,15 @@
-"""Stamps, steps, books, thresholds and files of a lifecycle. The numbers in names are those of the defects list."""
+"""Stamps, steps, books, thresholds and files of a lifecycle.
+
+Tests named test_defect_NN show that ours does not have that defect of the Run:ai scale test tool:
+
+    01 times.csv misaligned             06 PVC events and evictions mix   11 whole seconds, averages, no failures
+    02 no -t crashes                    07 foreign pods abort             12 submission holds a process's start
+    03 no -n crashes                    08 a gang by one pod              13 deleted between samples: vanished
+    04 remainders lost                  09 series in different orders     14 second run overwrites; no resume
+    05 PVC bind always 0                10 Run:ai command line            15 text replacement
+
+10 and 13 need a control plane: tests/cluster/test_lifecycle.py.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +17,8 @@ import csv
 import io
 import json
 import random
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +28,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.lifecycle import judge
-from scaletest.analysis.lifecycle.books import books
+from scaletest.analysis.lifecycle.books import Fate, Progress, books
 from scaletest.analysis.lifecycle.compare import compare
 from scaletest.analysis.lifecycle.result import Result, View, result
 from scaletest.analysis.lifecycle.steps import STEPS, between, course
 from scaletest.cli.main import run
 from scaletest.lifecycle import classic, kinds
 from scaletest.lifecycle.backend import read
+from scaletest.lifecycle.cleanup import delete_all
 from scaletest.lifecycle.milestones import epoch
 from scaletest.lifecycle.plan import LifecyclePlan, new_run
 from scaletest.lifecycle.store import Store
+from scaletest.lifecycle.submitting import Answer, Submitter
 from scaletest.lifecycle.templating import Extras, Workloads, text_of
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import InvalidValue, UsageError
@@ -32,6 +47,7 @@ from scaletest.model.lifecycle import Source, Stamp, Submission, Workload, read_
 from scaletest.model.verdict import VerdictKind
 from scaletest.report.lifecycle import csvs
 from scaletest.report.lifecycle.figures import DETAILED, GENERAL, charts, panels, thinned
+from scaletest.report.lifecycle.progress import Teller
 from tests.unit.lifecycles import BEGAN, iso, job, pod, seen, submission, workload
 
 VIEW = View()
@@ -340,6 +356,96 @@ def test_defect_12_the_answer_of_the_api_has_a_step_of_its_own() -> None:
     assert found is not None and found.values[0] == pytest.approx(0.02)
 
 
+def test_defect_14_a_second_run_in_the_folder_takes_nothing_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a folder in which a submit was interrupted after two of five
+    made = plan(count=5, processes=2, api_version="batch/v1", object_kind="Job", template=text_of("job", None))
+    store, tool = Store(tmp_path), Stopping(2)
+    store.begin(made, [])
+    Submitter(made, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
+    assert [row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())] == tool.names
+    # then the next one goes on, and the one after that has nothing to do
+    for expected in (5, 5):
+        Submitter(made, store, tool, lambda: BEGAN + 9).run()
+        assert tool.names == list(made.names())[:expected]
+        rows = json.loads((tmp_path / "submitted.json").read_text())
+        assert [row["jobName"] for row in rows] == tool.names
+    # a dry run submits nothing, and another run is refused the folder
+    words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    assert run(words) == 0
+    assert run([*words, "-n", "6"]) == 2
+    assert "another --output-dir for a new run" in capsys.readouterr().err
+    # and what was submitted is taken away, by its label
+    there = Gone(tool.names)
+    assert delete_all(made, there) == 5  # type: ignore[arg-type]
+    assert (there.names_left, there.selector) == ([], f"scaletest/run={made.run}")
+
+
+class Stopping:
+    """A tool that accepts everything, and stops the submitter when it has seen so many."""
+
+    def __init__(self, most: int) -> None:
+        self.names: list[str] = []
+        self.stop, self._most = threading.Event(), most
+        self._lock = threading.Lock()
+
+    def submit(self, name: str) -> Answer:
+        with self._lock:
+            self.names.append(name)
+            if len(self.names) == self._most:
+                self.stop.set()
+        return Answer(True, True, 201, "")
+
+
+class Gone:
+    """Objects of a cluster that can be listed and deleted."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names_left, self.selector = list(names), ""
+
+    def resource(self, api_version: str, kind: str) -> str:
+        return kind
+
+    def names(self, found: str, namespace: str, selector: str) -> list[str]:
+        self.selector = selector
+        return list(self.names_left)
+
+    def delete(self, found: str, namespace: str, names: list[str]) -> None:
+        self.names_left = [name for name in self.names_left if name not in names]
+
+
+def test_every_defect_has_a_test() -> None:
+    tests = Path(__file__).parents[1]
+    text = Path(__file__).read_text() + (tests / "cluster" / "test_lifecycle.py").read_text()
+    assert {int(number) for number in re.findall(r"^def test_defect_(\d\d)_", text, re.M)} == set(range(1, 16))
+
+
+def test_pods_that_run_and_do_not_end_are_said_to() -> None:
+    one, two = workload("j-1"), workload("j-2")
+    for row in (one, two):
+        row.stamps.pop("finished", None)
+        for each in row.pods.values():
+            each.stamps.pop("finished", None)
+    for each in two.pods.values():
+        del each.stamps["ready"]
+        each.stamps.pop("started", None)
+    found = of(one, two)
+    assert (found.books.pending, found.books.running) == (2, 1)
+    assert "2 of 2 have not reached finished (the pods of 1 run)" in found.verdict.reason
+    assert "--run-seconds" in found.verdict.remedy
+    # and during the run, once
+    now = [0.0]
+    teller = Teller(lambda: now[0])
+    stuck = Progress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
+    told = []
+    for at_s in (1.0, 60.0, 130.0, 200.0):
+        now[0] = at_s
+        teller.tell(stuck)
+        told.append(teller.hinted)
+    assert told == [False, False, True, True]
+
+
 def test_defect_15_a_claim_touches_nothing_but_the_pods() -> None:
     text = text_of("job", None).replace("backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false")
     text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
@@ -639,6 +745,13 @@ def test_a_dry_run_prints_the_object_and_needs_no_cluster(
     assert body["spec"]["maxReplicaCount"] == 1
     assert body["spec"]["triggers"][0]["metadata"]["desiredReplicas"] == "1"
     assert not (tmp_path / "out").exists()
+
+
+def test_who_waits_for_the_end_of_what_has_none_is_warned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["lifecycle", "submit", "-n", "1", "--dry-run", "-o", str(tmp_path), "--run-seconds"]
+    for more, warned in ((["infinity"], True), (["infinity", "--until", "ready"], False), (["60"], False)):
+        assert run([*words, *more]) == 0
+        assert ("never finish" in capsys.readouterr().err) == warned
 
 
 def test_options_that_would_be_ignored_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -174,6 +174,30 @@ def test_too_many_requests_are_obeyed_by_all() -> None:
         assert [method for method, _ in asked].count("GET") == 1
 
 
+def test_a_server_that_says_when_is_obeyed_beyond_our_own_patience() -> None:
+    waited: list[float] = []
+    now = [0.0]
+    left = [90, 600]
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        now[0] += seconds
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "GET":
+            return resources(JOBS)
+        return (503, {"Retry-After": str(left.pop(0))}, status(503, "later")) if left else (201, {}, {})
+
+    with api(act) as (cluster, _):
+        objects = Objects(Raw(cluster), patience_s=60, clock=lambda: now[0], sleep=sleep)
+        answer = objects.apply(BODY, "n")
+        assert answer.created and answer.tries == 3
+        assert waited == [90.0, 600.0]
+        # but not for ever
+        left[:] = [3000, 3000]
+        assert not objects.apply(BODY, "n").accepted
+
+
 def test_a_refusal_is_told_and_not_repeated() -> None:
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         return resources(JOBS) if method == "GET" else (403, {}, status(403, "exceeded quota: q"))

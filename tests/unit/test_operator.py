@@ -14,7 +14,7 @@ from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
-from scaletest.benchmarks.sweep import merged
+from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
 from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
@@ -23,7 +23,7 @@ from scaletest.kinds.frame import frame
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import benchmarks, sets, status
+from scaletest.operator import benchmarks, results, sets, status
 from scaletest.operator.benchmarks import Settings, resource
 
 IPERF = KINDS["IPerf"]
@@ -303,6 +303,30 @@ def test_13_peers_have_addresses_of_the_family_and_the_network_that_were_asked_f
         assert f"{expected} one-server-0\n" in data[manifests.HOSTS]
 
 
+@pytest.mark.parametrize(
+    ("network", "said", "fits"),
+    [
+        ({"interface": "net1", "address": "198.18.7.2"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], True),
+        ({"interface": "eth0", "address": "10.1.0.1"}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
+        ({}, [{"name": "default/fast", "ips": ["198.18.7.2"]}], False),
+        ({"interface": "net1", "address": "198.18.7.2"}, "no list", False),
+    ],
+)
+def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
+    network: dict[str, str], said: object, fits: bool
+) -> None:
+    cluster = FakeCluster()
+    cluster.annotations = {manifests.MULTUS_STATUS: json.dumps([{"name": "default/fast", "ips": ["198.18.7.1"]}])}
+    asked(cluster, networkName="default/fast")
+    while "one-client-0" not in cluster.logs:
+        look(cluster)
+    cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = json.dumps(said)
+    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 5e9}, network=network, started_s=1.0, finished_s=2.0)
+    cluster.logs["one-client-0"] = frame(ended)
+    found = until_ended(cluster)
+    assert (found["phase"], found["failure"]) == (("Completed", "") if fits else ("Failed", "mismatch"))
+
+
 def test_14_the_client_is_made_when_the_server_is_ready_and_not_before() -> None:
     cluster = FakeCluster()
     cluster.ready = False
@@ -325,6 +349,38 @@ def test_15_a_status_is_bounded() -> None:
     found = status.of(one, benchmarks.Seen(Phase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(found).encode()) <= status.MOST_BYTES
     assert "left out" in found["message"]
+
+
+def test_18_a_set_says_what_was_measured_over_its_repetitions_and_whether_that_is_enough() -> None:
+    cluster = FakeCluster()
+    template = {"kind": "IPerf", "spec": {"duration": 1}}
+    values = {"product": {"streams": [1, 2]}}
+    asked(cluster, "set", "BenchmarkSet", template=template, permutations=values, repetitions=2,
+          thresholds=["bandwidth>=6Gbit/s"])  # fmt: skip
+    for _ in range(40):
+        look_at_set(cluster)
+        for plural, name in list(cluster.objects):
+            if plural == "iperfs":
+                look(cluster, name)
+    found = cluster.objects["benchmarksets", "set"]["status"]
+    assert (found["phase"], found["verdict"], found["summary"]) == ("Completed", "FAIL", "5.000 Gbit/s to 5.000 Gbit/s")
+    assert "bandwidth>=6Gbit/s" in found["verdictReason"]
+    row = found["results"][1]
+    assert (row["permutation"], row["succeeded"], row["failed"]) == ("streams 2", 2, 0)
+    assert row["headlines"]["bandwidth"]["mean"] == 5e9 and row["headlines"]["bandwidth"]["half_width"] == 0
+    assert len(json.dumps(found)) < status.MOST_BYTES
+
+
+@pytest.mark.parametrize(("count", "numbers"), [(8, True), (40, False), (5000, None)])
+def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -> None:
+    spec = {"template": {"kind": "IPerf"}, "permutations": {"explicit": [{"duration": 1 + n} for n in range(count)]}}
+    plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
+    said = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
+    found = results.of(plan, {one.name: {"status": said} for one in plan.benchmarks}, over=True)
+    assert len(json.dumps(found)) < results.MOST_BYTES + 1024
+    shown = [("mean" in row["headlines"]["bandwidth"]) for row in found["results"]]
+    assert shown == ([] if numbers is None else [numbers] * count)
+    assert found["verdict"] == "PASS"
 
 
 def test_17_what_does_not_start_in_time_fails_and_says_what_it_waited_for() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation import tuning
-from scaletest.analysis.saturation.backlog import growth, mean_backlog, rate
+from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate
 from scaletest.analysis.saturation.course import MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import conclude
 from scaletest.analysis.saturation.pods import from_headers, from_logs
@@ -31,6 +34,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
 from scaletest.saturation import original
+from scaletest.saturation.agents import merged
 from tests.unit.simulated import Simulated, run
 
 CAPACITY = 800.0
@@ -52,6 +56,53 @@ def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
         assert result.searched <= 12
         found.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
     assert sum(found) >= 19
+
+
+def disturbed(seed: int) -> Simulated:
+    """A machine that others use: every half second it stands still for a tenth, on average."""
+    chance, at, stalls = random.Random(seed), 0.0, list[tuple[float, float]]()
+    while at < 60:
+        at += chance.expovariate(2)
+        stalls.append((at, at := at + chance.expovariate(10)))
+    return Simulated(slots=1, stalls=stalls)
+
+
+def scattered(seed: int) -> Simulated:
+    """Service times that are exponential: as long as they like."""
+    chance = random.Random(seed)
+    return Simulated(slots=1, noise=lambda: chance.expovariate(1.0))
+
+
+@pytest.mark.parametrize("kind", ["M/D/1", "exponential", "exponential, closed", "disturbed"])
+def test_the_interval_of_the_point_contains_the_truth_in_nine_of_ten_runs(kind: str) -> None:
+    # given services that do 100 a second, and so few requests a step that chance and pauses count
+    plan = replace(PLAN, load="closed" if "closed" in kind else "open")
+    make = {"M/D/1": lambda seed: Simulated(slots=1), "disturbed": disturbed}.get(kind, scattered)
+    held = 0
+    for seed in range(30):
+        result = run(plan, make(seed), seed)
+        assert result.point is not None and result.searched <= 12
+        held += result.point.low <= 100 <= result.point.high
+    assert held >= 27
+
+
+def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
+    # given a machine that stands still every third of a second, for as long
+    result = run(PLAN, Simulated(slots=2, stalls=[(n / 1.5, n / 1.5 + 0.6) for n in range(90)]), 1)
+    assert result.point is not None and result.point.low <= 200 <= result.point.high
+    assert result.verdict.kind is VerdictKind.INVALID and "too uneven" in result.verdict.reason
+
+
+def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
+    # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by nothing
+    unsure, steady = Estimate(50.0, -10.0, 110.0), Estimate(0.0, -5.0, 5.0)
+
+    def found(level: float) -> Trial:
+        return Trial(level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady)
+
+    bracket = answer_with(open_search(PLAN, 100.0), found)
+    assert bracket.low is not None and bracket.low <= 800
+    assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
 
 
 def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
@@ -298,24 +349,32 @@ def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
     assert timing(10.0, 5.0) == (50.0, 10.0)
 
 
-def test_merged_percentiles_are_those_of_the_pool_bit_for_bit() -> None:
-    # given four agents with a quarter of the requests each
-    chance = random.Random(4)
-    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, chance.lognormvariate(-4, 1), OK) for n in range(40_000)]
-    parts = [rows[index::4] for index in range(4)]
-    merged: dict[int, int] = {}
-    for part in parts:
-        for one in part:
-            bucket = histogram.bucket(one.latency_s)
-            merged[bucket] = merged.get(bucket, 0) + 1
-    pooled: dict[int, int] = {}
-    for one in rows:
-        bucket = histogram.bucket(one.latency_s)
-        pooled[bucket] = pooled.get(bucket, 0) + 1
+@given(st.integers(1, 7), st.integers(0, 1 << 30))
+@settings(max_examples=20)
+def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> None:
+    # given so many agents, each with its part of the requests, whose findings go over the wire
+    chance = random.Random(seed)
+    rows = []
+    for number in range(2000):
+        due = number / 200
+        rows.append(Sample(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
+    parts = [rows[index::agents] for index in range(agents)]
+    known = {"open": True, "late_s": 0.0, "seconds": 10.0, "cpu": 0.1, "beat_s": 0.0, "throttled_s": 0.0, "unsent": 0}
+    brought = [
+        {**known, "agent": index, "samples": [list(one._replace(request=n)) for n, one in enumerate(part)]}
+        for index, part in enumerate(parts)
+    ]
+    chance.shuffle(brought)
+    joined = merged(json.loads(json.dumps(brought)), agents).samples
+    # expect every request once, the same percentiles and intervals, and the sum of their histograms
+    assert sorted(one.request for one in joined) == list(range(2000))
+    mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
+    assert (mine.latency, mine.goodput, mine.growth) == (theirs.latency, theirs.goodput, theirs.growth)
+    added = sum((Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]())
+    whole = Counter(histogram.bucket(one.latency_s) for one in rows)
+    assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
-        assert histogram.quantile(merged, share) == histogram.quantile(pooled, share)
-    joined = assess(PLAN, step(), [one for part in parts for one in part])
-    assert joined.latency == assess(PLAN, step(), rows).latency
+        assert histogram.quantile(added, share) == histogram.quantile(whole, share)
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))
@@ -585,7 +644,7 @@ container_cpu_usage_seconds_total{container="a",namespace="other",pod="p"} 99
 container_memory_working_set_bytes{container="a",namespace="n",pod="p"} 1e+06
 container_memory_working_set_bytes{container="POD",namespace="n",pod="p"} 99
 """
-    assert parsed(page, "n") == {"p": (3.5, 1e6)}
+    assert parsed(page, "n") == {"p": (3.5, 1e6, 1.7e9)}
 
 
 @given(st.text(max_size=200))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 import yaml
 from hypothesis import given
@@ -14,6 +16,7 @@ from hypothesis import given
 from scaletest.analysis.evaluation import evaluate
 from scaletest.analysis.thresholds import evaluate_thresholds
 from scaletest.archive.environment import environment
+from scaletest.cli import saturate, saturate_file
 from scaletest.cli.main import run as program
 from scaletest.model import Background, Measurement, Plan, Record, Reply
 from scaletest.model.reply import ALWAYS
@@ -141,3 +144,32 @@ def test_a_value_that_is_not_described_is_seen() -> None:
 def test_a_type_without_a_schema_is_a_mistake_of_ours() -> None:
     with pytest.raises(TypeError, match="no schema for"):
         parts._of(set[int], {}, True)
+
+
+SETTINGS = saturate_file.settings(saturate.command)
+
+
+def test_a_plan_file_of_saturate_has_its_schema() -> None:
+    schema = saturate_file.schema(saturate.command)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    fits = jsonschema.Draft202012Validator(schema)
+    assert fits.is_valid({"url": "http://h/", "step_time": "20s", "poisson": False, "header": ["A: b"], "seed": 3})
+    for wrong in ({"url": 3}, {"step_time": []}, {"load": "sideways"}, {"urll": "x"}, {"seed": 1.5}):
+        assert not fits.is_valid(wrong), wrong
+    assert set(SETTINGS) == set(schema["properties"]) and all(
+        one["description"] for one in schema["properties"].values()
+    )
+    assert "agent" not in SETTINGS and {"step_time", "warm", "tune", "arguments"} <= set(SETTINGS)
+
+
+@pytest.mark.parametrize("key", SETTINGS)
+def test_every_key_of_a_plan_file_of_saturate_says_what_is_wrong(
+    key: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a value that no key takes, under this one
+    (tmp_path / "p.yaml").write_text(f"{key}: {{a: 1}}\n")
+    assert program(["saturate", "-f", str(tmp_path / "p.yaml")]) == 2
+    said = capsys.readouterr().err
+    assert f"error: {key} in {tmp_path / 'p.yaml'} is {{'a': 1}}, not " in said
+    # and what to do
+    assert len(said.strip().splitlines()) == 2

@@ -23,7 +23,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Counts of workloads. rejections: how often each reason was given. unplanned: observed, not submitted by us."""
+    """Counts of workloads. rejections: how often each reason was given. running: pending, all pods started."""
 
     planned: int
     rejected: int
@@ -34,6 +34,7 @@ class Books:
     lost: int
     rejections: Mapping[str, int]
     failures: Mapping[str, int]
+    running: int = 0
 
     @property
     def balanced(self) -> bool:
@@ -52,13 +53,19 @@ class Books:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a run is. submitted: accepted ones."""
+    """How far a run is. submitted: accepted ones. running: pending ones that only have to end."""
 
     planned: int
     submitted: int
     rejected: int
     fates: Mapping[Fate, int]
     pods: int
+    running: int = 0
+
+
+def runs(one: Course, until: str) -> bool:
+    """Whether all its pods started, so that their end is all that is missing."""
+    return until == "finished" and not {"started", "ready"}.isdisjoint(one.passed)
 
 
 def fate(one: Course, until: str) -> Fate:
@@ -81,10 +88,12 @@ def books(courses: Sequence[Course], submissions: Iterable[Submission], until: s
     counted = [name for name, row in rows.items() if row.accepted] if rows else list(by_name)
     fates: Counter[Fate] = Counter()
     failures: Counter[str] = Counter()
+    running = 0
     for name in counted:
         one = by_name.get(name)
         found = fate(one, until) if one else Fate.PENDING
         fates[found] += 1
+        running += found is Fate.PENDING and one is not None and runs(one, until)
         if found is Fate.FAILED and one:
             failures[one.workload.reason or "no reason given"] += 1
     return Books(
@@ -97,4 +106,5 @@ def books(courses: Sequence[Course], submissions: Iterable[Submission], until: s
         lost=fates[Fate.LOST],
         rejections=dict(Counter(f"{row.status} {row.reason}".strip() for row in rejected).most_common(20)),
         failures=dict(failures.most_common(20)),
+        running=running,
     )

@@ -25,6 +25,8 @@ from scaletest.model.verdict import Verdict, VerdictKind
 if TYPE_CHECKING:
     from scaletest.analysis.lifecycle.result import StepFound
 
+# What to do about pods that run and do not end.
+ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 _OTHERS = ("mean", "max")
 _SHAPE = re.compile(
@@ -181,10 +183,13 @@ def _invalid(books: Books, thresholds: Sequence[ThresholdFound], until: str, int
             "submit again: it goes on",
         )
     if books.pending or books.lost or not books.balanced:
+        run = f" (the pods of {books.running} run)" if books.running else ""
         return Verdict(
             VerdictKind.INVALID,
-            f"{books.pending} of {books.submitted} have not reached {until}, {books.lost} were lost",
-            "wait longer, or ask for an earlier milestone with --until",
+            f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were lost",
+            f"wait longer, or {ENDLESS}"
+            if books.running
+            else "wait longer, or ask for an earlier milestone with --until",
         )
     undecided = [one for one in thresholds if one.kind is VerdictKind.INVALID]
     if undecided:

@@ -44,6 +44,7 @@ class StepFound:
 @dataclass(frozen=True, slots=True)
 class Throughput:
     """Pods scheduled. per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
+    Bins lie side by side from the first pod on; a stretch across two may hold more.
 
     counts: in bins of `bin_s`, the first of which begins at `began_s`, seconds since the epoch.
     """

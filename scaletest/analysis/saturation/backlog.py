@@ -53,6 +53,13 @@ def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: 
     return Estimate(slope, slope - half, slope + half)
 
 
+def pooled(found: Sequence[Estimate]) -> Estimate:
+    """What independent steps at one level say together: their mean, whose error is that of a mean."""
+    value = statistics.fmean(one.value for one in found)
+    half = math.hypot(*(one.high - one.value for one in found)) / len(found)
+    return Estimate(value, value - half, value + half)
+
+
 def mean_backlog(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> float:
     """Time average of what was due and had not ended."""
     return (_area(due, begin_s, end_s) - _area(ended, begin_s, end_s)) / (end_s - begin_s)

@@ -48,7 +48,7 @@ class Course:
             self.operating, self.next = found, None
         else:
             assert self._search is not None
-            trial = Trial(self.next.level, bool(found.saturated), found.goodput.value, bool(found.tester))
+            trial = Trial(self.next.level, bool(found.saturated), found.goodput.value, bool(found.tester), found.growth)
             try:
                 self.next = self._search.send(trial)
             except StopIteration as stop:

@@ -8,13 +8,16 @@ INVALID   it was not found: not reached, not the same when repeated, or the test
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
+from scaletest.analysis.saturation.backlog import pooled
 from scaletest.analysis.saturation.course import Course, replay
+from scaletest.analysis.saturation.search import PLATEAU_SHARE
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
 from scaletest.model import Verdict, VerdictKind
@@ -25,13 +28,16 @@ from scaletest.model.wire import SCHEMA_VERSION
 APART = 1.1
 # So many times the bracket's width may the growth of a backlog that "does not grow" be; 2 % are what 5 s tell at best.
 WIDE, NARROWEST = 2.0, 0.02
+# A point whose interval reaches down by more than this part of it is none.
+WIDEST = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationResult:
-    """point: requests a second, interval from the bracket. parallel: smallest in flight that reaches it (closed).
+    """point: requests a second, interval from the bracket and what its ends prove.
 
-    operating: the step at the plan's share of it, None when not measured. steps: before it was confirmed.
+    parallel: smallest in flight that reaches it (closed). operating: the step at the plan's share of it, None when not
+    measured. searched: steps before it was confirmed. lost: how a load agent was lost, "" when none was.
     """
 
     plan: SaturationPlan
@@ -46,6 +52,7 @@ class SaturationResult:
     warnings: tuple[str, ...]
     elapsed_s: float
     interrupted: str
+    lost: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -63,6 +70,7 @@ class SaturationResult:
             "warnings": list(self.warnings),
             "elapsed_s": self.elapsed_s,
             "interrupted": self.interrupted,
+            "lost": self.lost,
         }
 
 
@@ -72,20 +80,21 @@ def evaluate(
     samples: Mapping[int, Sequence[Sample]],
     *,
     interrupted: str = "",
+    lost: str = "",
     elapsed_s: float = 0.0,
 ) -> SaturationResult:
     """Judge a run by its steps and their samples."""
     found = [assess(plan, one, samples.get(one.number, ())) for one in steps]
-    return conclude(replay(plan, found), interrupted=interrupted, elapsed_s=elapsed_s)
+    return conclude(replay(plan, found), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
 
 
-def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -> SaturationResult:
+def conclude(course: Course, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0) -> SaturationResult:
     """Judge a course as far as it came."""
     plan, bracket = course.plan, course.bracket
     point = _point(course)
     return SaturationResult(
         plan,
-        _verdict(course, point, interrupted),
+        _lost(lost) if lost else _verdict(course, point, interrupted),
         point,
         int(bracket.low) if bracket and bracket.low and not plan.open else None,
         course.warm,
@@ -96,21 +105,52 @@ def conclude(course: Course, *, interrupted: str = "", elapsed_s: float = 0.0) -
         tuple(_warnings(course)),
         elapsed_s,
         interrupted,
+        lost,
     )
 
 
 def _point(course: Course) -> Estimate | None:
-    """Open: the bracket. Closed: the plateau, and the widest interval of the steps that reached it."""
+    """Open: the bracket, as wide as its ends are sure. Closed: the plateau, and the mean of all steps on it.
+
+    The plateau is the best of several, so it errs upwards: the interval lies around their mean, as wide as the widest.
+    """
     bracket, value = course.bracket, course.capacity
     if bracket is None or value is None:
         return None
     if course.plan.open:
-        return Estimate(value, value, bracket.high if bracket.high else math.inf)
-    ends = [one.goodput for one in _searched(course.steps) if one.goodput.low <= value <= one.goodput.high]
-    if not ends:
-        return Estimate(value, value, value)
-    best = max(ends, key=lambda one: one.value)
-    return Estimate(value, best.low, best.high)
+        return Estimate(value, _least(course, value), _most(course, bracket.high))
+    done = [one.goodput for one in _searched(course.steps) if one.goodput.value >= PLATEAU_SHARE * value]
+    if not done:
+        return Estimate(value, 0.0, math.inf)
+    middle, half = statistics.fmean(one.value for one in done), max(one.high - one.value for one in done)
+    return Estimate(value, min(value, max(0.0, middle - half)), max(value, middle + half))
+
+
+def _least(course: Course, level: float) -> float:
+    """What a level that held proves: what was offered there, less what its backlog may have grown by."""
+    trials = _at(course, level)
+    grown = [one.growth for one in trials if one.growth]
+    if not grown:
+        return level
+    offered = statistics.fmean(one.offered for one in trials if one.growth)
+    return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
+
+
+def _most(course: Course, level: float | None) -> float:
+    """What a level that failed proves: it is too much, unless more was done there; some requests may always fail."""
+    if level is None:
+        return math.inf
+    done = [
+        one.goodput.high / (course.plan.success if one.errors else 1.0)
+        for one in _at(course, level)
+        if math.isfinite(one.goodput.high)
+    ]
+    return max([level, *done])
+
+
+def _at(course: Course, level: float) -> list[Assessed]:
+    """The steps of a level in which the tester was in time."""
+    return [one for one in _searched(course.steps) if one.step.level == level and not one.tester]
 
 
 def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
@@ -136,6 +176,15 @@ def _curve(steps: Sequence[Assessed], load: str) -> list[Measured]:
         half = one.goodput.high - one.goodput.value
         made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
     return made
+
+
+def _lost(why: str) -> Verdict:
+    """What was measured before stays on record, but the course did not come to its end."""
+    return Verdict(
+        VerdictKind.INVALID,
+        why,
+        "look why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of memory",
+    )
 
 
 def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
@@ -182,13 +231,20 @@ def _of_search(course: Course, point: Estimate) -> Verdict:
             "repeated, the ends of the bracket did not say the same",
             "measure longer with --step-time, or repeat more with --confirm",
         )
+    between = f"between {point.low:.4g} and {point.high:.4g}/s"
     if plan.wanted:
         return Verdict(
             VerdictKind.INVALID,
-            f"saturated between {point.low:.4g} and {point.high:.4g}/s, {plan.wanted:.4g}/s wanted: undecided",
+            f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
             "give a smaller --precision and a longer --step-time",
         )
-    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, and the same when repeated")
+    if point.value - point.low > WIDEST * point.value:
+        return Verdict(
+            VerdictKind.INVALID,
+            f"saturated {between}: completions are too few or too uneven to say where",
+            "give a longer --step-time, and let nothing else run beside service and tester",
+        )
+    return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}, and the same when repeated")
 
 
 def _of_sweep(course: Course) -> Verdict:
@@ -201,13 +257,10 @@ def _of_sweep(course: Course) -> Verdict:
     )
 
 
-def _wide(course: Course, level: float) -> list[str]:
+def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
     """A backlog whose growth is hardly known contains 0 at any level: what held there might be beyond saturation."""
-    grown = [one.growth for one in _searched(course.steps) if one.step.level == level and one.growth and not one.tester]
-    if not grown:
-        return []
-    part = min(one.high for one in grown) / level
-    if part <= WIDE * max(course.plan.precision, NARROWEST):
+    part = 1 - least / level
+    if part <= WIDE * max(plan.precision, NARROWEST):
         return []
     return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
 
@@ -219,7 +272,7 @@ def _warnings(course: Course) -> list[str]:
         wide = bracket.high / bracket.low - 1
         if wide > course.plan.precision * 1.5:
             lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
-        lines += _wide(course, bracket.low)
+        lines += _wide(course.plan, bracket.low, _least(course, bracket.low))
     late = sum(bool(one.tester) for one in course.steps)
     if late and not (bracket and bracket.unfit):
         lines.append(f"in {late} steps the tester itself was late; they were measured again")

@@ -10,9 +10,11 @@ Closed load looks for the plateau, the highest throughput, and the smallest numb
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.saturation.backlog import pooled
 from scaletest.model.saturation import Phase, SaturationPlan
 
 PLATEAU_SHARE = 0.97
@@ -30,12 +32,13 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a step found. per_s: what succeeded. unfit: the tester was the bottleneck."""
+    """What a step found. per_s: what succeeded. unfit: the tester was the bottleneck. growth: of the backlog."""
 
     level: float
     saturated: bool
     per_s: float
     unfit: bool = False
+    growth: Estimate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,13 +188,23 @@ def _moved(plan: SaturationPlan, level: float, tried: dict[float, list[Trial]], 
 def _holds(
     plan: SaturationPlan, level: float, tried: dict[float, list[Trial]], measure: Measure
 ) -> Generator[Probe, Trial, bool]:
-    """Whether most trials at this level held; it is measured until the majority of 1 + confirm is sure."""
+    """Whether most trials at this level held; it is measured until the majority of 1 + confirm is sure.
+
+    Trials that each leave open whether the backlog grows may say together that it does: then the level did not hold.
+    """
     wanted = 1 + plan.confirm
     while True:
-        held = [not (one.saturated or one.unfit) for one in tried.get(level, [])]
+        trials = tried.get(level, [])
+        held = [not (one.saturated or one.unfit) for one in trials]
         if len(held) >= wanted or max(held.count(True), held.count(False)) > wanted / 2:
-            return held.count(True) * 2 > len(held)
+            return held.count(True) * 2 > len(held) and not grew(trials)
         yield from measure(level, Phase.CONFIRM)
+
+
+def grew(trials: Sequence[Trial]) -> bool:
+    """Whether the backlog grew over all trials of a level in which the tester was in time."""
+    found = [one.growth for one in trials if one.growth is not None and not one.unfit]
+    return bool(found) and pooled(found).low > 0
 
 
 def closed_search(plan: SaturationPlan, start: int) -> Search:

@@ -18,6 +18,7 @@ def environment() -> Schema:
             "host": text(),
             "python": text("version"),
             "system": text("operating system and its version"),
+            "kernel": text("release"),
             "machine": text("architecture"),
             "processor": text(),
             "memory": text(),

@@ -39,9 +39,9 @@ class Panel:
     counts: tuple[int, ...]
 
     @property
-    def over_time(self) -> str:
-        """The title of the left side."""
-        return f"{self.title} ({self.shares})"
+    def spread(self) -> str:
+        """The title of the right side."""
+        return f"{self.step.step.title} ({self.shares})"
 
 
 def panels(result: Result, names: Sequence[str]) -> list[Panel]:
@@ -98,7 +98,7 @@ def charts(panel: Panel) -> tuple[Chart, Chart]:
     size, unit = unit_of(max(top, 1e-6))
     span = max(at for at, _ in panel.points) or 1.0
     left = Chart(
-        f"course-{name}", panel.over_time, panel.over_time,
+        f"course-{name}", panel.title, f"{panel.title} ({panel.shares})",
         Axis("submitted after, s", 0.0, span * 1.01), Axis(unit, 0.0, ticks.ceiling(top / size * 1.05, 5), most=5),
         WIDTH, HEIGHT,
     )  # fmt: skip
@@ -112,7 +112,7 @@ def charts(panel: Panel) -> tuple[Chart, Chart]:
 def _histogram(panel: Panel) -> Chart:
     size, unit = unit_of(max(panel.high, 1e-6))
     right = Chart(
-        f"histogram-{panel.step.step.name}", panel.over_time, panel.over_time,
+        f"histogram-{panel.step.step.name}", panel.spread, f"{panel.title} ({panel.shares})",
         Axis(f"{panel.step.step.title.lower()}, {unit}", panel.low / size, panel.high / size, most=7),
         Axis("workloads", 0.0, ticks.ceiling(max(panel.counts) * 1.05, 5), most=5),
         WIDTH, HEIGHT,

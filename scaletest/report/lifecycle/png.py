@@ -37,8 +37,8 @@ def save(result: Result, names: tuple[str, ...], path: Path) -> None:
 
 def _row(pair: Any, panel: Panel) -> None:
     left, right = pair
-    left.plot([at for at, _ in panel.points], [value for _, value in panel.points], color=BLUE, lw=1.0,
-              marker="." if len(panel.points) < 50 else "")  # fmt: skip
+    left.plot([at for at, _ in panel.points], [value for _, value in panel.points], color=BLUE, lw=0.5,
+              marker=".", markersize=8 if len(panel.points) < 50 else 3)  # fmt: skip
     left.set_ylim(bottom=0)
     left.set_xlabel("submitted after, s")
     left.set_ylabel("s")
@@ -48,7 +48,7 @@ def _row(pair: Any, panel: Panel) -> None:
     right.set_xlabel("s")
     right.set_ylabel("workloads")
     left.set_title(panel.title, loc="left", fontsize=9, parse_math=False)
-    right.set_title(f"{panel.step.step.title} ({panel.shares})", loc="left", fontsize=9, parse_math=False)
+    right.set_title(panel.spread, loc="left", fontsize=9, parse_math=False)
     for axes in pair:
         axes.set_axisbelow(True)
         axes.grid(color="#e2e6eb")

@@ -86,5 +86,5 @@ def placed(result: Result) -> str:
         return f"{plural(rate.pods, 'pod')} scheduled"
     return (
         f"{plural(rate.pods, 'pod')} scheduled, {significant(rate.per_s)} pods/s on average, "
-        f"{significant(rate.peak_per_s or 0.0)} pods/s at most in {rate.bin_s:g} s"
+        f"{significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
     )

@@ -44,6 +44,7 @@ def read(folder: Path, root: Path) -> SaturationRun:
         stored.steps,
         stored.samples,
         interrupted=str(said.get("interrupted") or ""),
+        lost=str(said.get("lost") or ""),
         elapsed_s=float(said["elapsed_s"]) if isinstance(said.get("elapsed_s"), int | float) else 0.0,
     )
     extra = said.get("extra")

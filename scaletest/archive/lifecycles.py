@@ -1,0 +1,76 @@
+"""A lifecycle's folder as the archive sees it: listed, exported, imported and deleted like every run.
+
+It lies below `lifecycles`, beside `runs`. Submitting and sampling it are for the lifecycle room, which writes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from scaletest.archive.folder import ENVIRONMENT, RECORDS, RESULT, AnyPlan, RunFolder
+from scaletest.model.errors import UsageError
+from scaletest.model.lifecycle import Submission, Workload, read_line
+from scaletest.model.lifecycle_plan import KIND, LifecyclePlan
+
+PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
+FILES = (PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT)
+# Made of these at any time: not exported, but deleted with them.
+MADE = ("submitted.json", "sampled.json", "times.csv", "report.html", "general.png", "detailed.png")
+LOCKS = (".submitter.lock", ".sampler.lock")
+
+
+def root(runs: Path) -> Path:
+    """Where they are kept, beside those of other kinds."""
+    return runs.parent / "lifecycles"
+
+
+class LifecycleFolder(RunFolder):
+    """One lifecycle on disk."""
+
+    plan_file = PLAN
+    files = FILES
+
+    @property
+    def kind(self) -> str:
+        """Its plan's `kind` is that of the workloads."""
+        return KIND
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Neither submitted nor sampled meanwhile; UsageError when it is."""
+        with ExitStack() as held:
+            for name in LOCKS:
+                with self._trouble("locked"):
+                    file = held.enter_context((self.path / name).open("a"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise UsageError(
+                        f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
+                    ) from error
+            yield
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody submits or samples it just now."""
+        return any(self._held(name) for name in LOCKS)
+
+    def _own(self) -> tuple[str, ...]:
+        return (*MADE, *reversed(FILES), *LOCKS)
+
+    def _plan(self) -> AnyPlan:
+        return LifecyclePlan.from_dict(self._read(PLAN))
+
+    def check(self) -> None:
+        """UsageError or InvalidValue unless the whole run can be read."""
+        self.summary()
+        found: dict[str, Workload] = {}
+        with self._trouble("read"):
+            self._read(SAMPLING)
+            for line in self._lines(SUBMISSIONS):
+                Submission.from_json(line)
+            for line in self._lines(RECORDS):
+                read_line(line, found)

@@ -1,0 +1,96 @@
+"""The plan file of scaletest saturate: its schema, and how it is read. Its keys are the flags with underscores.
+
+Both are made from the options, so that a key is described once. The original tool's configuration file is understood
+too (`saturation.original`). Every error names the file, the key, what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from scaletest.cli.durations import DURATION
+from scaletest.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from scaletest.model.schema import Schema
+
+NAME = "saturation-plan-file"
+# What says where the file is, who reads it, or how something is shown is no setting of a run.
+_NO_SETTINGS = ("file", "agent", "dry_run", "output")
+
+
+def schema(command: click.Command) -> Schema:
+    """JSON Schema of a plan file. Every key may be left out."""
+    from scaletest.model.schema import parts
+
+    found = {key: _schema(option) for key, option in settings(command).items()}
+    return parts.document(NAME, "Settings of scaletest saturate -f.", found, tuple(found))
+
+
+def settings(command: click.Command) -> dict[str, click.Parameter]:
+    """The options by their keys: the flag's name with underscores."""
+    return {_key(one): one for one in command.params if one.name not in _NO_SETTINGS}
+
+
+def read(name: str, command: click.Command) -> dict[str, Any]:
+    """The settings of a plan file by the option's name; InvalidValue or UsageError names the key that is wrong."""
+    from scaletest.cli import plans
+    from scaletest.model.schema.check import known
+    from scaletest.saturation import original
+
+    what = "the plan on standard input" if name == "-" else name
+    data = plans.load(plans.text(name, what), what)
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise UsageError(f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://...")
+    if original.is_original(data):
+        data = original.settings(data)
+    named = settings(command)
+    return {
+        str(named[known(key, named, what)].name): _value(named[key], value, f"{key} in {what}")
+        for key, value in data.items()
+    }
+
+
+def _key(option: click.Parameter) -> str:
+    if isinstance(option, click.Option):
+        return max(option.opts, key=len).lstrip("-").replace("-", "_")
+    return option.name or ""
+
+
+def _many(option: click.Parameter) -> bool:
+    return option.multiple if isinstance(option, click.Option) else option.nargs == -1
+
+
+def _schema(option: click.Parameter) -> Schema:
+    """Type, description and default of a key."""
+    from scaletest.model.schema import parts
+
+    said = getattr(option, "help", None) or "arguments of the requests on a queue"
+    kind = option.type
+    if _many(option):
+        texts = {"type": ["string", "array"], "items": {"type": ["string", "integer", "number"]}}
+        return {**texts, "description": said}
+    if isinstance(kind, click.Choice):
+        # its type is said too: that is what a value is checked for first
+        return {"type": "string", **parts.one_of(list(kind.choices), said), "default": option.default}
+    if isinstance(kind, click.types.BoolParamType):
+        return {"type": "boolean", "description": said, "default": option.default is True}
+    types: Mapping[Any, str | list[str]] = {click.INT: "integer", click.FLOAT: "number", DURATION: ["number", "string"]}
+    return {"type": types.get(kind, "string"), "description": said, "default": option.default}
+
+
+def _value(option: click.Parameter, value: Any, what: str) -> Any:
+    """A value as click takes it. InvalidValue or UsageError unless it is of the key's type and can be read."""
+    from scaletest.model.schema.check import check
+
+    check(value, _schema(option), what)
+    if _many(option):
+        return [str(one) for one in (value if isinstance(value, list) else [value])]
+    try:
+        option.type.convert(value, option, None)
+    except click.BadParameter as error:
+        raise UsageError(f"{what}: {error.message}", hint=f"see: scaletest config schema {NAME}") from error
+    return value

@@ -1,0 +1,116 @@
+"""Thresholds of benchmarks: conditions of a PASS, one line each, as METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
+
+    bandwidth>=5Gbit/s    bandwidth(streams=8)>=9e9    minimumLatency<20us    lost<1%
+
+METRIC is a headline of the kind. Without KEY=VALUE every permutation must hold, else those that have these values.
+Whether one holds is for the report to say, which knows what was measured.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.kinds.kind import Headline
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.model.threshold import OPERATORS, SECONDS
+
+_DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+# By the unit of the headline; without a unit a bound is in that one.
+UNITS: Mapping[str, Mapping[str, float]] = {
+    "bit/s": {"": 1.0, **{f"{prefix}bit/s": factor for prefix, factor in _DECIMAL.items()}},
+    "B/s": {"": 1.0, **{f"{prefix}B/s": factor for prefix, factor in (_DECIMAL | _BINARY).items()}},
+    "B": {"": 1.0, **{f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}},
+    "s": {**SECONDS, "ns": 1e-9},
+    "1/s": {"": 1.0, "/s": 1.0, "1/s": 1.0},
+    "": {"": 1.0, "%": 0.01},
+}
+_SHAPE = re.compile(
+    r"\s*(?P<metric>[A-Za-z][A-Za-z0-9]*)\s*(?:\((?P<where>[^()]*)\))?\s*(?P<operator>[<>=!~]{1,3})"
+    r"\s*(?P<value>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?)\s*(?P<unit>[0-9A-Za-z/%]*)\s*"
+)
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkThreshold:
+    """One condition. text: as it was written; where: values of the permutations that it is about; bound: base units."""
+
+    text: str
+    headline: Headline
+    where: tuple[tuple[str, str], ...]
+    operator: str
+    bound: float
+
+    def holds(self, value: float) -> bool:
+        """Whether a value in base units meets it."""
+        return OPERATORS[self.operator](value, self.bound)
+
+    def about(self, values: Mapping[str, Any]) -> bool:
+        """Whether it is about a permutation."""
+        return all(name in values and _same(values[name], text) for name, text in self.where)
+
+
+def parse(text: str, headlines: Sequence[Headline]) -> BenchmarkThreshold:
+    """Read one; InvalidValue says what is wrong. headlines: what it may be about."""
+    shown = cut(repr(text), 80)
+    found = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
+    if found is None:
+        raise InvalidValue(
+            f"threshold {shown} cannot be read",
+            hint="write METRIC[(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in 'bandwidth(streams=8)>=5Gbit/s'",
+        )
+    known = {one.name: one for one in headlines}
+    if found["metric"] not in known:
+        near = difflib.get_close_matches(found["metric"], known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        raise InvalidValue(f"threshold {shown} is about {cut(found['metric'], 40)}, which is not measured", hint=hint)
+    if found["operator"] not in OPERATORS:
+        raise InvalidValue(
+            f"threshold {shown} compares with {found['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
+        )
+    headline = known[found["metric"]]
+    units = UNITS[headline.unit]
+    if found["unit"] not in units:
+        names = ", ".join(name for name in units if name)
+        hint = f"{headline.name} takes {names} or none"
+        raise InvalidValue(f"threshold {shown} has the unit {cut(found['unit'], 20)}", hint=hint)
+    bound = float(found["value"]) * units[found["unit"]]
+    if not math.isfinite(bound):
+        raise InvalidValue(f"threshold {shown} has too large a value", hint="give a finite number")
+    return BenchmarkThreshold(text.strip(), headline, _where(found["where"], shown), found["operator"], bound)
+
+
+def checked(
+    texts: Sequence[str], headlines: Sequence[Headline], permutations: Iterable[Mapping[str, Any]]
+) -> tuple[BenchmarkThreshold, ...]:
+    """All of them. InvalidValue also for one that is about no permutation."""
+    found, rows = tuple(parse(text, headlines) for text in texts), list(permutations)
+    for one in found:
+        if not any(map(one.about, rows)):
+            shown = ", ".join(f"{name}={value}" for name, value in one.where)
+            raise InvalidValue(
+                f"threshold {one.text!r} is about {shown}, which no permutation has",
+                hint=f"the first has {cut(repr(dict(rows[0])), 80)}" if rows else "",
+            )
+    return found
+
+
+def _where(text: str | None, shown: str) -> tuple[tuple[str, str], ...]:
+    if text is None:
+        return ()
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(name.strip() and value.strip() for name, _, value in pairs):
+        raise InvalidValue(f"threshold {shown} names no KEY=VALUE", hint="write it as in 'bandwidth(streams=8)>=5e9'")
+    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+
+
+def _same(value: Any, text: str) -> bool:
+    """Whether a permutation's value is that text, as YAML writes it."""
+    return text == (str(value).lower() if isinstance(value, bool) else str(value))

@@ -1,0 +1,47 @@
+"""What the tests of lifecycles share: the program in a namespace of the plane, and its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hack.kubernetes import ControlPlane
+from tests.conftest import program
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
+    """Runs `scaletest lifecycle ...` in the namespace, with output in tmp_path."""
+    whole = json.loads(plane.kubeconfig.read_text())
+    whole["contexts"][0]["context"]["namespace"] = namespace
+    config = tmp_path / "kubeconfig"
+    config.write_text(json.dumps(whole))
+
+    def run(*words: str, code: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            program("lifecycle", *words), capture_output=True, text=True, timeout=110, check=False, cwd=tmp_path,
+            env={**os.environ, "KUBECONFIG": str(config), **environment},
+        )  # fmt: skip
+        assert done.returncode == code, done.stdout + done.stderr
+        return done
+
+    run.environment = {**os.environ, "KUBECONFIG": str(config)}  # type: ignore[attr-defined]
+    return run
+
+
+def run_json(lifecycle: Run, *words: str, code: int = 0) -> dict[str, Any]:
+    """`run` with its result."""
+    done = lifecycle("run", "--output-dir", "out", "--output", "json", "-g", "0", *words, code=code)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def step(result: dict[str, Any], name: str) -> dict[str, Any]:
+    found = [one for one in result["steps"] if one["step"] == name]
+    assert found, f"nothing of {name}"
+    return dict(found[0])

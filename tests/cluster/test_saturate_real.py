@@ -1,0 +1,185 @@
+"""scaletest saturate against real pods: settings that are tuned, agents as a Job, pods' logs, an agent that is lost.
+
+The service is hack/service.py, mounted into the project's own image: its capacity is known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane, NotBuilt, Pool
+from hack.kubernetes.images import archives
+from scaletest import __version__
+from tests.cluster.conftest import restricted
+from tests.conftest import call, eventually, missing
+
+IMAGE = f"scaletest:{__version__}"
+REDIS = "valkey/valkey:9.1"
+ROOT = Path(__file__).parents[2]
+SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+NOBODY = {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
+# What docs/how-to/saturate.md says that --service, --agent-jobs and --log-pattern need.
+RULES = [
+    {"apiGroups": [""], "resources": ["services"], "verbs": ["get"]},
+    {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list"]},
+    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get", "list"]},
+    {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get"]},
+    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+    {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+    {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list"]},
+    {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["list"]},
+    {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["create", "get", "delete"]},
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "delete"]},
+]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A cluster with one real node that has the project's images, and a fake one that nobody wants."""
+    made = ControlPlane(tmp_path_factory.mktemp("real"))
+    try:
+        made.up([Pool("plain", 1, 0)], real=True, images=archives())
+        yield made
+    except NotBuilt as error:
+        missing(str(error))
+    finally:
+        made.down()
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A namespace with a Deployment `model`, one pod that does 20 requests a second, its Service, and a Redis."""
+
+    plane: ControlPlane
+    namespace: str
+
+    def kubectl(self, *arguments: str) -> str:
+        return self.plane.kubectl("-n", self.namespace, *arguments)
+
+    def rows(self, kind: str) -> list[dict[str, Any]]:
+        return list(json.loads(self.kubectl("get", kind, "-o", "json"))["items"])
+
+    def names(self, kind: str) -> set[str]:
+        return {row["metadata"]["name"] for row in self.rows(kind)}
+
+    def coordinator(self, name: str, *options: str) -> None:
+        """A pod that runs saturate with two agents and no more rights than it needs."""
+        line = ["saturate", "--service", "svc/model", "--agents", "2", "--agent-jobs", IMAGE, "--agent-cpu", "100m"]
+        line += ["--redis-url", "redis://redis:6379", "--run-dir", "/tmp/run", "-o", "json"]
+        line += ["--progress", "plain", *options]
+        pod = {**_pod("coordinator", IMAGE, args=line), "serviceAccountName": "tester", "restartPolicy": "Never"}
+        self.plane.apply([self.meta("v1", "Pod", name, {"spec": pod})])
+
+    def ended(self, name: str) -> int:
+        """The exit code of such a pod, when it has one."""
+
+        def code() -> list[int]:
+            (row,) = (one for one in self.rows("pods") if one["metadata"]["name"] == name)
+            states = [one["state"] for one in row["status"].get("containerStatuses", [])]
+            return [one["terminated"]["exitCode"] for one in states if "terminated" in one]
+
+        eventually(lambda: bool(code()), 120)
+        return code()[0]
+
+    def meta(self, version: str, kind: str, name: str, rest: dict[str, Any]) -> dict[str, Any]:
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, **rest}
+
+    def serve(self, name: str, port: int, pod: dict[str, Any]) -> list[dict[str, Any]]:
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        return [
+            self.meta("apps/v1", "Deployment", name, {"spec": spec}),
+            self.meta("v1", "Service", name, {"spec": {"selector": labels, "ports": [{"port": port}]}}),
+        ]
+
+
+@pytest.fixture(scope="module")
+def model(real: ControlPlane) -> Model:
+    """One for all tests, which leave it as it was."""
+    made = Model(real, restricted(real))
+    line = ["python", "/srv/service.py", "--host", "0.0.0.0", "--port", "8080", "--seconds", "0.05", "--log"]
+    service = _pod("model", IMAGE, command=line, args=["--slots", "1"])
+    service["containers"][0] |= {
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+        "volumeMounts": [{"name": "code", "mountPath": "/srv"}],
+        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+    }
+    service["terminationGracePeriodSeconds"] = 1
+    service["volumes"] = [{"name": "code", "configMap": {"name": "code"}}]
+    redis = _pod("redis", REDIS, args=["valkey-server", "--save", "", "--protected-mode", "no"])
+    who = {"kind": "ServiceAccount", "name": "tester", "namespace": made.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "tester"}
+    real.apply(
+        [
+            made.meta("v1", "ConfigMap", "code", {"data": {"service.py": (ROOT / "hack/service.py").read_text()}}),
+            *made.serve("model", 8080, service),
+            *made.serve("redis", 6379, redis),
+            made.meta("v1", "ServiceAccount", "tester", {}),
+            made.meta("rbac.authorization.k8s.io/v1", "Role", "tester", {"rules": RULES}),
+            made.meta("rbac.authorization.k8s.io/v1", "RoleBinding", "tester", {"subjects": [who], "roleRef": role}),
+        ]
+    )
+    made.kubectl("wait", "--for=condition=Available", "deployment", "--all", "--timeout=120s")
+    return made
+
+
+def _pod(name: str, image: str, **more: Any) -> dict[str, Any]:
+    return {"containers": [{"name": name, "image": image, "securityContext": SAFE, **more}], "securityContext": NOBODY}
+
+
+@pytest.mark.timeout(400)
+def test_settings_are_ranked_by_what_real_pods_do(model: Model, tmp_path: Path) -> None:
+    # given a service that does 20 requests a second a slot, and steps in which kubelets look twice
+    before = model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}")
+    done = call(
+        *("saturate", "--service", "svc/model", "-n", model.namespace, "--tune", "cpu=200m", "--tune"),
+        *("concurrency=1,2", "--concurrency-arg", "--slots", "--load", "closed", "--mode", "sweep", "--start", "4"),
+        *("--step-time", "20", "--warm", "0", "-o", "json"),
+        env={**os.environ, "KUBECONFIG": str(model.plane.kubeconfig), "XDG_DATA_HOME": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["settings"]
+    # expect the more slots for the same CPU first, what kubelets say of their use, and the Deployment as it was
+    assert [one["setting"] for one in rows] == [{"cpu": "200m", "concurrency": number} for number in ("2", "1")]
+    assert [one["saturation_per_s"] for one in rows] == pytest.approx([40, 20], rel=0.15), done.stderr
+    for one in rows:
+        assert 0 < one["used_cpu"] < 0.25 and 0.005 < one["used_memory_gib"] < 0.2, rows
+    assert model.kubectl("get", "deployment", "model", "-o", "jsonpath={.spec}") == before
+
+
+@pytest.mark.timeout(400)
+def test_agents_as_pods_find_what_pods_can_do_and_read_their_logs(model: Model) -> None:
+    options = ["--load", "closed", "--step-time", "2", "--warm", "1", "--maximum", "6", "--confirm", "0"]
+    model.coordinator("whole", *options, "--precision", "0.2", "--log-pattern", r"took ([\d.]+) ms")
+    code = model.ended("whole")
+    said = model.kubectl("logs", "whole")
+    assert code in (0, 4), said
+    found = json.loads(said[said.index("\n{") :])
+    assert found["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
+    # expect the pod's own times beside the client's, and nothing left of the agents
+    assert any("model-" in line and "%" in line for line in found["extra"]["lines"]), said
+    eventually(lambda: model.names("jobs") == set() and model.names("secrets") == set(), 60)
+
+
+@pytest.mark.timeout(400)
+def test_an_agent_whose_pod_is_taken_away_makes_the_run_invalid(model: Model) -> None:
+    # given a step that would last ten minutes
+    model.coordinator("lost", "--mode", "sweep", "--start", "10", "--step-time", "600", "--warm", "1")
+    model.kubectl("wait", "--for=condition=Ready", "pod", "lost", "--timeout=120s")
+    eventually(lambda: "warm 1:" in model.kubectl("logs", "lost"), 120)
+    agents = [name for name in model.names("pods") if name.startswith("scaletest-agents-")]
+    assert len(agents) == 2
+    model.kubectl("delete", "pod", agents[0], "--grace-period=1", "--wait=false")
+    code = model.ended("lost")
+    said = model.kubectl("logs", "lost")
+    found = json.loads(said[said.index("\n{") :])
+    assert code == 4 and found["verdict"]["kind"] == "INVALID", said
+    assert "agents of job" in found["verdict"]["reason"] and [one["phase"] for one in found["steps"]] == ["warm"]

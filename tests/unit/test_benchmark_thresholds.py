@@ -1,0 +1,131 @@
+"""Thresholds of benchmarks: what they may say, and what holds when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.archive.benchmarks import StoredBenchmarks
+from scaletest.benchmarks.sweep import plan_of
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.registry import KINDS
+from scaletest.kinds.threshold import UNITS, parse
+from scaletest.model.errors import InvalidValue
+from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of
+
+HEADLINES = [one for kind in KINDS.values() for one in kind.headlines]
+
+
+def plan(*thresholds: str, repetitions: int = 2) -> BenchmarkPlan:
+    spec = {
+        "template": {"kind": "IPerf", "spec": {"duration": 1}},
+        "permutations": {"product": {"streams": [1, 8]}},
+        "repetitions": repetitions,
+        "thresholds": list(thresholds),
+    }
+    return plan_of({"kind": "BenchmarkSet", "metadata": {"name": "net"}, "spec": spec}, list)[0]
+
+
+def run(what: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
+    """One value a benchmark, in the plan's order; those that are left over were not measured."""
+    ended = {}
+    for one, value in zip(what.benchmarks, values, strict=False):
+        found = Ended(one.name, Phase.COMPLETED, {"bandwidth": value}, permutation=one.permutation)
+        ended[one.name] = replace(found, repetition=one.repetition)
+    return of("run", "/run", StoredBenchmarks(what, {}, ended, {}))
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("bandwidth>=5Gbit/s", 5e9),
+        ("bandwidth > 5e9", 5e9),
+        ("readBandwidth>=2MiB/s", 2 * 2**20),
+        ("minimumLatency<20us", 20e-6),
+        ("readIops>=1000/s", 1000.0),
+        ("lost<1%", 0.01),
+        ("cpuMemory<=2GiB", 2.0 * 2**30),
+    ],
+)
+def test_bounds_are_in_base_units(text: str, bound: float) -> None:
+    assert parse(text, HEADLINES).bound == pytest.approx(bound)
+
+
+def test_every_unit_of_a_headline_has_bounds() -> None:
+    assert {one.unit for one in HEADLINES} <= set(UNITS)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "cannot be read"),
+        ("bandwidth", "cannot be read"),
+        ("bandwidth>=-1", "cannot be read"),
+        ("bandwith>=1", "did you mean bandwidth"),
+        ("bandwidth==1", "compares with =="),
+        ("bandwidth>=1s", "has the unit s"),
+        ("bandwidth>=1e999", "too large"),
+        ("bandwidth(8)>=1", "KEY=VALUE"),
+        ("bandwidth(streams=3)>=1", "no permutation has"),
+        ("writeIops>=1", "not measured"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_measured(text: str, why: str) -> None:
+    with pytest.raises(InvalidValue) as error:
+        plan(text)
+    assert why in f"{error.value.message} {error.value.hint}"
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        found = parse(text, HEADLINES)
+    except InvalidValue:
+        return
+    assert found.bound >= 0
+
+
+@pytest.mark.parametrize(
+    ("threshold", "values", "code", "reason"),
+    [
+        # the whole interval, or none of it, or part
+        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 9e9, 9.01e9], 0, "1 threshold met"),
+        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 3e9, 3.01e9], 3, "streams 8: 3.005 Gbit/s"),
+        ("bandwidth>=5Gbit/s", [9e9, 9.01e9, 4e9, 7e9], 4, "streams 8"),
+        # of the permutations that it names only
+        ("bandwidth(streams=1)>=5Gbit/s", [9e9, 9.01e9, 3e9, 3.01e9], 0, "met"),
+        ("bandwidth<5Gbit/s", [4e9, 4.01e9, 3e9, 3.01e9], 0, "met"),
+        # what is refuted stays so, whatever is still to come
+        ("bandwidth>=5Gbit/s", [3e9, 3.01e9], 3, "not met"),
+        ("bandwidth>=5Gbit/s", [9e9, 9.01e9], 4, "were not measured"),
+        ("bandwidth>=0.1Gbit/s", [0.0, 9e9, 9e9, 9e9], 4, "[0 bit/s"),
+    ],
+)
+def test_the_verdict_follows_the_interval(threshold: str, values: list[float], code: int, reason: str) -> None:
+    found = run(plan(threshold), values)
+    assert (found.verdict.kind.exit_code, reason in found.verdict.reason) == (code, True), found.verdict
+
+
+def test_one_repetition_is_judged_by_its_value_and_says_so() -> None:
+    found = run(plan("bandwidth>=5Gbit/s", repetitions=1), [6e9, 7e9])
+    assert found.verdict.kind.exit_code == 0
+    assert found.thresholds[0].reason == "streams 1: 6.000 Gbit/s (one repetition, no interval)"
+
+
+@pytest.mark.parametrize("form", set(FORMATS) - {"csv"})
+def test_thresholds_stand_in_every_form(form: str) -> None:
+    text = FORMATS[form](run(plan("bandwidth(streams=8)>=5Gbit/s"), [9e9, 9e9, 3e9, 3e9]))
+    assert ("streams=8" in text and "FAIL" in text) or "failure" in text
+
+
+def test_a_stored_plan_keeps_them_and_an_older_one_has_none() -> None:
+    what = plan("bandwidth>=5Gbit/s")
+    row: dict[str, Any] = what.to_dict()
+    assert BenchmarkPlan.from_dict(row).thresholds == ("bandwidth>=5Gbit/s",)
+    del row["thresholds"]
+    assert BenchmarkPlan.from_dict(row).thresholds == ()

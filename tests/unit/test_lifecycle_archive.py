@@ -1,0 +1,94 @@
+"""Lifecycles among the stored runs: listed, shown, reported, exported, imported, deleted."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from scaletest.archive import default_root, find
+from scaletest.archive.lifecycles import root
+from scaletest.cli.main import run
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.lifecycle.store import Store
+from tests.unit.lifecycles import submission, workload
+
+COUNT = 3
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Store:
+    """A run that is complete, where `lifecycle run` keeps its own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    store = Store(root(default_root({"XDG_DATA_HOME": str(tmp_path)})) / "2026-11-21T100000Z-aaaa")
+    store.make()
+    plan = LifecyclePlan("0a1b2c", "job", "n", COUNT, api_version="batch/v1", object_kind="Job")
+    store.begin(plan, ["scaletest", "lifecycle", "run"])
+    names = list(plan.names())
+    with store.submitting() as file:
+        file.writelines(submission(name).to_json() + "\n" for name in names)
+    store.keep({name: workload(name) for name in names}, {}, project="")
+    capsys.readouterr()
+    assert run(["lifecycle", "report", "--output-dir", str(store.path), "-t", "json"]) == 0
+    store.write("result.json", capsys.readouterr().out)
+    return store
+
+
+def test_it_is_listed_with_its_kind_and_verdict(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["runs", "list", "-o", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["run"], row["kind"], row["verdict"], row["problem"]) == (stored.path.name, "lifecycle", "PASS", "")
+    assert row["workload"] == "lifecycle of 3 Jobs in namespace n"
+    assert run(["runs", "list"]) == 0
+    assert "lifecycle  PASS" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["report"], ["runs", "show"]])
+def test_it_is_shown_by_any_name(stored: Store, words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("LAST", "aaaa", str(stored.path)):
+        assert run([*words, name]) == 0
+        assert "3 of 3 workloads reached finished" in capsys.readouterr().out
+    assert run(["report", "LAST", "-t", "md"]) == 2
+    assert "a lifecycle has no md here" in capsys.readouterr().err
+
+
+def test_what_is_for_validations_says_where_to_look(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "LAST", "LAST"]) == 2
+    assert "it is a lifecycle run" in capsys.readouterr().err
+
+
+def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path) -> None:
+    files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
+    assert run(["runs", "export", "LAST", str(files[0])]) == 0
+    assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
+    there = find("theirs", {"XDG_DATA_HOME": str(tmp_path)})
+    assert there.path.parent == stored.path.parent
+    back = Store(there.path)
+    assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
+    assert back.submissions() == stored.submissions()
+    # a template may hold secrets
+    for path in (stored.path, there.path):
+        assert (path / "lifecycle.json").stat().st_mode & 0o777 == 0o600
+    # and the same run gives the same bytes
+    there.path.rename(tmp_path / stored.path.name)
+    assert run(["runs", "export", str(tmp_path / stored.path.name), str(files[1])]) == 0
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_a_broken_one_is_not_taken(stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.tar.gz"
+    assert run(["runs", "export", "LAST", str(file)]) == 0
+    (stored.path / "records.jsonl").write_text('{"record": "pod"}\n')
+    assert run(["runs", "export", "LAST", str(tmp_path / "b.tar.gz")]) == 2
+    assert "lacks something" in capsys.readouterr().err
+
+
+def test_it_is_deleted_when_nobody_works_on_it(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    with (stored.path / ".sampler.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert run(["runs", "delete", "LAST", "--yes"]) == 2
+        assert "in use" in capsys.readouterr().err
+    assert run(["runs", "delete", "LAST", "--yes"]) == 0
+    assert not stored.path.exists()

@@ -1,0 +1,91 @@
+"""What saturate asks an API server that is not as the tests' own clusters are: no KEDA, agents that end, trouble."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scaletest.cluster.cadvisor import Cadvisor
+from scaletest.cluster.connection import Cluster
+from scaletest.cluster.jobs import AgentJob
+from scaletest.cluster.service import Service
+from scaletest.model.errors import AgentLost
+from tests.unit.fake_api import Answer, api, page, thing
+
+LABELS = {"app": "model"}
+SERVICE = {"spec": {"selector": LABELS, "ports": [{"port": 80}]}}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": []}}
+MODEL = thing("model", spec={"selector": {"matchLabels": LABELS}, "template": TEMPLATE})
+
+
+def groups(*names: str) -> dict[str, Any]:
+    return {"groups": [{"name": name, "preferredVersion": {"version": "v1"}} for name in names]}
+
+
+@pytest.mark.parametrize("keda", [False, True])
+def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
+    aims = thing("s", spec={"scaleTargetRef": {"name": "model"}})
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if path.endswith("/services/model"):
+            return 200, {}, SERVICE
+        if path == "/apis":
+            return 200, {}, groups("apps", *(["keda.sh"] if keda else []))
+        if path.endswith("/deployments/model"):
+            return 200, {}, MODEL
+        if path.endswith("/deployments"):
+            return page([MODEL])
+        if path.endswith("/horizontalpodautoscalers"):
+            return page([])
+        return page([aims]) if keda and path.endswith("/scaledobjects") else (404, {}, {"message": "not found"})
+
+    with api(act) as (cluster, _):
+        deployment = Service(cluster, "svc/model").deployment()
+        assert deployment is not None
+        assert [one.name for one in deployment.scalers()] == (["s"] if keda else [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ((200, {}, {"status": {"active": 2}}), ""),
+        ((200, {}, {"status": {"active": 1, "failed": 1}}), "1 agents of job"),
+        ((200, {}, {"status": {"succeeded": 2}}), "2 agents of job"),
+        ((404, {}, {"message": "not found"}), "was deleted"),
+        ((503, {}, {"message": "busy"}), ""),
+    ],
+)
+def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_busy(answer: Answer, said: str) -> None:
+    with api(lambda *asked: answer) as (cluster, _):
+        job = AgentJob(cluster, "m", "image", 2, "redis://h", "500m")
+        assert job.manifest()["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] == "500m"
+        if said:
+            with pytest.raises(AgentLost, match=said):
+                job.check()
+        else:
+            job.check()
+
+
+def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given figures ten seconds apart, seen with delay
+    pages = [("1.0", 1000), ("1.0", 1000), ("3.0", 11000)]
+    looked: list[float] = []
+    cadvisor = Cadvisor(Cluster(_client(), "n"), clock=lambda: 100.0 + 2 * len(looked))
+
+    def fetch(path: str, what: str, headers: dict[str, str]) -> Answer:
+        value, at = pages[len(looked)]
+        looked.append(at)
+        labels = '{container="a",namespace="n",pod="p"}'
+        text = (
+            f"container_cpu_usage_seconds_total{labels} {value} {at}\ncontainer_memory_working_set_bytes{labels} 5 {at}"
+        )
+        return 200, text.encode(), {}  # type: ignore[return-value]
+
+    monkeypatch.setattr(cadvisor._raw, "fetch", fetch)
+    assert [cadvisor.look(["node"])["p"] for _ in pages] == [(None, 5.0), (None, 5.0), (0.2, 5.0)]
+
+
+def _client() -> Any:
+    with api(lambda *asked: (404, {}, {})) as (cluster, _):
+        return cluster.client
