@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from scaletest.benchmarks import gang, manifests, obstacles, ssh
+from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
+from scaletest.benchmarks.endings import Over, Taken
 from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key, forget_together, keep, stored
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Busy, Missing, Refused
@@ -22,8 +23,6 @@ from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure, Peer
 from scaletest.model.errors import Unreachable, UsageError
 
-# What stands on a pod that failed is read of the end of its log.
-LAST_LINES = 8
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
 WRITTEN = "scaletest.dev/peers-written"
 
@@ -80,9 +79,9 @@ class _Step:
             peers, asked = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner)), self._benchmark
             self._benchmark = agreed(peers)
             return replace(self._go_on(peers), edited=differ(asked, self._benchmark))
-        except _Over as over:
+        except Over as over:
             return self._store(over.ended, over.pods)
-        except _Taken as taken:
+        except Taken as taken:
             if self._clock() - self._since_s <= manifests.start_s(self._benchmark):
                 return Seen(Phase.PREPARING, str(taken))
             return self._store(self._failed(Failure.REFUSED, str(taken)), ())
@@ -128,7 +127,7 @@ class _Step:
             self._own(what, job)
 
     def _own(self, what: Resource, body: Document, before: Callable[[], None] = lambda: None) -> Document:
-        """The object, made when it is not there, after `before`. Raises _Taken when it is somebody else's."""
+        """The object, made when it is not there, after `before`. Raises Taken when it is somebody else's."""
         name = body["metadata"]["name"]
         found = self._objects.find(what, self._namespace, name)
         if found is None:
@@ -136,7 +135,7 @@ class _Step:
             found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
         owners = [one["uid"] for one in found["metadata"].get("ownerReferences", ())]
         if self._owner["uid"] not in owners:
-            raise _Taken(f"{what.plural} {name} is there and belongs to something else")
+            raise Taken(f"{what.plural} {name} is there and belongs to something else")
         return found
 
     def _make_key(self) -> None:
@@ -162,7 +161,7 @@ class _Step:
         if why:
             if self._clock() - since_s > manifests.start_s(self._benchmark):
                 ended = self._failed(Failure.TIMED_OUT, f"not all parts started in time; {why}")
-                raise _Over(ended, pods)
+                raise Over(ended, pods)
             return Seen(Phase.PREPARING, why, pods)
         if not gang.wanted(self._benchmark):
             self._own(JOBS, self._measuring_job())
@@ -178,22 +177,22 @@ class _Step:
         roles = [part.role for part in manifests.servers(self._benchmark)]
         if gang.wanted(self._benchmark) and not self._measuring(pods):
             roles.append(self._role)
-        known, wanted = self._known(pods), len(manifests.servers(self._benchmark))
+        known, wanted = said.known(self._benchmark, pods), len(manifests.servers(self._benchmark))
         if len(known) == wanted and wanted and manifests.PEERS not in peers["data"]:
             self._tell(known, pods)
         serving = [pod for pod in pods if pod not in self._measuring(pods)]
-        waiting = [pod for pod in serving if not manifests.ready(pod)]
+        waiting = [pod for pod in serving if not said.ready(pod)]
         if len(serving) < len(roles):
             job = self._objects.find(JOBS, self._namespace, gang.job_name(self._benchmark, roles[-1]))
             return self._denied(job, pods) or next(map(_waits, waiting), "pods are being made")
         return next(map(_waits, waiting), "" if len(known) == wanted else "pods have no address yet")
 
     def _queued(self, message: str, peers: Document, pods: tuple[Document, ...]) -> Seen:
-        """Raises _Over when the parts were already running, or have waited for too long."""
+        """Raises Over when the parts were already running, or have waited for too long."""
         if manifests.PEERS in peers["data"]:
-            raise _Over(self._failed(Failure.INTERRUPTED, f"what was admitted was taken back: {message}"), pods)
+            raise Over(self._failed(Failure.INTERRUPTED, f"what was admitted was taken back: {message}"), pods)
         if self._age(peers) > gang.ADMIT_S:
-            raise _Over(self._failed(Failure.TIMED_OUT, f"not admitted in {gang.ADMIT_S:.0f} s: {message}"), pods)
+            raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {gang.ADMIT_S:.0f} s: {message}"), pods)
         return Seen(Phase.PENDING, message, pods)
 
     def _measuring(self, pods: Sequence[Document]) -> list[Document]:
@@ -202,17 +201,6 @@ class _Step:
     def _measuring_job(self) -> Document:
         parts = [one for one in self._benchmark.kind.layout(self._benchmark.spec) if one.role == self._role]
         return manifests.job(self._benchmark, parts, self._owner, self._image)
-
-    def _known(self, pods: Sequence[Document]) -> list[Peer]:
-        """The servers that have an address on the network that is to be measured."""
-        spec, found = self._benchmark.spec, []
-        for pod in pods:
-            role = pod["metadata"]["labels"][manifests.ROLE]
-            index = int(pod["metadata"]["annotations"].get(manifests.INDEX, 0))
-            address = manifests.address(pod, spec.ip_family, spec.network_name)
-            if role != self._role and address:
-                found.append(Peer(role, index, manifests.name_of(self._benchmark, f"{role}-{index}"), address))
-        return sorted(found, key=lambda one: (one.role, one.index))
 
     def _tell(self, known: Sequence[Peer], pods: Sequence[Document]) -> None:
         """Write the addresses down, and have the kubelets look."""
@@ -234,11 +222,11 @@ class _Step:
             if pod["status"].get("phase") in ("Running", "Succeeded", "Failed"):
                 self._result(pod, pods)
         if job is None:
-            raise _Over(self._failed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody"), pods)
+            raise Over(self._failed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody"), pods)
         conditions = job.get("status", {}).get("conditions", ())
         if any(one["type"] in ("Failed", "Complete", "Suspended") and one["status"] == "True" for one in conditions):
             lost = "the measuring pod ended without a result" if measuring else "the measuring pod was deleted"
-            raise _Over(
+            raise Over(
                 self._failed(Failure.INTERRUPTED, lost, tuple(one.get("message", "") for one in conditions)), pods
             )
         running = any(pod["status"].get("phase") == "Running" for pod in measuring)
@@ -247,58 +235,40 @@ class _Step:
         since_s = float(peers["data"][manifests.MEASURING])
         if running:
             since_s = max(since_s, _seconds(_started(measuring[0])))
-        why = "" if running else manifests.why_not(measuring[0]) if measuring else self._denied(job, pods)
+        why = "" if running else said.why_not(measuring[0]) if measuring else self._denied(job, pods)
         if self._clock() - since_s > limit:
-            said = f"; {why}" if why else ""
+            more = f"; {why}" if why else ""
             missing = "there was no result" if running else "the measuring part did not start"
-            raise _Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{said}"), pods)
+            raise Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{more}"), pods)
         return Seen(Phase.RUNNING if running else Phase.PREPARING, why, pods)
 
     def _denied(self, job: Document | None, pods: tuple[Document, ...]) -> str:
-        """What keeps a Job from making pods. Raises _Over when that will not pass."""
+        """What keeps a Job from making pods. Raises Over when that will not pass."""
         if job is None:
             return ""
         message = obstacles.said(self._objects, self._namespace, job)
         if obstacles.final(message, self._age(job)):
-            raise _Over(self._failed(Failure.REFUSED, message), pods)
+            raise Over(self._failed(Failure.REFUSED, message), pods)
         return message
 
     def _result(self, pod: Document, pods: tuple[Document, ...]) -> None:
-        """Raises _Over when the pod's log holds a result, or the pod has ended without one."""
+        """Raises Over when the pod's log holds a result, or the pod has ended without one."""
         log = self._objects.log(self._namespace, _name(pod)) or ""
         found = unframe(log)
         if found is not None:
-            self._same_network(found, pod, pods)
-            environment = {**found.environment, **manifests.places(pods), "kubernetes": self._objects.version()}
-            raise _Over(replace(found, name=self._benchmark.name, environment=environment), pods)
+            if wrong := said.elsewhere(pod, self._benchmark.spec.network_name, found):
+                raise Over(self._failed(Failure.MISMATCH, wrong), pods)
+            environment = {**found.environment, **said.places(pods), "kubernetes": self._objects.version()}
+            raise Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
 
-    def _same_network(self, found: Ended, pod: Document, pods: tuple[Document, ...]) -> None:
-        """Raises _Over when the pod did not reach its peer from its address on the network that was asked for."""
-        name, used = self._benchmark.spec.network_name, str(found.network.get("address", ""))
-        own = manifests.addresses(pod, name)
-        if name and found.ok and used not in own:
-            by = f"the peer was reached from {used or 'nowhere'} by {found.network.get('interface', 'no interface')}"
-            message = f"{by}, and the pod's address on {name} is {', '.join(own) or 'not known'}"
-            raise _Over(self._failed(Failure.MISMATCH, message), pods)
-
-    def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> _Over:
-        said = log if log is not None else self._objects.log(self._namespace, _name(pod)) or ""
-        told = unframe(said)
-        if told is not None:
-            return _Over(self._failed(told.failure, f"{_name(pod)}: {told.message}", told.lines), pods)
-        reason = pod["status"].get("message") or pod["status"].get("reason") or ""
-        lines = [*said.splitlines()[-LAST_LINES + 1 :], reason]
-        return _Over(self._failed(Failure.EXIT, f"{_name(pod)}: {message}", lines), pods)
+    def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> Over:
+        text = log if log is not None else self._objects.log(self._namespace, _name(pod)) or ""
+        return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
 
     def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
-        kept = tuple(line[:200] for line in lines if line)[:LAST_LINES]
-        now = self._clock()
-        return Ended(
-            self._benchmark.name, Phase.FAILED, failure=failure, message=message[:1000], lines=kept,
-            started_s=now, finished_s=now,
-        )  # fmt: skip
+        return endings.failed(self._benchmark, self._clock(), failure, message, lines)
 
     # -- and its storing --------------------------------------------------------------------------------------------
 
@@ -314,24 +284,12 @@ class _Step:
         return self._clock() - _seconds(document["metadata"]["creationTimestamp"])
 
 
-class _Over(Exception):
-    """The benchmark has come to its end."""
-
-    def __init__(self, ended: Ended, pods: tuple[Document, ...]) -> None:
-        super().__init__(ended.message)
-        self.ended, self.pods = ended, pods
-
-
-class _Taken(Exception):
-    """A name that is needed is that of something else, which may be on its way out."""
-
-
 def _name(pod: Document) -> str:
     return str(pod["metadata"]["name"])
 
 
 def _waits(pod: Document) -> str:
-    return f"{_name(pod)}: {manifests.why_not(pod)}"
+    return f"{_name(pod)}: {said.why_not(pod)}"
 
 
 def _started(pod: Document) -> str:

@@ -20,7 +20,6 @@ BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
-MOST_PLACES = 32
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
 # That of the images' user: a fresh volume belongs to root alone.
 GROUP_ID = 10001
@@ -163,7 +162,7 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
     }  # fmt: skip
     if not measuring:
         container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}
-    found: Document = {
+    return {
         "restartPolicy": "Never",
         "subdomain": benchmark.name,
         "terminationGracePeriodSeconds": 5,
@@ -178,13 +177,19 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "containers": [container],
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
+        **_wished(benchmark, spec.image or image),
     }
+
+
+def _wished(benchmark: Benchmark, image: str) -> Document:
+    """Account and network, where the spec has wishes."""
+    spec, found = benchmark.spec, dict[str, Any]()
     if account := getattr(spec, "service_account_name", ""):
         found |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.host_network:
         found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
-        found["initContainers"] = [_mtu(benchmark, spec.image or image, spec.mtu)]
+        found["initContainers"] = [_mtu(benchmark, image, spec.mtu)]
     return found
 
 
@@ -267,52 +272,3 @@ def _place(benchmark: Benchmark, role: str, parts: Sequence[Part], measuring: bo
 def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
     values = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": values}]}}
-
-
-# -- what pods say --------------------------------------------------------------------------------------------------
-
-
-def address(pod: Document, family: str, network: str) -> str:
-    """A pod's address of that family on the network that was asked for; "" while it has none."""
-    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
-
-
-def addresses(pod: Document, network: str) -> list[str]:
-    """All addresses of a pod on a network of Multus, "" for the cluster's own."""
-    if not network:
-        return [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
-    try:
-        told = json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]"))
-        wanted = {network, network.rpartition("/")[2]}
-        return [str(ip) for one in told if one.get("name") in wanted for ip in one.get("ips") or ()]
-    except (ValueError, AttributeError, TypeError):
-        # whatever wrote this, it was not Multus
-        return []
-
-
-def ready(pod: Document) -> bool:
-    """Whether it is, as its probe says."""
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
-
-
-def places(pods: Sequence[Document]) -> Document:
-    """On which nodes pods ran, and which images really: digests, by pod."""
-    nodes, images = dict[str, str](), dict[str, str]()
-    for pod in pods[:MOST_PLACES]:
-        name = pod["metadata"]["name"]
-        nodes[name] = pod["spec"].get("nodeName", "")
-        images[name] = next((one.get("imageID", "") for one in pod["status"].get("containerStatuses", ())), "")
-    return {"nodes": nodes, "images": images}
-
-
-def why_not(pod: Document) -> str:
-    """What keeps a pod from running, in the words of who knows."""
-    status = pod.get("status", {})
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        said = one.get("state", {}).get("waiting") or {}
-        if said.get("message") or said.get("reason"):
-            return f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ")
-    for one in status.get("conditions", ()):
-        if one.get("status") == "False" and one.get("message"):
-            return str(one["message"])
-    return str(status.get("phase", "Pending"))

@@ -1,0 +1,79 @@
+"""What the pods of a benchmark say: where they are, whether they are ready, what keeps them. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
+from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.kind import Peer
+
+MOST_PLACES = 32
+
+
+def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
+    """The servers that have an address on the network that is to be measured."""
+    spec, found = benchmark.spec, []
+    for pod in pods:
+        role = pod["metadata"]["labels"][ROLE]
+        index = int(pod["metadata"]["annotations"].get(INDEX, 0))
+        at = address(pod, spec.ip_family, spec.network_name)
+        if role != benchmark.kind.measures and at:
+            found.append(Peer(role, index, name_of(benchmark, f"{role}-{index}"), at))
+    return sorted(found, key=lambda one: (one.role, one.index))
+
+
+def address(pod: Document, family: str, network: str) -> str:
+    """A pod's address of that family on the network that was asked for; "" while it has none."""
+    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+
+
+def addresses(pod: Document, network: str) -> list[str]:
+    """All addresses of a pod on a network of Multus, "" for the cluster's own."""
+    if not network:
+        return [one["ip"] for one in pod.get("status", {}).get("podIPs", ())]
+    try:
+        told = json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]"))
+        wanted = {network, network.rpartition("/")[2]}
+        return [str(ip) for one in told if one.get("name") in wanted for ip in one.get("ips") or ()]
+    except (ValueError, AttributeError, TypeError):
+        # whatever wrote this, it was not Multus
+        return []
+
+
+def elsewhere(pod: Document, network: str, found: Ended) -> str:
+    """What is wrong when a pod did not reach its peer from its address on the network of Multus that was asked for."""
+    used, own = str(found.network.get("address", "")), addresses(pod, network)
+    if not network or not found.ok or used in own:
+        return ""
+    by = f"the peer was reached from {used or 'nowhere'} by {found.network.get('interface', 'no interface')}"
+    return f"{by}, and the pod's address on {network} is {', '.join(own) or 'not known'}"
+
+
+def ready(pod: Document) -> bool:
+    """Whether it is, as its probe says."""
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", ()))
+
+
+def places(pods: Sequence[Document]) -> Document:
+    """On which nodes pods ran, and which images really: digests, by pod."""
+    nodes, images = dict[str, str](), dict[str, str]()
+    for pod in pods[:MOST_PLACES]:
+        name = pod["metadata"]["name"]
+        nodes[name] = pod["spec"].get("nodeName", "")
+        images[name] = next((one.get("imageID", "") for one in pod["status"].get("containerStatuses", ())), "")
+    return {"nodes": nodes, "images": images}
+
+
+def why_not(pod: Document) -> str:
+    """What keeps a pod from running, in the words of who knows."""
+    status = pod.get("status", {})
+    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        said = one.get("state", {}).get("waiting") or {}
+        if said.get("message") or said.get("reason"):
+            return f"{said.get('reason', '')}: {said.get('message', '')}".strip(": ")
+    for one in status.get("conditions", ()):
+        if one.get("status") == "False" and one.get("message"):
+            return str(one["message"])
+    return str(status.get("phase", "Pending"))
