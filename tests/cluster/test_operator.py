@@ -227,7 +227,7 @@ def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, t
     assert run("candidate", "bandwidth>=6Gbit/s").returncode == 3
     compared = scaletest("bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json")
     (row,) = json.loads(compared.stdout)["rows"]
-    assert (row["headline"], row["change"], compared.returncode) == ("bandwidth", "same", 0), compared.stdout
+    assert (row["headline"], row["change"], compared.returncode) == ("bandwidth", "equivalent", 0), compared.stdout
     assert len(operator.measured()) == 4
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
