@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -224,6 +225,7 @@ def _say(found: BenchmarkRun, output: str) -> None:
     if output == "table":
         from scaletest.report.benchmarks import text
 
-        click.echo(text(found), nl=False)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+        click.echo(text(found, width), nl=False)
     else:
         options.show(found.to_dict(), output)

@@ -56,10 +56,17 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
         with folder.locked():
             folder.start(plan, sys.argv, _where(plan, given))
             if plan.paused:
-                click.echo(f"paused; go on with: scaletest bench run --resume {folder.name}", err=True)
+                click.echo(f"paused; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
             else:
                 _go_on(folder, plan, {}, executor)
     return read(folder)
+
+
+def _known_as(folder: BenchmarkFolder) -> str:
+    """What --resume takes: the name where runs are, the path anywhere else."""
+    from scaletest.archive import default_root
+
+    return folder.name if folder.path.parent == default_root(os.environ) else str(folder.path)
 
 
 def _where(plan: BenchmarkPlan, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +103,7 @@ def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], 
         try:
             run(plan, ended, executor, folder.store, progress)
         except KeyboardInterrupt:
-            click.echo(f"interrupted; go on with: scaletest bench run --resume {folder.name}", err=True)
+            click.echo(f"interrupted; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
         finally:
             found = counts(plan, ended)
             verdict = of(folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})).verdict

@@ -175,14 +175,9 @@ def failure_lines(ended: Ended) -> list[str]:
     return [first.replace("\n", " "), *(f"  | {clean(line, 200)}" for line in ended.lines)]
 
 
-def text(run: BenchmarkRun) -> str:
-    """For a terminal."""
-    titles, lines = table(run)
-    widths = [max(len(row[index]) for row in (titles, *lines)) for index in range(len(titles))]
-    found = []
-    for row in (titles, *lines):
-        cells = [row[0].ljust(widths[0]), *(part.rjust(width) for part, width in zip(row[1:], widths[1:], strict=True))]
-        found.append("  ".join(cells).rstrip())
+def text(run: BenchmarkRun, width: int = 0) -> str:
+    """For a terminal of `width` columns; 0 for no limit."""
+    found = _aligned(*table(run), width)
     if any(row.good > 1 for row in run.rows):
         found.append("± 95 % over repetitions")
     found += [f"network: {line}" for line in networks(run)]
@@ -194,6 +189,24 @@ def text(run: BenchmarkRun) -> str:
     if run.verdict.remedy:
         found.append(f"  what to do: {run.verdict.remedy}")
     return "\n".join([*found, f"saved in {run.folder}", ""])
+
+
+def _aligned(titles: list[str], lines: list[list[str]], width: int) -> list[str]:
+    """The table; where it is too wide, its columns in several tables below each other."""
+    widths = [max(len(row[index]) for row in (titles, *lines)) for index in range(len(titles))]
+    groups, room = [[0]], width - widths[0]
+    for index in range(1, len(titles)):
+        if width and room < widths[index] + 2 and len(groups[-1]) > 1:
+            groups.append([0])
+            room = width - widths[0]
+        groups[-1].append(index)
+        room -= widths[index] + 2
+    found = []
+    for group in groups:
+        for row in (titles, *lines):
+            cells = [row[0].ljust(widths[0]), *(row[index].rjust(widths[index]) for index in group[1:])]
+            found.append("  ".join(cells).rstrip())
+    return found
 
 
 def networks(run: BenchmarkRun) -> list[str]:

@@ -216,14 +216,25 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(opera
 
 def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, tmp_path: Path) -> None:
     # when a sweep is run in the cluster
-    line = program("bench", "run", "IPerf", "--set", "duration=5", "--repetitions", "2", "--namespace")
-    line += [operator.namespace, "--run-dir", str(tmp_path / "run"), "-o", "json"]
     environment = {**os.environ, "KUBECONFIG": str(operator.kubeconfig)}
-    done = subprocess.run(line, capture_output=True, text=True, env=environment, check=False)
+
+    def scaletest(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(program(*arguments), capture_output=True, text=True, env=environment, check=False)
+
+    def run(name: str, threshold: str) -> subprocess.CompletedProcess[str]:
+        line = ["bench", "run", "IPerf", "--set", "duration=5", "--repetitions", "2", "--threshold", threshold]
+        return scaletest(*line, "--namespace", operator.namespace, "--run-dir", str(tmp_path / name), "-o", "json")
+
+    done = run("base", "bandwidth>=4Gbit/s")
     # expect the result as of any executor, and nothing left in the cluster
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["verdict"]["kind"] == "PASS"
-    assert len(operator.measured()) == 2
+    # and when it is run again, with a bound that it does not reach, a FAIL, and a comparison of both
+    assert run("candidate", "bandwidth>=6Gbit/s").returncode == 3
+    compared = scaletest("bench", "compare", str(tmp_path / "base"), str(tmp_path / "candidate"), "-o", "json")
+    (row,) = json.loads(compared.stdout)["rows"]
+    assert (row["headline"], row["change"], compared.returncode) == ("bandwidth", "equivalent", 0), compared.stdout
+    assert len(operator.measured()) == 4
     eventually(lambda: not operator.get("iperfs,jobs,pods")["items"], 60)
 
 

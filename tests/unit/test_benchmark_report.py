@@ -18,7 +18,7 @@ from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
 from scaletest.model.errors import UsageError
 from scaletest.report.benchmark_comparison import compared
-from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of
+from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of, text
 
 SET = {
     "kind": "BenchmarkSet",
@@ -235,3 +235,30 @@ def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_fe
 
     assert "<svg" not in page(1)
     assert 300 > page(150).count("c-tick") > 5
+
+
+def test_a_table_that_is_too_wide_for_the_terminal_goes_on_below() -> None:
+    lines = text(a_run(), width=34).splitlines()
+    assert max(map(len, lines[:6])) <= 34
+    assert [line.split()[0] for line in lines[:6]] == ["permutation", "streams", "streams"] * 2
+    assert text(a_run(), width=200) == text(a_run())
+
+
+def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
+    spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
+    plan, warnings = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
+    assert warnings == ["permutation 2 is the same as 1; repetitions measure one several times"]
+    ended = {
+        one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9 + number}, permutation=one.permutation)
+        for number, one in enumerate(plan.benchmarks)
+    }
+    run = of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
+    (row,) = compared(run, run, 0.05).rows
+    assert (row.base.count, row.candidate.count) == (2, 2)
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "twice.yaml"
+    path.write_text("kind: IPerf\nspec:\n  streams: 1\n  streams: 2\n")
+    assert cli(["bench", "run", str(path)]) == 2
+    assert "streams stands twice" in capsys.readouterr().err
