@@ -142,9 +142,10 @@ def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
     # and a claim for all workers of fio made and deleted
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     operator.apply("Fio", "disk", {"numWorkers": 2, "volumeClaimTemplate": claim})
-    eventually(lambda: operator.get("pvc")["items"], 60)
+    mine = ("get", "pvc", "disk-scratch", "--ignore-not-found", "-o", "name")
+    eventually(lambda: operator.kubectl(*mine), 60)
     operator.kubectl("delete", "fio", "disk", "--timeout=60s")
-    eventually(lambda: not operator.get("pvc")["items"], 60)
+    eventually(lambda: not operator.kubectl(*mine), 60)
     assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
 
 
