@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key
+from scaletest.benchmarks.kept import Reads, agreed, forget, owned
 from scaletest.benchmarks.kubernetes import Place, Seen, step
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
@@ -105,8 +105,7 @@ def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None
     """What is to be done before a benchmark may go."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
-        forget(meta["name"], objects, namespace)
-        forget_key(kind, meta["name"], meta["uid"], objects, namespace)
+        forget(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
@@ -135,9 +134,7 @@ def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
     """What is being measured, when that has begun."""
     meta = found["metadata"]
     peers = objects.find(CONFIG_MAPS, namespace, f"{meta['name']}-peers")
-    if peers is None or meta["uid"] not in [one["uid"] for one in peers["metadata"].get("ownerReferences", ())]:
-        return None
-    return agreed(peers)
+    return agreed(peers) if peers is not None and owned(peers, meta["uid"]) else None
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:

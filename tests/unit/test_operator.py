@@ -102,7 +102,8 @@ class FakeCluster:
         return copy.deepcopy(new)
 
     def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None:
-        gone = self.objects.pop((what.plural, name), None)
+        found = self.objects.get((what.plural, name))
+        gone = found and (not uid or found["metadata"]["uid"] == uid) and self.objects.pop((what.plural, name))
         if gone and what is JOBS:
             for key in [key for key, one in self.objects.items() if one.get("job") == name]:
                 del self.objects[key]

@@ -1,0 +1,91 @@
+"""Objects of other benchmarks under the same name: of one that is gone and was made again, or of another kind."""
+
+from __future__ import annotations
+
+from scaletest.benchmarks import manifests
+from scaletest.benchmarks.kept import stored
+from scaletest.cluster.documents import CONFIG_MAPS, PODS
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.frame import frame
+from scaletest.kinds.registry import KINDS
+from scaletest.operator import benchmarks
+from tests.unit.test_operator import FakeCluster, asked, look, settings, until_ended
+from tests.unit.test_operator_gang import admit, queued
+
+
+def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None:
+    """One of a benchmark that was deleted a moment ago; its kubelet has not ended it yet."""
+    labels = {manifests.BENCHMARK: "one", manifests.UID: "old", manifests.ROLE: role}
+    meta = {
+        "name": f"one-{role}-0-old",
+        "labels": labels,
+        "annotations": {},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    pod = cluster.put(PODS, {"metadata": meta, "spec": {"nodeName": "n0"}})
+    pod["status"] = {"phase": phase, "podIPs": [{"ip": "10.9.9.9"}], "conditions": []}
+    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 1e9}, {"of": "another"}, started_s=1.0, finished_s=2.0)
+    cluster.logs[meta["name"]] = frame(ended)
+
+
+def test_the_result_of_one_that_is_gone_is_not_that_of_its_successor() -> None:
+    # given pods of an earlier benchmark of that name, which are about to go, with a result in a log
+    cluster = FakeCluster()
+    leave_a_pod(cluster, "client")
+    leave_a_pod(cluster, "server", "Failed")
+    # when one of that name is measured
+    asked(cluster)
+    found = until_ended(cluster)
+    # expect its own result, from its own pods
+    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
+    assert {row["name"] for rows in found["pods"].values() for row in rows} <= {"one-client-0", "one-server-0"}
+    kept = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert kept is not None and kept.result == {"some": 1}
+
+
+def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
+    # given a benchmark that is being measured, and one of another kind with its name
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    asked(cluster, kind="Fio")
+    before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
+    # when that is deleted
+    benchmarks.gone(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
+    # expect everything to be there
+    assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
+
+
+def test_a_result_that_has_no_place_is_not_waited_for_without_end() -> None:
+    # given the result of something else under the name that ours would have
+    cluster = FakeCluster()
+    foreign = {"name": "one-result", "ownerReferences": [{"uid": "old"}]}
+    cluster.put(CONFIG_MAPS, {"metadata": foreign, "binaryData": {}})
+    asked(cluster)
+    # expect it to be waited for and nothing to be measured in vain
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == (
+        "Preparing", "configmaps one-result is there and belongs to something else",
+    )  # fmt: skip
+    assert not [name for name in cluster.made if name.startswith("jobs")]
+    # and to fail in the end, so that others may measure
+    cluster.now += manifests.START_S + 1
+    found = look(cluster)
+    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "resultConfigMap" not in found
+    asked(cluster, "two")
+    assert until_ended(cluster, "two")["phase"] == "Completed"
+
+
+def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
+    # given parts that were admitted together, and a spec that was changed since
+    cluster = queued()
+    admit(cluster)
+    cluster.objects["iperfs", "one"]["spec"] = {}
+    cluster.objects["iperfs", "one"]["metadata"]["generation"] += 1
+    # expect the JobSet to go with the rest
+    for _ in range(9):
+        if benchmarks.look(KINDS["IPerf"], cluster, "ns", "one", settings(cluster)) is Phase.COMPLETED:
+            break
+    assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
+    assert ("jobsets", "one") not in cluster.objects
