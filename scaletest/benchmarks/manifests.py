@@ -7,6 +7,7 @@ each other without DNS; a claim for fio. A Job is never tried twice: a second me
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,8 +47,11 @@ def result_name(name: str) -> str:
 
 
 def image_of(kind: Kind, image: str) -> str:
-    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag."""
-    return image.replace("scaletest-benchmarks", f"scaletest-{kind.image}")
+    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag.
+
+    One with a digest, or of another name, is what there is.
+    """
+    return re.sub(r"(^|/)scaletest-benchmarks(?=:[^/@]*$|$)", rf"\1scaletest-{kind.image}", image)
 
 
 def servers(benchmark: Benchmark) -> list[Part]:

@@ -36,6 +36,7 @@ class Settings:
 
     tell: makes an event of object, type, reason and message.
     plans: those of sets by uid, which never change; only to spare reading them each time.
+    fresh: by the uid of a set the benchmarks that were made, and that the watches may not have brought yet.
     """
 
     image: str
@@ -43,6 +44,7 @@ class Settings:
     tell: Tell
     accounts: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
+    fresh: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
 def resource(kind: Kind) -> Resource:
@@ -139,7 +141,9 @@ def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
     fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
-    if fresh and one.spec.paused:
+    # one that waits in a queue has begun: its parts may be admitted at any moment
+    if fresh and one.spec.paused and _begun(found, objects, namespace) is None:
+        lock.give_back()
         return Seen(Phase.PENDING, PAUSED)
     if TOGETHER not in found["metadata"].get("labels", {}) and lock.take():
         return Seen(Phase.PENDING, WAITS)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import stored
+from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.cluster.documents import CONFIG_MAPS, PODS
+from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
 from scaletest.kinds.registry import KINDS
@@ -75,6 +79,68 @@ def test_a_result_that_has_no_place_is_not_waited_for_without_end() -> None:
     assert (found["phase"], found["failure"]) == ("Failed", "refused") and "resultConfigMap" not in found
     asked(cluster, "two")
     assert until_ended(cluster, "two")["phase"] == "Completed"
+
+
+def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiting() -> None:
+    # given one that waits in a queue, whose parts may be admitted at any moment
+    cluster = queued()
+    cluster.objects["iperfs", "one"]["spec"]["paused"] = True
+    # expect it to go on when they are
+    assert "queue team" in look(cluster)["message"]
+    admit(cluster)
+    assert until_ended(cluster)["phase"] == "Completed"
+    # and one that had the lock, and was paused before anything was made, to give it back
+    asked(cluster, "two", paused=True)
+    uid = cluster.objects["iperfs", "two"]["metadata"]["uid"]
+    cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = f"iperfs/two/{uid}"
+    assert look(cluster, "two")["message"] == benchmarks.PAUSED
+    assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
+
+
+def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
+    # given an object that an interrupted run has deleted, and an operator that still cleans up after it
+    cluster = FakeCluster()
+    asked(cluster)
+    cluster.objects["iperfs", "one"]["metadata"] |= {
+        "labels": {RUN: "run-1"},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    waited = list[float]()
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            del cluster.objects["iperfs", "one"]
+        if len(waited) > 3:
+            look(cluster)
+
+    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
+    # expect it to be measured, not to be taken for deleted by somebody
+    assert executor.run(one, lambda phase: None).headlines == {"bandwidth": 5e9}
+
+    # and one whose result was deleted to say so
+    def look_and_lose(seconds: float) -> None:
+        if look(cluster)["phase"] == Phase.COMPLETED:
+            del cluster.objects["configmaps", "one-result"]
+
+    del cluster.objects["configmaps", "one-result"]
+    found = SubmittedExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(one, lambda phase: None)
+    assert (found.failure, found.message) == ("interrupted", "its result is gone")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("scaletest-benchmarks:0.1.0", "scaletest-torch:0.1.0"),
+        ("host:5000/scaletest-benchmarks/scaletest-benchmarks", "host:5000/scaletest-benchmarks/scaletest-torch"),
+        ("host/scaletest-benchmarks@sha256:1234", "host/scaletest-benchmarks@sha256:1234"),
+        ("host/mine:1", "host/mine:1"),
+    ],
+)
+def test_a_kind_has_the_image_beside_that_of_benchmarks(image: str, expected: str) -> None:
+    assert manifests.image_of(KINDS["PyTorch"], image) == expected
+    assert manifests.image_of(KINDS["IPerf"], image) == image
 
 
 def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
