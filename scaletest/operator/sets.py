@@ -98,6 +98,7 @@ def _moved(objects: Reads, namespace: str, found: Document, settings: Settings, 
     now = _status(found, plan, there, settings.clock())
     if "finishedAt" in now:
         del settings.fresh[uid]
+        settings.plans.pop(uid, None)
     return now
 
 
@@ -120,8 +121,8 @@ def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document
 def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -> BenchmarkPlan:
     """The plan, made when there is none. Raises Taken while that of an earlier set of this name is still there."""
     meta = found["metadata"]
-    if meta["uid"] in settings.plans:
-        return settings.plans[meta["uid"]]
+    if known := settings.plans.get(meta["uid"]):
+        return known
     name = f"{meta['name']}-plan"
     kept = objects.find(CONFIG_MAPS, namespace, name)
     if kept is None:
