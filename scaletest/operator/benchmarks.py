@@ -93,7 +93,7 @@ def write(
 ) -> bool:  # fmt: skip
     """The status, when it is another; False when the object is gone. Says it when the spec was changed too late."""
     before = found.get("status") or {}
-    if any(before.get(key) != value for key, value in now.items()):
+    if any(before.get(key) != status.as_kept(value) for key, value in now.items()):
         try:
             objects.patch(what, namespace, found["metadata"]["name"], {"status": now}, "status")
         except Missing:

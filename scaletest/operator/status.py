@@ -106,6 +106,13 @@ def bounded(
     return found
 
 
+def as_kept(value: Any) -> Any:
+    """As it is in the object then: a merge takes a null for what is to go, in lists too."""
+    if isinstance(value, Mapping):
+        return {key: as_kept(one) for key, one in value.items() if one is not None}
+    return [as_kept(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
     units = {one.name: one.unit for one in benchmark.kind.headlines}
     texts = {name: quantity(value, units[name]) for name, value in ended.headlines.items() if name in units}

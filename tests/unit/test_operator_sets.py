@@ -169,6 +169,25 @@ def test_16_results_are_told_again_only_when_there_are_new_ones(monkeypatch: pyt
     assert len(told) == 4
 
 
+def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
+    # given a permutation that takes a field back, and results of one repetition, which have no interval
+    cluster = FakeCluster()
+    template = {"kind": "IPerf", "spec": {"mtu": 9000}}
+    values = [{"mtu": None, "streams": 2}, {"streams": 4}]
+    asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values})
+    kept = settings(cluster)
+    for _ in range(8):
+        look_at_set(cluster, kept)
+        look(cluster, "set-1")
+    assert look_at_set(cluster, kept)["succeeded"] == 1
+    version = cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"]
+    # when nothing changes
+    found = look_at_set(cluster, kept)
+    # expect no request but the one that looks
+    assert cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"] == version
+    assert found["permutations"] == [{"streams": 2}, {"streams": 4}]
+
+
 def test_what_does_not_fit_is_gone_from_the_object_too() -> None:
     # given a status with as many pods as fit, to which the end is added
     pods = {"server": [{"name": "x" * 250, "nodeName": "y" * 250} for _ in range(25)]}
