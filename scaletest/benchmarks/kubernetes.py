@@ -256,7 +256,9 @@ class _Step:
         if job is None:
             return ""
         message = obstacles.said(self._objects, self._namespace, job)
-        if obstacles.final(message, self._age(job)):
+        # a Job that was suspended has not tried before
+        began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
+        if obstacles.final(message, self._clock() - said.seconds(began)):
             raise Over(self._failed(Failure.REFUSED, message), pods)
         return message
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import manifests
+from scaletest.benchmarks import manifests, obstacles
 from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
-from scaletest.cluster.documents import CONFIG_MAPS, PODS
+from scaletest.cluster.documents import CONFIG_MAPS, EVENTS, PODS
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
 from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmarks
+from scaletest.operator import benchmarks, status
 from tests.unit.test_operator import FakeCluster, asked, look, settings, until_ended
 from tests.unit.test_operator_gang import admit, queued
 
@@ -95,6 +95,25 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
     cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = f"iperfs/two/{uid}"
     assert look(cluster, "two")["message"] == benchmarks.PAUSED
     assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
+
+
+def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
+    # given one that was admitted after an hour, when a quota is still used by who is leaving
+    cluster = queued()
+    made_at, cluster.runs = status.stamp(cluster.now), False
+    cluster.now += 3600
+    admit(cluster)
+    message = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
+    for name in ("one-server-0", "one-client-0"):
+        job = cluster.objects["jobs", name]
+        job["metadata"]["creationTimestamp"], job["status"] = made_at, {"startTime": status.stamp(cluster.now)}
+        event = {"metadata": {"name": name}, "involvedObject": {"uid": job["metadata"]["uid"]}, "message": message}
+        cluster.put(EVENTS, event)
+    # expect it to be waited for as long as for any other
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == ("Preparing", message)
+    cluster.now += obstacles.QUOTA_S + 1
+    assert until_ended(cluster)["failure"] == "refused"
 
 
 def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
