@@ -255,6 +255,9 @@ class _Step:
         """What keeps a Job from making pods. Raises Over when that will not pass."""
         if job is None:
             return ""
+        if failed := obstacles.failed(job):
+            # it has one try, so there will be no other pod
+            raise Over(self._failed(Failure.INTERRUPTED, "a pod was lost before it was needed", (failed,)), pods)
         message = obstacles.said(self._objects, self._namespace, job)
         # a Job that was suspended has not tried before
         began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]

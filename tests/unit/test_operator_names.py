@@ -116,6 +116,21 @@ def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
     assert until_ended(cluster)["failure"] == "refused"
 
 
+def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
+    # given a server whose pod somebody deletes while it starts
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    del cluster.objects["pods", "one-server-0"]
+    assert look(cluster)["message"] == "pods are being made"
+    why = {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}
+    cluster.objects["jobs", "one-server"]["status"] = {"conditions": [why]}
+    # expect the end at once, as its Job makes no other
+    found = until_ended(cluster)
+    assert (found["failure"], found["lines"]) == ("interrupted", [why["message"]])
+
+
 def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
     # given an object that an interrupted run has deleted, and an operator that still cleans up after it
     cluster = FakeCluster()
