@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Protocol
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.said import seconds
 from scaletest.cluster.documents import JOBS, Resource
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import JOBSET, KUEUE, NO_GANG, VOLCANO
@@ -102,14 +102,14 @@ def admission(benchmark: Benchmark, objects: Finds, namespace: str) -> Admission
         queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
         return Admission(0.0, f"waits{queue} until all parts are admitted")
     resumed = conditions.get("Suspended", {})
-    return Admission(_seconds(resumed.get("lastTransitionTime") or found["metadata"]["creationTimestamp"]))
+    return Admission(seconds(resumed.get("lastTransitionTime") or found["metadata"]["creationTimestamp"]))
 
 
 def _scheduled(group: Document, conditions: Mapping[str, Document]) -> Admission:
     """Volcano's word: a group whose pods have their nodes is Running, or has the condition Scheduled."""
     told = conditions.get("Scheduled", {})
     if told.get("status") == "True" or group.get("status", {}).get("phase") == "Running":
-        return Admission(_seconds(told.get("lastTransitionTime") or group["metadata"]["creationTimestamp"]))
+        return Admission(seconds(told.get("lastTransitionTime") or group["metadata"]["creationTimestamp"]))
     why = conditions.get("Unschedulable", {}).get("message", "")
     count = group["spec"]["minMember"]
     return Admission(0.0, f"waits until Volcano has a place for all {count} pods" + (f": {why}" if why else ""))
@@ -165,7 +165,3 @@ def _pod_group(benchmark: Benchmark, count: int, owner: Document) -> Document:
         "metadata": manifests.meta(benchmark, benchmark.name, owner),
         "spec": spec,
     }
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()

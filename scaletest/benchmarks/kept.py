@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from scaletest.cluster.rights import Right
 from scaletest.kinds.benchmark import Benchmark, Ended, read
 from scaletest.kinds.kind import Kind
 from scaletest.model import wire
+from scaletest.model.errors import InvalidValue
 
 RESULT = "result.json.gz"
 
@@ -50,29 +52,45 @@ def keep(objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, 
 def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
     """The result that is there, when it is that of this very object."""
     found = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
-    if found is None or uid not in [one["uid"] for one in found["metadata"].get("ownerReferences", ())]:
-        return None
+    return unpacked(found) if found is not None and owned(found, uid) else None
+
+
+def unpacked(found: Document) -> Ended:
+    """The result in a ConfigMap."""
     packed = base64.b64decode(found["binaryData"][RESULT])
     return Ended.from_dict(wire.load(gzip.decompress(packed).decode(), "the stored result"))
 
 
-def forget(name: str, objects: Reads, namespace: str) -> None:
-    """Take away what a benchmark made, its result excepted. Its Jobs go with their pods."""
-    labels = f"{manifests.BENCHMARK}={name}"
+def owned(found: Document, uid: str) -> bool:
+    """Whether it belongs to the object of that uid."""
+    return uid in [one["uid"] for one in found["metadata"].get("ownerReferences", ())]
+
+
+def forget(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> None:
+    """Take away what a benchmark made, its result excepted. Its Jobs go with their pods.
+
+    Nothing of another one of that name: a kind has its own names, and one that is gone may be there again.
+    """
     for what in (JOBS, SERVICES, CLAIMS):
-        for one in objects.list(what, namespace, labels):
+        for one in objects.list(what, namespace, manifests.own(name, uid)):
             objects.delete(what, namespace, one["metadata"]["name"], one["metadata"]["uid"])
-    objects.delete(CONFIG_MAPS, namespace, f"{name}-peers")
-
-
-def forget_key(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> None:
-    """Take away the key of a benchmark whose parts start processes on each other."""
     if ssh.wanted(kind):
         objects.delete(SECRETS, namespace, ssh.secret_name(name, uid))
+    _forget_one(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
 
 
-def forget_together(benchmark: Benchmark, objects: Reads, namespace: str) -> None:
-    """Take away what held its parts together, with the Jobs that are its own."""
-    what = gang.holder(benchmark)
-    if what is not None:
-        objects.delete(what, namespace, benchmark.name)
+def forget_together(name: str, uid: str, objects: Reads, namespace: str) -> None:
+    """Take away what held its parts together, with the Jobs that are its own; the peers still say what that was."""
+    peers = objects.find(CONFIG_MAPS, namespace, f"{name}-peers")
+    if peers is None or not owned(peers, uid):
+        return
+    # what cannot be read any more goes with its owner
+    with contextlib.suppress(InvalidValue):
+        if what := gang.holder(agreed(peers)):
+            _forget_one(what, name, uid, objects, namespace)
+
+
+def _forget_one(what: Resource, name: str, uid: str, objects: Reads, namespace: str) -> None:
+    found = objects.find(what, namespace, name)
+    if found is not None and owned(found, uid):
+        objects.delete(what, namespace, name, found["metadata"]["uid"])

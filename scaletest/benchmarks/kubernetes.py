@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
 from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
 from scaletest.benchmarks.endings import Over, Taken
-from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key, forget_together, keep, stored
+from scaletest.benchmarks.kept import Reads, agreed, forget, forget_together, keep, owned, unpacked
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
@@ -68,14 +67,10 @@ class _Step:
         self._role = benchmark.kind.measures
 
     def go(self) -> Seen:
-        name = self._benchmark.name
-        ended = stored(self._objects, self._namespace, name, self._owner["uid"])
-        if ended is not None:
-            forget(name, self._objects, self._namespace)
-            forget_key(self._benchmark.kind, name, self._owner["uid"], self._objects, self._namespace)
-            forget_together(self._benchmark, self._objects, self._namespace)
-            return Seen(ended.phase, ended.message, (), ended)
         try:
+            if ended := self._ended():
+                self._forget()
+                return Seen(ended.phase, ended.message, (), ended)
             peers, asked = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner)), self._benchmark
             self._benchmark = agreed(peers)
             return replace(self._go_on(peers), edited=differ(asked, self._benchmark))
@@ -84,9 +79,24 @@ class _Step:
         except Taken as taken:
             if self._clock() - self._since_s <= manifests.start_s(self._benchmark):
                 return Seen(Phase.PREPARING, str(taken))
-            return self._store(self._failed(Failure.REFUSED, str(taken)), ())
+            # its result may have no place either
+            self._forget()
+            return Seen(Phase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
+
+    def _ended(self) -> Ended | None:
+        """The result, when it is stored. Raises Taken when another has its place: it is not measured in vain."""
+        name = manifests.result_name(self._benchmark.name)
+        found = self._objects.find(CONFIG_MAPS, self._namespace, name)
+        if found is not None and not owned(found, self._owner["uid"]):
+            raise Taken(f"configmaps {name} is there and belongs to something else")
+        return unpacked(found) if found is not None else None
+
+    def _forget(self) -> None:
+        name, uid = self._benchmark.name, self._owner["uid"]
+        forget_together(name, uid, self._objects, self._namespace)
+        forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
     def _go_on(self, peers: Document) -> Seen:
         if manifests.MEASURING not in peers["data"]:
@@ -133,8 +143,7 @@ class _Step:
         if found is None:
             before()
             found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
-        owners = [one["uid"] for one in found["metadata"].get("ownerReferences", ())]
-        if self._owner["uid"] not in owners:
+        if not owned(found, self._owner["uid"]):
             raise Taken(f"{what.plural} {name} is there and belongs to something else")
         return found
 
@@ -145,10 +154,10 @@ class _Step:
             self._objects.create(SECRETS, self._namespace, body)
 
     def _pods(self) -> list[Document]:
-        return self._objects.list(PODS, self._namespace, f"{manifests.BENCHMARK}={self._benchmark.name}")
+        return self._objects.list(PODS, self._namespace, manifests.own(self._benchmark.name, self._owner["uid"]))
 
     def _prepare(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
-        since_s = _seconds(peers["metadata"]["creationTimestamp"])
+        since_s = said.seconds(peers["metadata"]["creationTimestamp"])
         if gang.wanted(self._benchmark):
             admission = gang.admission(self._benchmark, self._objects, self._namespace)
             if not admission.since_s:
@@ -184,8 +193,8 @@ class _Step:
         waiting = [pod for pod in serving if not said.ready(pod)]
         if len(serving) < len(roles):
             job = self._objects.find(JOBS, self._namespace, gang.job_name(self._benchmark, roles[-1]))
-            return self._denied(job, pods) or next(map(_waits, waiting), "pods are being made")
-        return next(map(_waits, waiting), "" if len(known) == wanted else "pods have no address yet")
+            return self._denied(job, pods) or next(map(said.waits, waiting), "pods are being made")
+        return next(map(said.waits, waiting), "" if len(known) == wanted else "pods have no address yet")
 
     def _queued(self, message: str, peers: Document, pods: tuple[Document, ...]) -> Seen:
         """Raises Over when the parts were already running, or have waited for too long."""
@@ -211,7 +220,7 @@ class _Step:
             self._look_again(pod, manifests.PEERS)
 
     def _look_again(self, pod: Document, at: str) -> None:
-        self._objects.patch(PODS, self._namespace, _name(pod), {"metadata": {"annotations": {WRITTEN: at}}})
+        self._objects.patch(PODS, self._namespace, said.name(pod), {"metadata": {"annotations": {WRITTEN: at}}})
 
     # -- until there is a result ------------------------------------------------------------------------------------
 
@@ -234,7 +243,7 @@ class _Step:
         limit = limit_s if running else start_s
         since_s = float(peers["data"][manifests.MEASURING])
         if running:
-            since_s = max(since_s, _seconds(_started(measuring[0])))
+            since_s = max(since_s, said.started_s(measuring[0]))
         why = "" if running else said.why_not(measuring[0]) if measuring else self._denied(job, pods)
         if self._clock() - since_s > limit:
             more = f"; {why}" if why else ""
@@ -246,14 +255,19 @@ class _Step:
         """What keeps a Job from making pods. Raises Over when that will not pass."""
         if job is None:
             return ""
+        if failed := obstacles.failed(job):
+            # it has one try, so there will be no other pod
+            raise Over(self._failed(Failure.INTERRUPTED, "a pod was lost before it was needed", (failed,)), pods)
         message = obstacles.said(self._objects, self._namespace, job)
-        if obstacles.final(message, self._age(job)):
+        # a Job that was suspended has not tried before
+        began = job.get("status", {}).get("startTime") or job["metadata"]["creationTimestamp"]
+        if obstacles.final(message, self._clock() - said.seconds(began)):
             raise Over(self._failed(Failure.REFUSED, message), pods)
         return message
 
     def _result(self, pod: Document, pods: tuple[Document, ...]) -> None:
         """Raises Over when the pod's log holds a result, or the pod has ended without one."""
-        log = self._objects.log(self._namespace, _name(pod)) or ""
+        log = self._objects.log(self._namespace, said.name(pod)) or ""
         found = unframe(log)
         if found is not None:
             if wrong := said.elsewhere(pod, self._benchmark.spec.network_name, found):
@@ -264,7 +278,7 @@ class _Step:
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
 
     def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> Over:
-        text = log if log is not None else self._objects.log(self._namespace, _name(pod)) or ""
+        text = log if log is not None else self._objects.log(self._namespace, said.name(pod)) or ""
         return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
 
     def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
@@ -281,20 +295,4 @@ class _Step:
         return Seen(Phase.SUMMARISING, mine.message, pods)
 
     def _age(self, document: Mapping[str, Any]) -> float:
-        return self._clock() - _seconds(document["metadata"]["creationTimestamp"])
-
-
-def _name(pod: Document) -> str:
-    return str(pod["metadata"]["name"])
-
-
-def _waits(pod: Document) -> str:
-    return f"{_name(pod)}: {said.why_not(pod)}"
-
-
-def _started(pod: Document) -> str:
-    return str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
-
-
-def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp).timestamp()
+        return self._clock() - said.seconds(document["metadata"]["creationTimestamp"])

@@ -28,8 +28,9 @@ def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str,
     found: dict[str, Any] = {"name": interface}
     if shutil.which("ip"):
         line = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        with contextlib.suppress(ValueError, AttributeError, TypeError):
+        # what was measured does not depend on the answer
+        with contextlib.suppress(ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError):
+            done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
             (row,) = json.loads(done.stdout)
             found |= {"kind": str(row["linkinfo"]["info_kind"])} if "linkinfo" in row else {}
     # these files are those of the network that this process is in

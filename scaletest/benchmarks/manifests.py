@@ -7,6 +7,7 @@ each other without DNS; a claim for fio. A Job is never tried twice: a second me
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
 from scaletest.kinds.kind import Kind, Part, Peer
 from scaletest.kinds.registry import GROUP
 
-BENCHMARK, ROLE = f"{GROUP}/benchmark", f"{GROUP}/role"
+# Another benchmark may have had the name, and its pods may still be there: a result is of one uid.
+BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
@@ -45,8 +47,11 @@ def result_name(name: str) -> str:
 
 
 def image_of(kind: Kind, image: str) -> str:
-    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag."""
-    return image.replace("scaletest-benchmarks", f"scaletest-{kind.image}")
+    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag.
+
+    One with a digest, or of another name, is what there is.
+    """
+    return re.sub(r"(^|/)scaletest-benchmarks(?=:[^/@]*$|$)", rf"\1scaletest-{kind.image}", image)
 
 
 def servers(benchmark: Benchmark) -> list[Part]:
@@ -55,14 +60,19 @@ def servers(benchmark: Benchmark) -> list[Part]:
 
 
 def labels(benchmark: Benchmark) -> dict[str, str]:
-    """Those that all objects of a benchmark have, and no others."""
+    """Those by which pods of a benchmark know each other."""
     return {BENCHMARK: benchmark.name}
+
+
+def own(name: str, uid: str) -> str:
+    """The selector of what was made of that very benchmark."""
+    return f"{BENCHMARK}={name},{UID}={uid}"
 
 
 def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
     """Metadata of an object that goes with its owner."""
-    return {"name": name, "labels": {**labels(benchmark), "app.kubernetes.io/managed-by": "scaletest"},
-            "ownerReferences": [owner]}  # fmt: skip
+    more = {UID: owner["uid"], "app.kubernetes.io/managed-by": "scaletest"}
+    return {"name": name, "labels": {**labels(benchmark), **more}, "ownerReferences": [owner]}
 
 
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
@@ -117,21 +127,21 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
             "podReplacementPolicy": "Failed",
             "activeDeadlineSeconds": int(start_s(benchmark) + benchmark.limit_s + SPARE_S + HOLD_S),
             "template": {
-                "metadata": _pod_meta(benchmark, role),
+                "metadata": _pod_meta(benchmark, role, owner),
                 "spec": pod,
             },
         },
     }
 
 
-def _pod_meta(benchmark: Benchmark, role: str) -> Document:
+def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
     spec, annotations, more = benchmark.spec, dict[str, str](), dict[str, str]()
     for one in _customised(benchmark, role):
         annotations |= one.annotations
         more |= one.labels
     if spec.network_name:
         annotations[MULTUS] = spec.network_name
-    return {"labels": {**more, **labels(benchmark), ROLE: role}, "annotations": annotations}
+    return {"labels": {**more, **labels(benchmark), UID: owner["uid"], ROLE: role}, "annotations": annotations}
 
 
 def _customised(benchmark: Benchmark, role: str) -> tuple[Pods, ...]:

@@ -39,6 +39,12 @@ def said(objects: Reads, namespace: str, job: Document) -> str:
     return str(max(rows, key=_time).get("message", "")) if rows else ""
 
 
+def failed(job: Document) -> str:
+    """Why a Job has failed; "" when it has not."""
+    rows = [one for one in job.get("status", {}).get("conditions", ()) if one["type"] == "Failed"]
+    return next((one.get("message") or "it has failed" for one in rows if one["status"] == "True"), "")
+
+
 def final(message: str, age_s: float) -> bool:
     """Whether what was said against the pods of a Job of that age will not pass by itself."""
     return bool(_FINAL.search(message)) and age_s > (QUOTA_S if "quota" in message else REFUSED_S)

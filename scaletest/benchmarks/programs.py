@@ -33,14 +33,23 @@ def find(benchmark: Benchmark) -> dict[str, str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """What the programs say of their version, the first line; those that have no such option are left out."""
+    """What the programs say of their version, the first line; those that have no such option are left out.
+
+    One that does not answer says "": what was measured does not depend on it.
+    """
     found = {}
     for name in names:
         if name in _TELLING and shutil.which(name):
-            line = [name, "--version"]
-            done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
-            found[name] = (done.stdout or done.stderr).strip().partition("\n")[0][:100]
+            found[name] = _told([name, "--version"]).strip().partition("\n")[0][:100]
     return found
+
+
+def _told(line: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout or done.stderr
 
 
 def _pingpong() -> str:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 
 from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
 from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.kind import Peer
 
 MOST_PLACES = 32
+
+
+def name(pod: Document) -> str:
+    """Its name."""
+    return str(pod["metadata"]["name"])
+
+
+def seconds(stamp: str) -> float:
+    """Of a time as Kubernetes writes it, since the epoch."""
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def started_s(pod: Document) -> float:
+    """When its node began with it, in seconds since the epoch."""
+    return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
 def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
@@ -77,3 +93,8 @@ def why_not(pod: Document) -> str:
         if one.get("status") == "False" and one.get("message"):
             return str(one["message"])
     return str(status.get("phase", "Pending"))
+
+
+def waits(pod: Document) -> str:
+    """The same with its name."""
+    return f"{name(pod)}: {why_not(pod)}"

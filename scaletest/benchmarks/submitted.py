@@ -56,18 +56,31 @@ class SubmittedExecutor:
         where, began = Resource(benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True), self._clock()
         body = benchmark.document()
         body["metadata"]["labels"] = {RUN: self._run}
-        made = self._objects.create(where, self._namespace, body)
+        made = self._object(where, body)
         if made is None:
-            made = self._objects.find(where, self._namespace, benchmark.name)
-            if made is None or made["metadata"].get("labels", {}).get(RUN) != self._run:
-                message = f"there is another {benchmark.kind.name} {benchmark.name} in {self._namespace}"
-                return self._failed(benchmark, Failure.REFUSED, message, began, "delete it, or use another name")
+            message = f"there is another {benchmark.kind.name} {benchmark.name} in {self._namespace}"
+            return self._failed(benchmark, Failure.REFUSED, message, began, "delete it, or use another name")
         try:
             found = self._wait(benchmark, where, made["metadata"]["uid"], told)
         finally:
             self._objects.delete(where, self._namespace, benchmark.name, made["metadata"]["uid"])
         told(found.phase)
         return replace(found, permutation=benchmark.permutation, repetition=benchmark.repetition)
+
+    def _object(self, where: Resource, body: Document) -> Document | None:
+        """The run's, made or found; None when it is another's. One that is going is waited for.
+
+        That of a run that was interrupted goes when the operator has cleaned up after it.
+        """
+        name, until = body["metadata"]["name"], self._clock() + SILENT_S
+        while True:
+            made = self._objects.create(where, self._namespace, body)
+            made = made or self._objects.find(where, self._namespace, name)
+            if made is not None and not made["metadata"].get("deletionTimestamp"):
+                return made if made["metadata"].get("labels", {}).get(RUN) == self._run else None
+            if self._clock() > until:
+                return None
+            self._sleep(LOOK_S)
 
     def _wait(self, benchmark: Benchmark, where: Resource, uid: str, told: Told) -> Ended:
         began, limit = self._clock(), 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
@@ -97,10 +110,9 @@ class SubmittedExecutor:
         if ended is not None:
             return ended
         said = found["status"]
-        failure = Failure(said.get("failure", Failure.INTERRUPTED))
-        return self._failed(
-            benchmark, failure, said.get("message", "its result is gone"), began, *said.get("lines", ())
-        )
+        failure = Failure(said.get("failure") or Failure.INTERRUPTED)
+        message = said.get("message") or "its result is gone"
+        return self._failed(benchmark, failure, message, began, *(said.get("lines") or ()))
 
     def _failed(self, benchmark: Benchmark, failure: Failure, message: str, began: float, *lines: str) -> Ended:
         return Ended(

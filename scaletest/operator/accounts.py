@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from scaletest.benchmarks.kept import Reads
-from scaletest.cluster.documents import ACCOUNTS
+from scaletest.cluster.documents import ACCOUNTS, Busy
 from scaletest.cluster.rights import NEEDED, PROXY, Right
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import ActingSpec
@@ -54,7 +54,7 @@ def with_account(one: Benchmark, defaults: Mapping[str, str]) -> Benchmark:
 
 
 def check(one: Benchmark, objects: Reads, namespace: str) -> None:
-    """Raises UsageError when the account is missing, or a right of it."""
+    """Raises UsageError when the account is missing, or a right of it; Busy when that cannot be told now."""
     wanted = rights(one)
     if not wanted:
         return
@@ -62,10 +62,12 @@ def check(one: Benchmark, objects: Reads, namespace: str) -> None:
     hint = "docs/how-to/operator.md says which rights it needs"
     if not name:
         raise UsageError(f"{one.kind.name} acts on the cluster, and names no account", hint="set serviceAccountName")
-    if objects.find(ACCOUNTS, namespace, name) is None:
-        raise UsageError(f"there is no service account {name} in {namespace}", hint=hint)
     try:
+        if objects.find(ACCOUNTS, namespace, name) is None:
+            raise UsageError(f"there is no service account {name} in {namespace}", hint=hint)
         lacking = [right for right in wanted if not objects.may(where, namespace, name, right)]
+    except Busy:
+        raise
     except Unreachable as error:
         raise UsageError(f"what {name} may do in {where} is not known: {error.message}", hint=error.hint) from error
     if lacking:

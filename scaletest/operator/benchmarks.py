@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kept import Reads, agreed, forget, forget_key
+from scaletest.benchmarks.kept import Reads, agreed, forget, owned
 from scaletest.benchmarks.kubernetes import Place, Seen, step
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
@@ -36,6 +36,7 @@ class Settings:
 
     tell: makes an event of object, type, reason and message.
     plans: those of sets by uid, which never change; only to spare reading them each time.
+    fresh: by the uid of a set the benchmarks that were made, and that the watches may not have brought yet.
     """
 
     image: str
@@ -43,6 +44,7 @@ class Settings:
     tell: Tell
     accounts: Mapping[str, str] = field(default_factory=dict)
     plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
+    fresh: dict[str, dict[str, bool]] = field(default_factory=dict)
 
 
 def resource(kind: Kind) -> Resource:
@@ -91,7 +93,7 @@ def write(
 ) -> bool:  # fmt: skip
     """The status, when it is another; False when the object is gone. Says it when the spec was changed too late."""
     before = found.get("status") or {}
-    if any(before.get(key) != value for key, value in now.items()):
+    if any(before.get(key) != status.as_kept(value) for key, value in now.items()):
         try:
             objects.patch(what, namespace, found["metadata"]["name"], {"status": now}, "status")
         except Missing:
@@ -105,8 +107,7 @@ def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None
     """What is to be done before a benchmark may go."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
-        forget(meta["name"], objects, namespace)
-        forget_key(kind, meta["name"], meta["uid"], objects, namespace)
+        forget(kind, meta["name"], meta["uid"], objects, namespace)
     Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
 
 
@@ -135,14 +136,14 @@ def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
     """What is being measured, when that has begun."""
     meta = found["metadata"]
     peers = objects.find(CONFIG_MAPS, namespace, f"{meta['name']}-peers")
-    if peers is None or meta["uid"] not in [one["uid"] for one in peers["metadata"].get("ownerReferences", ())]:
-        return None
-    return agreed(peers)
+    return agreed(peers) if peers is not None and owned(peers, meta["uid"]) else None
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
     fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
-    if fresh and one.spec.paused:
+    # one that waits in a queue has begun: its parts may be admitted at any moment
+    if fresh and one.spec.paused and _begun(found, objects, namespace) is None:
+        lock.give_back()
         return Seen(Phase.PENDING, PAUSED)
     if TOGETHER not in found["metadata"].get("labels", {}) and lock.take():
         return Seen(Phase.PENDING, WAITS)

@@ -11,25 +11,29 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from scaletest.benchmarks.endings import Taken
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.kept import Reads, owned
+from scaletest.benchmarks.manifests import START_S
 from scaletest.benchmarks.obstacles import NAME
 from scaletest.benchmarks.runner import startable
+from scaletest.benchmarks.said import seconds
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.cluster.documents import CONFIG_MAPS, NODES, Resource
+from scaletest.cluster.connection import Refused
+from scaletest.cluster.documents import CONFIG_MAPS, NODES, Busy, Missing, Resource
 from scaletest.kinds import fields
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
-from scaletest.model import wire
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model import VerdictKind, wire
+from scaletest.model.errors import InvalidValue, Unreachable, UsageError
 from scaletest.operator import results, status
 from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource, write
 from scaletest.operator.status import Document
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
-SET, PLAN = "scaletest.dev/set", "plan.json.gz"
+SET, PLAN, HINDERED = "scaletest.dev/set", "plan.json.gz", "Hindered"
 # An object of the API server may hold about 1.5 MB.
 MOST_BYTES = 900_000
 # In the status too, when there are no more: what samples and selectors chose.
@@ -60,17 +64,15 @@ def look(objects: Reads, namespace: str, name: str, settings: Settings, children
             write(SETS, objects, namespace, found, status.late(found, now_s), settings)
         return ""
     try:
-        plan = _plan(objects, namespace, found, settings)
-        if plan is None:
-            return ""
-        there = {one["metadata"]["name"]: one for one in children(namespace, found["metadata"]["uid"])}
-        if not found["spec"].get("paused"):
-            _start(objects, namespace, found, plan, there)
-        now = _status(found, plan, there, now_s)
-    except UsageError as error:
-        now = {"phase": "Failed", "finishedAt": status.stamp(now_s)}
-        now["conditions"] = status.conditions(before, {"Complete": False, "Failed": True}, "refused",
-                                              f"{error.message}; {error.hint}", now_s)  # fmt: skip
+        now = _moved(objects, namespace, found, settings, children)
+    except Busy:
+        raise
+    except (UsageError, Refused) as error:
+        now = _refused(before, f"{error.message}; {error.hint}", now_s)
+    except (Unreachable, Missing) as error:
+        now = _hindered(before, f"{error.message}; {error.hint}", now_s)
+    except Taken as taken:
+        now = _hindered(before, str(taken), now_s)
     if not write(SETS, objects, namespace, found, now, settings) or now["phase"] == before.get("phase"):
         return ""
     settings.tell(found, "Warning" if now["phase"] == "Failed" else "Normal", now["phase"],
@@ -78,11 +80,49 @@ def look(objects: Reads, namespace: str, name: str, settings: Settings, children
     return str(now["phase"])
 
 
-def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -> BenchmarkPlan | None:
-    """The plan, made when there is none; None while that of an earlier set of this name is still there."""
+def _moved(objects: Reads, namespace: str, found: Document, settings: Settings, children: Children) -> Document:
+    """Start what may start; the status then."""
+    uid = found["metadata"]["uid"]
+    plan = _plan(objects, namespace, found, settings)
+    there = {one["metadata"]["name"]: one for one in children(namespace, uid)}
+    # the watches may be late, and a benchmark that they do not know shares its nodes all the same
+    fresh = settings.fresh.setdefault(uid, {})
+    for one in [one for one in plan.benchmarks if one.name in fresh]:
+        made = None if one.name in there else objects.find(resource(one.kind), namespace, one.name)
+        if made is not None and owned(made, uid):
+            there[one.name] = made
+        else:
+            del fresh[one.name]
+    if not found["spec"].get("paused"):
+        _start(objects, namespace, found, plan, there, fresh)
+    now = _status(found, plan, there, settings.clock())
+    if "finishedAt" in now:
+        del settings.fresh[uid]
+        settings.plans.pop(uid, None)
+    return now
+
+
+def _refused(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+    facts = {"Complete": False, "Failed": True}
+    conditions = status.conditions(before, facts, "refused", message, now_s)
+    said = {"verdict": str(VerdictKind.INVALID), "verdictReason": message[:500]}
+    return {"phase": "Failed", "finishedAt": status.stamp(now_s), "conditions": conditions, **said}
+
+
+def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document:
+    """What may be mended, but is not waited for without end: a missing right, or a name that is still taken."""
+    facts = {"Complete": False, "Failed": False, HINDERED: True}
+    conditions = status.conditions(before, facts, "hindered", message, now_s)
+    if now_s - seconds(conditions[-1]["lastTransitionTime"]) > START_S:
+        return _refused(before, message, now_s)
+    return {"phase": before.get("phase") or "Pending", "conditions": conditions + status.edited(before, False, now_s)}
+
+
+def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -> BenchmarkPlan:
+    """The plan, made when there is none. Raises Taken while that of an earlier set of this name is still there."""
     meta = found["metadata"]
-    if meta["uid"] in settings.plans:
-        return settings.plans[meta["uid"]]
+    if known := settings.plans.get(meta["uid"]):
+        return known
     name = f"{meta['name']}-plan"
     kept = objects.find(CONFIG_MAPS, namespace, name)
     if kept is None:
@@ -98,8 +138,8 @@ def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -
             "binaryData": {PLAN: base64.b64encode(packed).decode()},
         }
         kept = objects.create(CONFIG_MAPS, namespace, body)
-    if kept is None or meta["uid"] not in [one["uid"] for one in kept["metadata"].get("ownerReferences", ())]:
-        return None
+    if kept is None or not owned(kept, meta["uid"]):
+        raise Taken(f"configmaps {name} is there and belongs to something else")
     text = gzip.decompress(base64.b64decode(kept["binaryData"][PLAN])).decode()
     if len(settings.plans) >= MOST_PLANS:
         settings.plans.clear()
@@ -119,8 +159,11 @@ def _nodes(objects: Reads) -> list[Node]:
     return [Node(one["metadata"]["name"], one["metadata"].get("labels", {})) for one in objects.list(NODES)]
 
 
-def _start(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, children: dict[str, Document]) -> None:
-    """Make the benchmarks that may start now, and add them to the children."""
+def _start(
+    objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, children: dict[str, Document],
+    fresh: dict[str, bool],
+) -> None:  # fmt: skip
+    """Make the benchmarks that may start now, and add them to the children and to those that are fresh."""
     if _stopped(plan, children):
         return
     waiting = [one for one in plan.benchmarks if one.name not in children]
@@ -131,6 +174,7 @@ def _start(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan,
             return
         waiting.remove(following)
         running.append(following)
+        fresh[following.name] = True
         children[following.name] = _make(objects, namespace, found, plan, following)
 
 
@@ -142,8 +186,8 @@ def _make(objects: Reads, namespace: str, found: Document, plan: BenchmarkPlan, 
     made = objects.create(resource(one.kind), namespace, body)
     if made is None:
         made = objects.find(resource(one.kind), namespace, one.name) or {"metadata": {}}
-        if found["metadata"]["uid"] not in [row["uid"] for row in made["metadata"].get("ownerReferences", ())]:
-            raise UsageError(f"there is another {one.kind.name} {one.name}", hint="give the set another name")
+        if not owned(made, found["metadata"]["uid"]):
+            raise Taken(f"there is another {one.kind.name} {one.name}; delete it, or give the set another name")
     return made
 
 
@@ -158,7 +202,12 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     running = sum(not ended(child) for child in children.values())
     over = not running and (good + bad == plan.counted or _stopped(plan, children))
     paused = bool(found["spec"].get("paused"))
-    phase = ("Failed" if bad else "Completed") if over else ("Paused" if paused and not running else "Running")
+    # one that stopped when the warm-up failed measured nothing
+    phase = (
+        ("Completed" if good == plan.counted else "Failed")
+        if over
+        else ("Paused" if paused and not running else "Running")
+    )
     now: Document = {
         "phase": phase,
         "permutationCount": len(plan.permutations),
@@ -171,7 +220,10 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     }
     if len(plan.permutations) <= MOST_SHOWN and len(wire.dump({"all": list(plan.permutations)})) < MOST_SHOWN * 256:
         now["permutations"] = [dict(one) for one in plan.permutations]
-    now |= results.of(plan, children, over=over)
+    if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
+        now |= results.of(plan, children, over=over)
+    else:
+        now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:
         now["finishedAt"] = status.stamp(now_s)
     facts = {"Complete": phase == "Completed", "Failed": phase == "Failed"}
@@ -180,7 +232,7 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     now["conditions"] += status.edited(before, _edited(found, plan), now_s)
     if generation := found["metadata"].get("generation"):
         now["observedGeneration"] = generation
-    return now
+    return status.bounded(now, ("permutations", "results"))
 
 
 def _edited(found: Document, plan: BenchmarkPlan) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -87,16 +87,30 @@ def stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def bounded(status: Document) -> Document:
-    """The status without its largest fields when it is too large, and a note that says so."""
+def bounded(
+    status: Document, fields: Sequence[str] = ("pods", "lines", "headlines", "values", "network")
+) -> Document:  # fmt: skip
+    """The status without its largest fields when it is too large, and a note where it has a message.
+
+    They are null then, or what is there would stay, as the status is merged into it.
+    """
     found = dict(status)
-    for name in ("pods", "lines", "headlines", "values", "network"):
-        if len(json.dumps(found).encode()) <= MOST_BYTES:
+    for name in fields:
+        if len(json.dumps(found)) <= MOST_BYTES:
             break
-        if found.pop(name, None):
+        if found.get(name):
+            found[name] = None
             note = f"{name} left out: the status was too large"
-            found["message"] = f"{found['message'][:1000]}; {note}".removeprefix("; ")
+            if "message" in found:
+                found["message"] = f"{found['message'][:1000]}; {note}".removeprefix("; ")
     return found
+
+
+def as_kept(value: Any) -> Any:
+    """As it is in the object then: a merge takes a null for what is to go, in lists too."""
+    if isinstance(value, Mapping):
+        return {key: as_kept(one) for key, one in value.items() if one is not None}
+    return [as_kept(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:

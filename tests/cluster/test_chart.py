@@ -234,6 +234,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["fullnameOverride=Upper_Case"], "/fullnameOverride"),
         (["image.repository="], "/image/repository"),
         (["test.queue=typo"], "test.queue is typo"),
+        (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
         (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
         (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
         (

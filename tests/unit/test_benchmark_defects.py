@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.analysis.repetitions import summarise
-from scaletest.benchmarks import machine
+from scaletest.benchmarks import machine, programs
 from scaletest.benchmarks.runner import counts, run
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio
@@ -163,6 +163,22 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
 
 def a_set(**spec: Any) -> dict[str, Any]:
     return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {"template": {"kind": "IPerf"}, **spec}}
+
+
+def test_19_a_program_that_does_not_say_its_version_costs_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given programs that do not answer, as on a node that is busy
+    for name in ("mpirun", "ip"):
+        (tmp_path / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(programs, "ASK_S", 0.05)
+    monkeypatch.setattr(machine, "PATIENCE_S", 0.05)
+    # expect their words to be missing, and nothing else
+    one = benchmark.read({"kind": "MPIPingPong"})
+    assert machine.facts(one)["programs"]["mpirun"] == ""
+    assert machine.card((), "fast0", tmp_path) == {"name": "fast0"}
 
 
 def test_19_a_machine_and_its_card_are_recorded(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from scaletest.kinds.registry import KINDS
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DOCKERFILES = sorted([*(ROOT / "dockerfiles").glob("*Dockerfile"), *(ROOT / "hack/stand-ins").glob("*Dockerfile")])
@@ -61,3 +63,17 @@ def test_the_context_holds_only_what_is_built() -> None:
     assert "*" in lines
     for path in (line[1:] for line in lines if line.startswith("!")):
         assert list(ROOT.glob(path)), f"{path} is gone"
+
+
+def test_every_image_of_ours_is_a_stage_of_its_own_with_all_labels() -> None:
+    stages = re.split(r"^FROM \S+ AS ", text("Dockerfile").replace("\\\n", " "), flags=re.M)[1:]
+    found = {(words := stage.split(maxsplit=1))[0]: words[1] for stage in stages}
+    named = re.search(r"images: (.*) redis pause;", (ROOT / "hack" / "images").read_text())
+    assert named is not None
+    ours = set(named[1].split())
+    assert ours >= {"scaletest", "media", *(kind.image for kind in KINDS.values())}
+    for name in ours:
+        # without the `title`, all say the same
+        labels = re.findall(r"org\.opencontainers\.image\.(\w+)=", found[name])
+        assert labels == ["title", "description", "licenses", "version", "revision"], name
+        assert f"image.title={'scaletest' if name == 'scaletest' else f'scaletest-{name}'} " in found[name]

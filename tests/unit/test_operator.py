@@ -33,6 +33,15 @@ class Killed(BaseException):
     """The operator's process is gone."""
 
 
+def without_nulls(value: Any, inside: bool = False) -> Any:
+    """A merge patch as API servers apply it: a null inside a list says nothing, too."""
+    if isinstance(value, list):
+        return [without_nulls(one, inside=True) for one in value]
+    if isinstance(value, dict):
+        return {key: without_nulls(one, inside) for key, one in value.items() if one is not None or not inside}
+    return value
+
+
 class FakeCluster:
     """Documents by resource and name; Jobs get pods that run. fatal: the request after which the operator is dead."""
 
@@ -95,14 +104,15 @@ class FakeCluster:
         version = body.get("metadata", {}).get("resourceVersion")
         if version and version != old["metadata"]["resourceVersion"]:
             raise Conflict(name)
-        new = dict(merged(old, body))
+        new = dict(merged(old, without_nulls(body)))
         new["metadata"] = {**new["metadata"], "resourceVersion": str(int(old["metadata"]["resourceVersion"]) + 1)}
         self.objects[what.plural, name] = new
         self._count()
         return copy.deepcopy(new)
 
     def delete(self, what: Resource, namespace: str, name: str, uid: str = "") -> None:
-        gone = self.objects.pop((what.plural, name), None)
+        found = self.objects.get((what.plural, name))
+        gone = found and (not uid or found["metadata"]["uid"] == uid) and self.objects.pop((what.plural, name))
         if gone and what is JOBS:
             for key in [key for key, one in self.objects.items() if one.get("job") == name]:
                 del self.objects[key]

@@ -12,10 +12,11 @@ import pytest
 
 from scaletest.benchmarks import manifests, obstacles
 from scaletest.benchmarks.kept import stored
-from scaletest.cluster.documents import ACCOUNTS, EVENTS, Resource
+from scaletest.cluster.documents import ACCOUNTS, EVENTS, Busy, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import Kind, Site
 from scaletest.kinds.registry import API_VERSION, KINDS
+from scaletest.model.errors import Unreachable
 from scaletest.operator import accounts, benchmarks, line, status
 from scaletest.operator.benchmarks import Settings
 from tests.unit.test_operator import (
@@ -245,6 +246,35 @@ def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account
     pod = cluster.objects["jobs", "one-worker"]["spec"]["template"]["spec"]
     assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("tester", True)
     assert not late(act(cluster, LIFECYCLE, ours))
+
+
+def test_rights_that_cannot_be_told_now_are_asked_for_again() -> None:
+    # given an API server that is busy when it is asked for rights, or lets nobody ask
+    cluster, error = FakeCluster(), Busy("cannot ask: 503", hint="try again")
+    cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
+    asked(cluster, kind="Lifecycle")
+
+    def fails(*given: Any) -> bool:
+        raise error
+
+    may, cluster.may = cluster.may, fails  # type: ignore[method-assign]
+    with pytest.raises(Busy):
+        act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
+    # expect nothing to be refused for that
+    cluster.may = may  # type: ignore[method-assign]
+    assert act(cluster, LIFECYCLE, {"Lifecycle": "tester"})["phase"] == "Preparing"
+    # and an operator that may not even look for accounts to say so
+    cluster, find = FakeCluster(), FakeCluster.find
+
+    def forbidden(what: Resource, namespace: str, name: str) -> Any:
+        if what is ACCOUNTS:
+            raise Unreachable("Kubernetes does not let us read tester", hint="give the right to get serviceaccounts")
+        return find(cluster, what, namespace, name)
+
+    cluster.find = forbidden  # type: ignore[method-assign]
+    asked(cluster, kind="Lifecycle")
+    found = act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
+    assert found["failure"] == "refused" and "get serviceaccounts" in found["lines"][0]
 
 
 def test_what_acts_on_nothing_gets_no_token() -> None:

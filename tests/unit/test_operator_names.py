@@ -1,0 +1,191 @@
+"""Objects of other benchmarks under the same name: of one that is gone and was made again, or of another kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaletest.benchmarks import manifests, obstacles
+from scaletest.benchmarks.kept import stored
+from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
+from scaletest.cluster.documents import CONFIG_MAPS, EVENTS, PODS
+from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.frame import frame
+from scaletest.kinds.registry import KINDS
+from scaletest.operator import benchmarks, status
+from tests.unit.test_operator import FakeCluster, asked, look, settings, until_ended
+from tests.unit.test_operator_gang import admit, queued
+
+
+def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None:
+    """One of a benchmark that was deleted a moment ago; its kubelet has not ended it yet."""
+    labels = {manifests.BENCHMARK: "one", manifests.UID: "old", manifests.ROLE: role}
+    meta = {
+        "name": f"one-{role}-0-old",
+        "labels": labels,
+        "annotations": {},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    pod = cluster.put(PODS, {"metadata": meta, "spec": {"nodeName": "n0"}})
+    pod["status"] = {"phase": phase, "podIPs": [{"ip": "10.9.9.9"}], "conditions": []}
+    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 1e9}, {"of": "another"}, started_s=1.0, finished_s=2.0)
+    cluster.logs[meta["name"]] = frame(ended)
+
+
+def test_the_result_of_one_that_is_gone_is_not_that_of_its_successor() -> None:
+    # given pods of an earlier benchmark of that name, which are about to go, with a result in a log
+    cluster = FakeCluster()
+    leave_a_pod(cluster, "client")
+    leave_a_pod(cluster, "server", "Failed")
+    # when one of that name is measured
+    asked(cluster)
+    found = until_ended(cluster)
+    # expect its own result, from its own pods
+    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s")
+    assert {row["name"] for rows in found["pods"].values() for row in rows} <= {"one-client-0", "one-server-0"}
+    kept = stored(cluster, "ns", "one", cluster.objects["iperfs", "one"]["metadata"]["uid"])
+    assert kept is not None and kept.result == {"some": 1}
+
+
+def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
+    # given a benchmark that is being measured, and one of another kind with its name
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    asked(cluster, kind="Fio")
+    before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
+    # when that is deleted
+    benchmarks.gone(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
+    # expect everything to be there
+    assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
+
+
+def test_a_result_that_has_no_place_is_not_waited_for_without_end() -> None:
+    # given the result of something else under the name that ours would have
+    cluster = FakeCluster()
+    foreign = {"name": "one-result", "ownerReferences": [{"uid": "old"}]}
+    cluster.put(CONFIG_MAPS, {"metadata": foreign, "binaryData": {}})
+    asked(cluster)
+    # expect it to be waited for and nothing to be measured in vain
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == (
+        "Preparing", "configmaps one-result is there and belongs to something else",
+    )  # fmt: skip
+    assert not [name for name in cluster.made if name.startswith("jobs")]
+    # and to fail in the end, so that others may measure
+    cluster.now += manifests.START_S + 1
+    found = look(cluster)
+    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "resultConfigMap" not in found
+    asked(cluster, "two")
+    assert until_ended(cluster, "two")["phase"] == "Completed"
+
+
+def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiting() -> None:
+    # given one that waits in a queue, whose parts may be admitted at any moment
+    cluster = queued()
+    cluster.objects["iperfs", "one"]["spec"]["paused"] = True
+    # expect it to go on when they are
+    assert "queue team" in look(cluster)["message"]
+    admit(cluster)
+    assert until_ended(cluster)["phase"] == "Completed"
+    # and one that had the lock, and was paused before anything was made, to give it back
+    asked(cluster, "two", paused=True)
+    uid = cluster.objects["iperfs", "two"]["metadata"]["uid"]
+    cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = f"iperfs/two/{uid}"
+    assert look(cluster, "two")["message"] == benchmarks.PAUSED
+    assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
+
+
+def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
+    # given one that was admitted after an hour, when a quota is still used by who is leaving
+    cluster = queued()
+    made_at, cluster.runs = status.stamp(cluster.now), False
+    cluster.now += 3600
+    admit(cluster)
+    message = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
+    for name in ("one-server-0", "one-client-0"):
+        job = cluster.objects["jobs", name]
+        job["metadata"]["creationTimestamp"], job["status"] = made_at, {"startTime": status.stamp(cluster.now)}
+        event = {"metadata": {"name": name}, "involvedObject": {"uid": job["metadata"]["uid"]}, "message": message}
+        cluster.put(EVENTS, event)
+    # expect it to be waited for as long as for any other
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == ("Preparing", message)
+    cluster.now += obstacles.QUOTA_S + 1
+    assert until_ended(cluster)["failure"] == "refused"
+
+
+def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
+    # given a server whose pod somebody deletes while it starts
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    del cluster.objects["pods", "one-server-0"]
+    assert look(cluster)["message"] == "pods are being made"
+    why = {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}
+    cluster.objects["jobs", "one-server"]["status"] = {"conditions": [why]}
+    # expect the end at once, as its Job makes no other
+    found = until_ended(cluster)
+    assert (found["failure"], found["lines"]) == ("interrupted", [why["message"]])
+
+
+def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
+    # given an object that an interrupted run has deleted, and an operator that still cleans up after it
+    cluster = FakeCluster()
+    asked(cluster)
+    cluster.objects["iperfs", "one"]["metadata"] |= {
+        "labels": {RUN: "run-1"},
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+    }
+    waited = list[float]()
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            del cluster.objects["iperfs", "one"]
+        if len(waited) > 3:
+            look(cluster)
+
+    one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
+    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
+    # expect it to be measured, not to be taken for deleted by somebody
+    assert executor.run(one, lambda phase: None).headlines == {"bandwidth": 5e9}
+
+    # and one whose result was deleted to say so
+    def look_and_lose(seconds: float) -> None:
+        if look(cluster)["phase"] == Phase.COMPLETED:
+            del cluster.objects["configmaps", "one-result"]
+
+    del cluster.objects["configmaps", "one-result"]
+    found = SubmittedExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(one, lambda phase: None)
+    assert (found.failure, found.message) == ("interrupted", "its result is gone")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("scaletest-benchmarks:0.1.0", "scaletest-torch:0.1.0"),
+        ("host:5000/scaletest-benchmarks/scaletest-benchmarks", "host:5000/scaletest-benchmarks/scaletest-torch"),
+        ("host/scaletest-benchmarks@sha256:1234", "host/scaletest-benchmarks@sha256:1234"),
+        ("host/mine:1", "host/mine:1"),
+    ],
+)
+def test_a_kind_has_the_image_beside_that_of_benchmarks(image: str, expected: str) -> None:
+    assert manifests.image_of(KINDS["PyTorch"], image) == expected
+    assert manifests.image_of(KINDS["IPerf"], image) == image
+
+
+def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
+    # given parts that were admitted together, and a spec that was changed since
+    cluster = queued()
+    admit(cluster)
+    cluster.objects["iperfs", "one"]["spec"] = {}
+    cluster.objects["iperfs", "one"]["metadata"]["generation"] += 1
+    # expect the JobSet to go with the rest
+    for _ in range(9):
+        if benchmarks.look(KINDS["IPerf"], cluster, "ns", "one", settings(cluster)) is Phase.COMPLETED:
+            break
+    assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
+    assert ("jobsets", "one") not in cluster.objects

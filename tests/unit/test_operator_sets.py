@@ -1,0 +1,198 @@
+"""Sets: what hinders one is said, and not waited for without end; a look costs little, and the status is bounded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scaletest.benchmarks import manifests
+from scaletest.benchmarks.manifests import Document
+from scaletest.cluster.documents import Busy, Missing, Resource
+from scaletest.kinds.registry import KINDS
+from scaletest.model.errors import Unreachable
+from scaletest.operator import benchmarks, results, sets, status
+from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, settings
+
+IPERF = {"kind": "IPerf", "spec": {}}
+
+
+def end_all(cluster: FakeCluster, kept: benchmarks.Settings) -> Mapping[str, Any]:
+    for _ in range(60):
+        found = look_at_set(cluster, kept)
+        if "finishedAt" in found:
+            return found
+        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
+            look(cluster, name)
+    raise AssertionError(found)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            Unreachable("Kubernetes does not let us list nodes", hint="give the right to list nodes"),
+            "right to list nodes",
+        ),
+        (Missing("cannot list nodes: there is none", hint="look at its name"), "cannot list nodes"),
+    ],
+)
+def test_a_set_that_is_hindered_says_why_and_goes_on_when_that_is_mended(error: Exception, words: str) -> None:
+    # given a set that chooses nodes, which the operator may not list
+    cluster = FakeCluster()
+    listed = cluster.list
+
+    def refused(what: Resource, *given: Any, **named: Any) -> list[Document]:
+        if what.plural == "nodes":
+            raise error
+        return listed(what, *given, **named)
+
+    cluster.list = refused  # type: ignore[method-assign]
+    nodes = {"nodes": {"combinations": {"length": 1, "source": {"nodes": {"selector": {}}}}}}
+    asked(cluster, "set", "BenchmarkSet", template=IPERF, permutations={"product": nodes})
+    found = look_at_set(cluster)
+    # expect it to say so, and to fail only when that lasts
+    assert found["phase"] == "Pending"
+    assert words in found["conditions"][-1]["message"]
+    cluster.now += manifests.START_S - 1
+    assert look_at_set(cluster) == found
+    cluster.now += 2
+    found = look_at_set(cluster)
+    assert (found["phase"], found["verdict"]) == ("Failed", "INVALID") and words in found["verdictReason"]
+
+
+def test_an_api_server_that_is_busy_hinders_nothing() -> None:
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template=IPERF)
+
+    def busy(*given: Any) -> Document:
+        raise Busy("cannot read: 503", hint="try again")
+
+    find, cluster.create = cluster.create, busy  # type: ignore[method-assign]
+    with pytest.raises(Busy):
+        look_at_set(cluster)
+    cluster.create = find  # type: ignore[method-assign]
+    assert end_all(cluster, settings(cluster))["phase"] == "Completed"
+
+
+def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_are_gone() -> None:
+    # given a benchmark of an earlier set of that name, which is about to go, and then a plan of it
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template=IPERF)
+    asked(cluster, "set-1")
+    assert "another IPerf set-1" in look_at_set(cluster)["conditions"][-1]["message"]
+    del cluster.objects["iperfs", "set-1"]
+    # expect it to be measured when that is gone
+    found = end_all(cluster, settings(cluster))
+    assert (found["phase"], [one["type"] for one in found["conditions"]]) == ("Completed", ["Complete", "Failed"])
+    # and the same of its plan
+    asked(cluster, "set", "BenchmarkSet", template=IPERF)
+    assert "set-plan is there" in look_at_set(cluster)["conditions"][-1]["message"]
+    del cluster.objects["configmaps", "set-plan"]
+    del cluster.objects["iperfs", "set-1"]
+    for name in ("set-1-result", "set-1-peers"):
+        cluster.objects.pop(("configmaps", name), None)
+    assert end_all(cluster, settings(cluster))["phase"] == "Completed"
+
+
+def test_a_set_that_stopped_when_its_warm_up_failed_has_failed() -> None:
+    cluster = FakeCluster()
+    asked(cluster, "set", "BenchmarkSet", template=IPERF, warmUp=1, onFailure="stop")
+    look_at_set(cluster)
+    cluster.objects["iperfs", "set-warm-up-1"]["status"] = {"phase": "Failed", "failure": "exit", "message": "no"}
+    found = look_at_set(cluster)
+    assert (found["phase"], found["succeeded"], found["verdict"]) == ("Failed", 0, "INVALID")
+
+
+def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> None:
+    # given three benchmarks, of which the first two use one node each and the third both
+    cluster = FakeCluster()
+    rows = [{"nodes": ["a"], "placement": "sameNode"}, {"nodes": ["a", "b"]}, {"nodes": ["b"], "placement": "sameNode"}]
+    asked(cluster, "set", "BenchmarkSet", template=IPERF, parallelism="nodeDisjoint", permutations={"explicit": rows})
+    kept = settings(cluster)
+    sets.look(cluster, "ns", "set", kept, lambda *_: [])
+    assert {name for plural, name in cluster.objects if plural == "iperfs"} == {"set-1", "set-3"}
+    # when the first ends, and the watches do not know the third
+    first = cluster.objects["iperfs", "set-1"]
+    first["status"] = {"phase": "Completed", "values": {}}
+    (known,) = sets.child(first).values()
+    sets.look(cluster, "ns", "set", kept, lambda *_: [known])
+    # expect the second to wait, until both have ended
+    assert ("iperfs", "set-2") not in cluster.objects
+    cluster.objects["iperfs", "set-3"]["status"] = {"phase": "Completed", "values": {}}
+    look_at_set(cluster, kept)
+    assert ("iperfs", "set-2") in cluster.objects
+    # and what was deleted meanwhile is made again, not waited for
+    del cluster.objects["iperfs", "set-2"]
+    look_at_set(cluster, kept)
+    assert ("iperfs", "set-2") in cluster.objects
+
+
+@pytest.mark.parametrize("character", ["a", "é", "漢", "\U0001f600"])
+def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: str) -> None:
+    # given permutations as large as they may be in a status, results of all, and long words about a failure
+    cluster = FakeCluster()
+    values = [{"pods": {"annotations": {"a": f"{number:02}{character * 219}"}}} for number in range(32)]
+    template = {"kind": "IPerf", "spec": {"duration": 1}}
+    asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values}, repetitions=2)
+    kept = settings(cluster)
+    look_at_set(cluster, kept)
+    plan = next(iter(kept.plans.values()))
+    good = {"phase": "Completed", "values": {one.name: 1.23456789e9 for one in KINDS["IPerf"].headlines}}
+    bad = {"phase": "Failed", "failure": "exit", "message": character * 2000}
+    rows = [{"metadata": {"name": one.name}, "status": good} for one in plan.benchmarks]
+    rows[-1]["status"] = bad
+    # when it ends
+    sets.look(cluster, "ns", "set", kept, lambda *_: rows)
+    found = cluster.objects["benchmarksets", "set"]["status"]
+    # expect it to fit, and what was left out to be gone from the object too
+    assert found["phase"] == "Failed"
+    assert len(json.dumps(found)) <= status.MOST_BYTES
+
+
+def test_16_results_are_told_again_only_when_there_are_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, told = FakeCluster(), list[int]()
+    asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
+    of = results.of
+
+    def counted(*given: Any, **named: Any) -> Document:
+        told.append(len(given[1]))
+        return of(*given, **named)
+
+    monkeypatch.setattr(results, "of", counted)
+    kept = settings(cluster)
+    found = end_all(cluster, kept)
+    assert (found["succeeded"], found["summary"]) == (3, "5.000 Gbit/s")
+    # once at the start, and once for each that has ended
+    assert len(told) == 4
+
+
+def test_16_values_that_are_null_are_not_written_again_and_again() -> None:
+    # given a permutation that takes a field back, and results of one repetition, which have no interval
+    cluster = FakeCluster()
+    template = {"kind": "IPerf", "spec": {"mtu": 9000}}
+    values = [{"mtu": None, "streams": 2}, {"streams": 4}]
+    asked(cluster, "set", "BenchmarkSet", template=template, permutations={"explicit": values})
+    kept = settings(cluster)
+    for _ in range(8):
+        look_at_set(cluster, kept)
+        look(cluster, "set-1")
+    assert look_at_set(cluster, kept)["succeeded"] == 1
+    version = cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"]
+    # when nothing changes
+    found = look_at_set(cluster, kept)
+    # expect no request but the one that looks
+    assert cluster.objects["benchmarksets", "set"]["metadata"]["resourceVersion"] == version
+    assert found["permutations"] == [{"streams": 2}, {"streams": 4}]
+
+
+def test_what_does_not_fit_is_gone_from_the_object_too() -> None:
+    # given a status with as many pods as fit, to which the end is added
+    pods = {"server": [{"name": "x" * 250, "nodeName": "y" * 250} for _ in range(25)]}
+    before = {"phase": "Running", "message": "", "pods": pods}
+    after = {**before, "phase": "Failed", "lines": ["l" * 200] * 8, "message": "m" * 2000}
+    found = status.bounded(after)
+    # expect what is left out to be null, since a merge keeps what is not named
+    assert found["pods"] is None and found["lines"] and "pods left out" in found["message"]
