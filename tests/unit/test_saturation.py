@@ -22,19 +22,21 @@ from scaletest.analysis.saturation.pods import from_headers, from_logs
 from scaletest.analysis.saturation.queries import answers
 from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
 from scaletest.analysis.saturation.step import assess, timing
+from scaletest.broker.agents import Meeting
 from scaletest.cli.saturate_options import public
 from scaletest.cluster.cadvisor import parsed
 from scaletest.cluster.service import reference
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.load import pace
 from scaletest.load.call import server_time
+from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.load.payloads import BUILT_IN, Payloads, provided
 from scaletest.model import VerdictKind, histogram
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
 from scaletest.saturation import original
-from scaletest.saturation.agents import merged
+from scaletest.saturation.agents import AgentsLoad, merged, serve
 from tests.unit.simulated import Simulated, run
 
 CAPACITY = 800.0
@@ -421,6 +423,64 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
         assert histogram.quantile(added, share) == histogram.quantile(whole, share)
+
+
+class Table(Meeting):
+    """A meeting at one table: an agent works when its order is there."""
+
+    def __init__(self, agents: int, load: LevelLoad) -> None:
+        self.agents, self.load, self.coming, self.done = agents, load, iter(range(agents)), list[dict[str, Any]]()
+
+    def offset_s(self) -> float:
+        return 0.0
+
+    def plan(self) -> dict[str, Any]:
+        return {}
+
+    def join(self) -> int:
+        return next(self.coming)
+
+    def order(self, orders: list[dict[str, Any]]) -> None:
+        self.orders = {index: [one] for index, one in enumerate(orders)}
+        for _ in range(self.agents):
+            serve(self, lambda plan, name: self.load, sleep=lambda seconds: None)
+
+    def next_order(self, index: int) -> dict[str, Any] | None:
+        return self.orders[index].pop() if self.orders[index] else None
+
+    def alive(self) -> bool:
+        return False
+
+    def bring(self, number: int, found: dict[str, Any]) -> None:
+        self.done.append(found)
+
+    def brought(self, number: int) -> dict[str, Any] | None:
+        return self.done.pop(0)
+
+
+class Counting:
+    """Ends what it is asked for at once."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+
+    def measure(self, order: Order, stopping: Any, tell: Any) -> Measured:
+        self.orders.append(order)
+        return Measured([Sample(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(("parallel", "count"), [(1, 5), (2, 5), (5, 7), (9, 2), (1, 0), (2, 0)])
+def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, count: int) -> None:
+    # given three agents under closed load; expect the whole number in flight, and exactly so many requests
+    load = Counting()
+    found = AgentsLoad(Table(3, load), 3).measure(Order(1.0, parallel=parallel, count=count), lambda: False, print)
+    assert len(found.samples) == count
+    assert sum(one.count for one in load.orders) == count
+    assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)
+    assert all(one.parallel for one in load.orders)
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -65,6 +67,25 @@ def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_b
                 job.check()
         else:
             job.check()
+
+
+def test_the_secret_of_agents_goes_with_their_job_also_when_nobody_deletes_it() -> None:
+    made: list[dict[str, Any]] = []
+
+    def create(namespace: str, body: dict[str, Any], **options: Any) -> SimpleNamespace:
+        made.append(body)
+        return SimpleNamespace(metadata=SimpleNamespace(uid="7"))
+
+    one = AgentJob(Cluster(_client(), "n"), "m", "image", 2, "redis://:secret@h")
+    one._batch, one._core = (
+        SimpleNamespace(create_namespaced_job=create),
+        SimpleNamespace(create_namespaced_secret=create),
+    )
+    one.create()
+    job, secret = made
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "7"}
+    assert secret["metadata"]["ownerReferences"] == [owner] and secret["stringData"]["url"] == "redis://:secret@h"
+    assert job["spec"]["ttlSecondsAfterFinished"] and "secret@" not in json.dumps(job)
 
 
 def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytest.MonkeyPatch) -> None:
