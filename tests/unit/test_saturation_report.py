@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationPlan, SaturationStep
@@ -90,3 +93,17 @@ def test_a_stored_run_is_judged_as_it_was_decided() -> None:
     steps, samples = stored(plan, Simulated(room=64), 1)
     again = evaluate(plan, steps, samples)
     assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)
+
+
+def test_sizes_from_an_invalid_run_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # given a run that met no limit
+    plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
+    steps, samples = stored(plan, Simulated(), 1)
+    folder = SaturationFolder(SaturationFolder.create(tmp_path / "run").path)
+    folder.begin(plan, ["scaletest", "saturate"])
+    for step in steps:
+        folder.store(step, samples[step.number])
+    folder.result({})
+    assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "-o", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("that run is INVALID" in line and "no limit was met" in line for line in notes)
