@@ -16,7 +16,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
 from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.course import Course, replay
+from scaletest.analysis.saturation.course import Course, replay, same
 from scaletest.analysis.saturation.search import PLATEAU_SHARE
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
@@ -154,7 +154,7 @@ def _most(course: Course, level: float | None) -> float:
 
 def _at(course: Course, level: float) -> list[Assessed]:
     """The steps of a level in which the tester was in time."""
-    return [one for one in _searched(course.steps) if one.step.level == level and not one.tester]
+    return [one for one in _searched(course.steps) if same(one.step.level, level) and not one.tester]
 
 
 def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
@@ -198,6 +198,11 @@ def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdic
         return Verdict(invalid, f"interrupted by {interrupted}", "run it to the end")
     if course.warm and course.warm.success == 0 and course.warm.step.requests:
         return Verdict(invalid, "no request of the probe succeeded", "mend the endpoint, or the request")
+    if course.strayed is not None:
+        what = f"step {course.strayed.step.number} is none that this version would have measured"
+        return Verdict(
+            invalid, f"{what}: the run followed other rules", "run it again; its result.json says what it found"
+        )
     if bracket is None:
         return Verdict(invalid, "the search did not come to its end", "run it again")
     late = next((one.tester for one in _spoilt(course)), "")
