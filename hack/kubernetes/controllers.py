@@ -13,8 +13,6 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hack.kubernetes import keys
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.plane import ControlPlane
@@ -37,6 +35,8 @@ class Controller:
 
     def up(self) -> None:
         """Start it and wait until it works. Raises NotBuilt, Refused, TimeoutError."""
+        import yaml  # as in plane.py
+
         program = tool(self.name, self.program)
         rows = list(yaml.safe_load_all(Path(tool(self.name, "install.yaml")).read_text()))
         self.folder.mkdir(exist_ok=True)

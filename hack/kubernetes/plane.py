@@ -23,8 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from hack.kubernetes import flags, keys
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.node import NAME, TAINT, RealNode, check
@@ -84,6 +82,8 @@ class ControlPlane:
     def _stages(self) -> Path:
         """kwok's stages, but for one: pods of PyTorchJobs end as those of Jobs do; those of benchmarks, which Jobs own
         too, go on."""
+        import yaml  # a bare machine asks what it lacks before it has this
+
         rows = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
         for row in rows:
             if row["metadata"]["name"] == "pod-complete":

@@ -54,9 +54,7 @@ class SqlSink:
         mark = "%s" if postgres else "?"
         self._insert = f"INSERT INTO scaletest_samples VALUES ({', '.join([mark] * COLUMNS)})"
         self._connection: Any = _postgres(where) if postgres else _sqlite(where)
-        # PostgreSQL would sort texts by the rules of a language
-        table = TABLE.replace("TEXT", 'TEXT COLLATE "C"') if postgres else TABLE
-        self._execute(lambda cursor: cursor.execute(table))
+        self._execute(_ensure_postgres if postgres else lambda cursor: cursor.execute(TABLE))
 
     def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
         """Write a step's samples, or nothing of it."""
@@ -97,6 +95,13 @@ class SqlSink:
             with contextlib.suppress(Exception):  # a connection that broke has nothing to take back
                 self._connection.rollback()
             raise UsageError(f"the database of --sql refuses: {error}", hint="look at its space and rights") from error
+
+
+def _ensure_postgres(cursor: Any) -> None:
+    """Make the table unless it is there: who may only write to it need not be allowed to make one."""
+    if cursor.execute("SELECT to_regclass('scaletest_samples')").fetchone()[0] is None:
+        # without a word of ours it would sort texts by the rules of a language
+        cursor.execute(TABLE.replace("TEXT", 'TEXT COLLATE "C"'))
 
 
 def _sqlite(path: str) -> Any:

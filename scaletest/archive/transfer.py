@@ -7,6 +7,7 @@ a limit when unpacked. It lies in a hidden folder beside the runs until it could
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 import tarfile
@@ -91,7 +92,7 @@ def _pack(folder: RunFolder, raw: IO[bytes]) -> None:
             if path.is_file():
                 with path.open("rb") as file:
                     member = tarfile.TarInfo(f"{folder.path.resolve().name}/{name}")
-                    member.size = path.stat().st_size
+                    member.size = os.fstat(file.fileno()).st_size  # of this one: it may be replaced meanwhile
                     tar.addfile(member, file)
 
 

@@ -1,8 +1,9 @@
 """Where load agents meet: one plan, orders that all begin at one instant, and what each brings back.
 
 Times are Redis server time, so that agents on several machines begin together: each knows by how much its own clock is
-off, within half a round trip. Everything expires within a day, and is deleted when the coordinator closes the meeting.
-Headers with credentials are part of the plan: whoever may read this Redis may read them.
+off, within half a round trip. Everything is deleted when the coordinator closes the meeting. One that was killed is not
+heard of any more: then the meeting ends by itself, and its agents with it. Headers with credentials are part of the
+plan: whoever may read this Redis may read them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.model.errors import InvalidValue, UsageError
 
-EXPIRE_S = 86_400
+# Without a word of the coordinator, which looks for results every second. It may be stopped for a while.
+EXPIRE_S = 600
 POLL_S = 1.0
 CLOCK_LOOKS = 9
 MOST_BYTES = 512 * 1024 * 1024
@@ -52,11 +54,16 @@ class Meeting:
 
     def joined(self) -> int:
         """How many agents came."""
+        self._go_on()
         found: Any = self._redis.get(self._key("joined"))
         return int(found or 0)
 
+    def _go_on(self) -> None:
+        self._redis.expire(self._key("plan"), EXPIRE_S)
+
     def order(self, orders: list[dict[str, Any]]) -> None:
         """Give every agent its order, and forget that the last one was to be stopped."""
+        self._go_on()
         pipe = self._redis.pipeline()
         pipe.delete(self._key("stop"))
         for index, one in enumerate(orders):
@@ -90,6 +97,7 @@ class Meeting:
 
     def brought(self, number: int) -> dict[str, Any] | None:
         """What one agent found; None when none came within a second."""
+        self._go_on()
         found: Any = self._redis.blpop([self._key(f"done:{number}")], timeout=POLL_S)
         return None if found is None else _unpacked(found[1])
 

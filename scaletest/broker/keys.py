@@ -16,7 +16,7 @@ scaletest:device:<node>:<id> zset  <slot>:<worker>:<nonce> -> deadline in micros
 scaletest:devices            set     the keys of devices that have leases
 scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
 scaletest:interval           string  the longest heartbeat interval of any worker, microseconds
-scaletest:agents:<id>:<part> of load agents, for a day at most: plan, joined, orders:<n>, done:<n>, stop
+scaletest:agents:<id>:<part> of load agents, for 10 minutes (plan: while led): plan, joined, orders:<n>, done:<n>, stop
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 """
 

@@ -34,12 +34,17 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
     """Run what the command line asks for; the run as it then lies on disk."""
     from scaletest import archive
     from scaletest.archive import default_root
-    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.archive.benchmarks import BenchmarkFolder, is_benchmark
     from scaletest.report.benchmarks import read
 
     if given["resume"]:
         options.refuse_beside("--resume", allowed=_RESUMED)
-        folder = BenchmarkFolder(archive.find(given["resume"], os.environ).path)
+        found = archive.find(given["resume"], os.environ)
+        if not is_benchmark(found):
+            raise UsageError(
+                f"run {found.name} is none of benchmarks: it is a {found.kind} run", hint="name another run"
+            )
+        folder = BenchmarkFolder(found.path)
         with folder.locked(), _executor(given, folder) as executor:
             stored = folder.benchmarks()
             folder.forget(stored)

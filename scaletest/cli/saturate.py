@@ -84,7 +84,7 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder:
             runner.stop(why)
 
     try:
-        with stopping(stop, unwind=bool(given["service"])) as stack:
+        with stopping(stop, unwind=bool(given["service"] or given["agent_jobs"])) as stack:
             for line in found.shown:
                 teller.step(line)
             stores: list[Store] = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]

@@ -71,8 +71,8 @@ def _schema(option: click.Parameter) -> Schema:
     said = getattr(option, "help", None) or "arguments of the requests on a queue"
     kind = option.type
     if _many(option):
-        texts = {"type": ["string", "array"], "items": {"type": ["string", "integer", "number"]}}
-        return {**texts, "description": said}
+        one = ["string", "integer", "number"]
+        return {"type": [*one, "array"], "items": {"type": one}, "description": said}
     if isinstance(kind, click.Choice):
         # its type is said too: that is what a value is checked for first
         return {"type": "string", **parts.one_of(list(kind.choices), said), "default": option.default}

@@ -12,6 +12,7 @@ from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.sizing import Demand, Node, Size
+    from scaletest.model import Verdict
 
 GIB = 2.0**30
 
@@ -101,6 +102,7 @@ def command(**given: Any) -> None:  # fmt: skip
 def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
     """What is wanted, the kinds of node, and what to say about where it comes from."""
     from scaletest.analysis.sizing import Demand, Node, Pod
+    from scaletest.model import VerdictKind
 
     told: list[str] = []
     rate, latency_s, per_pod = given["rate"], given["latency"], 0.0
@@ -125,11 +127,13 @@ def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
         nodes = nodes if given["node_cpu"] else live.nodes or nodes
         told += live.told
     if given["run"]:
-        point, run_latency_s, replicas = _measured(given)
+        point, run_latency_s, replicas, verdict = _measured(given)
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
         told.append(f"measured: {point:.4g} requests/s on {replicas} pods, {per_pod:.4g} each")
+        if verdict.kind is VerdictKind.INVALID:
+            told.append(f"that run is INVALID, and so is what follows from it: {verdict.reason}")
     if rate is None or latency_s is None:
         raise UsageError("size needs --rate and --latency", hint="give both, or --run RUN of a saturation run")
     pod = Pod(cpu, memory, given["devices"], given["concurrency"])
@@ -137,8 +141,8 @@ def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
     return Demand(rate, latency_s, pod, nodes[0], *shared, per_pod), nodes, told
 
 
-def _measured(given: dict[str, Any]) -> tuple[float, float, int]:
-    """Saturation point, latency and pods of a stored run; UsageError when it has none."""
+def _measured(given: dict[str, Any]) -> tuple[float, float, int, Verdict]:
+    """Saturation point, latency, pods and verdict of a stored run; UsageError when it has none."""
     found = stored.saturation(stored.find(given["run"]))
     if found is None or found.result.point is None:
         raise UsageError(f"run {given['run']} has no saturation point", hint="name a run of: scaletest saturate")
@@ -152,7 +156,7 @@ def _measured(given: dict[str, Any]) -> tuple[float, float, int]:
     replicas = given["replicas"] or (said if isinstance(said, int) else 0)
     if replicas < 1:
         raise UsageError(f"how many pods served run {given['run']} is not on record", hint="give --replicas N")
-    return result.point.value, latency_s, replicas
+    return result.point.value, latency_s, replicas, result.verdict
 
 
 def _cores(text: str) -> float:

@@ -29,12 +29,14 @@ class AgentJob:
         self._raw = Raw(cluster)
 
     def create(self) -> None:
-        """Make the Secret and the Job."""
-        secret = {"metadata": {"name": self.name}, "stringData": {"url": self._url}}
+        """Make the Job, and the Secret that goes with it, also when nobody is left to delete them."""
+        with explained(f"create job {self.name}", "create jobs"):
+            job = self._batch.create_namespaced_job(self._namespace, self.manifest(), _request_timeout=TIMEOUT_S)
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": job.metadata.uid}
+        # its pods wait for it
+        secret = {"metadata": {"name": self.name, "ownerReferences": [owner]}, "stringData": {"url": self._url}}
         with explained(f"create secret {self.name}", "create secrets"):
             self._core.create_namespaced_secret(self._namespace, secret, _request_timeout=TIMEOUT_S)
-        with explained(f"create job {self.name}", "create jobs"):
-            self._batch.create_namespaced_job(self._namespace, self.manifest(), _request_timeout=TIMEOUT_S)
 
     def manifest(self) -> dict[str, Any]:
         """The Job: one pod an agent, no retries, nobody's rights, spread over nodes where that is possible."""

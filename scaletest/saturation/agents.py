@@ -89,9 +89,11 @@ def _dealt(order: Order, agents: int) -> list[dict[str, Any]]:
     """The part of each agent."""
     whole: dict[str, Any] = {"seconds": None if order.count else order.seconds, "patience_s": order.patience_s}
     if order.pace is None:
+        busy = min(agents, order.parallel)  # who keeps nothing in flight cannot send its part of the count
+        counts = [_part(order.count, busy, index) for index in range(busy)] + [0] * (agents - busy)
         return [
-            {**whole, "parallel": _part(order.parallel, agents, index), "count": _part(order.count, agents, index)}
-            for index in range(agents)
+            {**whole, "parallel": _part(order.parallel, agents, index), "count": count}
+            for index, count in enumerate(counts)
         ]
     times = list(itertools.takewhile(lambda at: at < order.seconds, itertools.islice(order.pace, order.count or None)))
     behind = order.most_behind / agents
@@ -191,7 +193,8 @@ def _follow(
         most_behind=order.get("most_behind", float("inf")),
         patience_s=order["patience_s"],
     )
-    idle = order["seconds"] is None and not mine.count
+    # a loop that is to keep nothing in flight need not run: it would look for its end all the time
+    idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
     found = Measured([], 1e-6, 0.0, 0.0, 0.0, 0) if idle else load.measure(mine, meeting.stopped, lambda *_: None)
     meeting.bring(
         order["number"],

@@ -15,7 +15,7 @@ from scaletest.analysis.saturation.step import Assessed, assess, level_text, tim
 from scaletest.load import pace
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.model.errors import AgentLost
-from scaletest.model.sample import Sample
+from scaletest.model.sample import Sample, rounded
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
 BACK_OFF_S = 0.5
@@ -123,7 +123,8 @@ class Runner:
             found.unsent,
             began,
         )
-        return step, found.samples
+        # judged as they are stored: whoever reads the run decides the same
+        return step, [rounded(one) for one in found.samples]
 
     def _order(self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float) -> Order:
         patience = (self._plan.timeout_s + 0.1) * (1 + self._plan.retries)

@@ -25,6 +25,7 @@ from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.images import archives
 from scaletest.kinds.crd import definitions
+from scaletest.system.guard import Guard
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
 
@@ -39,12 +40,16 @@ KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmoni
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
 
-def pytest_unconfigure(config: pytest.Config) -> None:
-    """End the control planes of a lane that was killed, as Ctrl-C does."""
-    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
-        base = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
-        for folder in {pids.resolve().parent for pids in base.glob("popen-*/*/pids.json")}:
-            ControlPlane(folder).down()
+@pytest.fixture(scope="session", autouse=True)
+def guard() -> Iterator[None]:
+    """What a lane started ends with it, also when it is killed: after Ctrl-C it has ten seconds, and planes want more.
+
+    Every process inherits the mark by which a guard finds it.
+    """
+    made = Guard()
+    os.environ.update(made.environment({}))
+    yield
+    made.close()
 
 
 @pytest.fixture(scope="session")

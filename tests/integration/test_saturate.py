@@ -323,7 +323,7 @@ def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
 
 def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     from scaletest.broker import connect
-    from scaletest.broker.agents import Meeting
+    from scaletest.broker.agents import EXPIRE_S, Meeting
     from scaletest.model.errors import ScaletestError, WaitTimeout
     from scaletest.saturation.agents import AgentsLoad
 
@@ -338,6 +338,11 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
         AgentsLoad(meeting, 1, died).wait()
     with pytest.raises(WaitTimeout, match="0 of 1 agents"):
         AgentsLoad(meeting, 1).wait(0.1)
+    # and nothing outlives a coordinator that was killed: it says all the time that it lives
+    meeting.join()
+    redis.expire("scaletest:agents:m:plan", 5)
+    assert meeting.brought(1) is None
+    assert all(5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*"))
     meeting.close()
     assert not meeting.alive()
     redis.close()

@@ -110,3 +110,19 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
 def test_a_database_that_is_not_there_is_said(database: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         SqlSink(database.replace("host=", "host=/nowhere"), "run", "x")
+
+
+def test_who_may_only_write_to_the_table_does(database: str) -> None:
+    # given a table that an administrator made, and a role that may make none
+    import psycopg
+
+    SqlSink(database, "made", "x").close()
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE ROLE writer LOGIN")
+        connection.execute("GRANT SELECT, INSERT ON scaletest_samples TO writer")
+    sink = SqlSink(database.replace("//test@", "//writer@"), "written", "x")
+    steps, samples = stored(SaturationPlan("simulated", step_s=2.0), Simulated(), 1)
+    before = sink.ask("messages in all")[0][0]
+    sink.store(steps[0], samples[steps[0].number])
+    assert sink.ask("messages in all")[0][0] == before + len(samples[steps[0].number])
+    sink.close()

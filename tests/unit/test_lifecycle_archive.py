@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.archive import default_root, find
-from scaletest.archive.lifecycles import root
+from scaletest.archive.lifecycles import LOCKS, root
 from scaletest.cli.main import run
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.store import Store
@@ -57,6 +57,11 @@ def test_it_is_shown_by_any_name(stored: Store, words: list[str], capsys: pytest
 def test_what_is_for_validations_says_where_to_look(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", "LAST", "LAST"]) == 2
     assert "it is a lifecycle run" in capsys.readouterr().err
+    before = sorted(stored.path.iterdir())
+    for words in (["validate", "--local", "--resume"], ["bench", "run", "--resume"]):
+        assert run([*words, "LAST"]) == 2
+        assert "it is a lifecycle run" in capsys.readouterr().err
+    assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(LOCKS)
 
 
 def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path) -> None:

@@ -15,26 +15,28 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation import tuning
-from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate
+from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate, scarce_growth
 from scaletest.analysis.saturation.course import MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import conclude
 from scaletest.analysis.saturation.pods import from_headers, from_logs
 from scaletest.analysis.saturation.queries import answers
 from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
 from scaletest.analysis.saturation.step import assess, timing
+from scaletest.broker.agents import Meeting
 from scaletest.cli.saturate_options import public
 from scaletest.cluster.cadvisor import parsed
 from scaletest.cluster.service import reference
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.load import pace
 from scaletest.load.call import server_time
+from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.load.payloads import BUILT_IN, Payloads, provided
 from scaletest.model import VerdictKind, histogram
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
 from scaletest.saturation import original
-from scaletest.saturation.agents import merged
+from scaletest.saturation.agents import AgentsLoad, merged, serve
 from tests.unit.simulated import Simulated, run
 
 CAPACITY = 800.0
@@ -91,6 +93,42 @@ def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
     result = run(PLAN, Simulated(slots=2, stalls=[(n / 1.5, n / 1.5 + 0.6) for n in range(90)]), 1)
     assert result.point is not None and result.point.low <= 200 <= result.point.high
     assert result.verdict.kind is VerdictKind.INVALID and "too uneven" in result.verdict.reason
+
+
+@pytest.mark.parametrize(("slots", "service_s"), [(1, 1.0), (1, 0.6), (2, 2.0)])
+def test_a_slow_service_is_not_taken_for_one_that_holds_everything(slots: int, service_s: float) -> None:
+    # given one that ends fewer than 16 requests in a step
+    plan = replace(PLAN, step_s=10.0, start=0.2, wanted=10 * slots / service_s)
+    result = run(plan, Simulated(slots, service_s), 1)
+    # expect it no farther up than twice its capacity, with an interval that says how little is known
+    assert result.point is not None
+    assert result.point.low <= slots / service_s <= result.point.high < 2.5 * slots / service_s
+    assert result.verdict.kind is VerdictKind.FAIL
+    assert run(replace(plan, wanted=0.0), Simulated(slots, service_s), 1).verdict.kind is VerdictKind.INVALID
+
+
+def test_a_level_whose_growth_nobody_knows_proves_nothing() -> None:
+    # given steps of a few requests each
+    result = run(replace(PLAN, start=1.0, maximum=2.0, wanted=1.5), Simulated(), 1)
+    assert result.point == Estimate(2.0, 0.0, math.inf)
+    assert result.verdict.kind is VerdictKind.INVALID and "0/s for sure" in result.verdict.reason
+
+
+def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
+    # given an upper end whose trials each leave open what they refute together
+    plan = SaturationPlan("x", confirm=2, precision=0.25, start=100.0, maximum=125.0)
+    course = open_search(plan, 100.0)
+    probe, end = next(course), None
+    while end is None:
+        grown = 3.0 if probe.level > 100 else 0.0
+        trial = Trial(
+            probe.level, probe.phase == "ramp" and grown > 0, 100.0, False, Estimate(grown, grown - 4, grown + 4)
+        )
+        try:
+            probe = course.send(trial)
+        except StopIteration as stop:
+            end = stop.value
+    assert (end.low, end.high, end.confirmed, end.unfit) == (100.0, 125.0, True, False)
 
 
 def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
@@ -258,6 +296,16 @@ def test_a_steady_backlog_does_not_grow() -> None:
     assert found is not None and found.low < 0 < found.high
 
 
+def test_few_completions_of_many_that_were_due_say_that_the_backlog_grows() -> None:
+    due = [index / 4 for index in range(40)]
+    found = scarce_growth(due, [float(index) for index in range(10)], 2.0, 10.0)
+    assert found is not None and found.value == 3.0 and 0 < found.low < 3.0 < found.high
+    # of many slots that take long, all is due and ended alike
+    steady = scarce_growth([index / 2 for index in range(40)], [index / 1.4 for index in range(20)], 2.0, 10.0)
+    assert steady is not None and steady.low < 0 < steady.high
+    assert scarce_growth(due[:15], [], 0.0, 10.0) is None
+
+
 def test_too_few_completions_say_nothing_of_growth() -> None:
     assert growth([0.0, 1.0], [0.5, 1.5], 0.0, 2.0) is None
     assert rate([0.5, 1.5], 0.0, 2.0).high == math.inf
@@ -375,6 +423,64 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     assert added == whole
     for share in (0.5, 0.9, 0.95, 0.99, 0.999):
         assert histogram.quantile(added, share) == histogram.quantile(whole, share)
+
+
+class Table(Meeting):
+    """A meeting at one table: an agent works when its order is there."""
+
+    def __init__(self, agents: int, load: LevelLoad) -> None:
+        self.agents, self.load, self.coming, self.done = agents, load, iter(range(agents)), list[dict[str, Any]]()
+
+    def offset_s(self) -> float:
+        return 0.0
+
+    def plan(self) -> dict[str, Any]:
+        return {}
+
+    def join(self) -> int:
+        return next(self.coming)
+
+    def order(self, orders: list[dict[str, Any]]) -> None:
+        self.orders = {index: [one] for index, one in enumerate(orders)}
+        for _ in range(self.agents):
+            serve(self, lambda plan, name: self.load, sleep=lambda seconds: None)
+
+    def next_order(self, index: int) -> dict[str, Any] | None:
+        return self.orders[index].pop() if self.orders[index] else None
+
+    def alive(self) -> bool:
+        return False
+
+    def bring(self, number: int, found: dict[str, Any]) -> None:
+        self.done.append(found)
+
+    def brought(self, number: int) -> dict[str, Any] | None:
+        return self.done.pop(0)
+
+
+class Counting:
+    """Ends what it is asked for at once."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+
+    def measure(self, order: Order, stopping: Any, tell: Any) -> Measured:
+        self.orders.append(order)
+        return Measured([Sample(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(("parallel", "count"), [(1, 5), (2, 5), (5, 7), (9, 2), (1, 0), (2, 0)])
+def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, count: int) -> None:
+    # given three agents under closed load; expect the whole number in flight, and exactly so many requests
+    load = Counting()
+    found = AgentsLoad(Table(3, load), 3).measure(Order(1.0, parallel=parallel, count=count), lambda: False, print)
+    assert len(found.samples) == count
+    assert sum(one.count for one in load.orders) == count
+    assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)
+    assert all(one.parallel for one in load.orders)
 
 
 @given(st.integers(1, 500), st.floats(0.1, 5.0))

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from scaletest.cli import main
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import Service
-from scaletest.model.errors import AgentLost
+from scaletest.model.errors import AgentLost, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
 LABELS = {"app": "model"}
@@ -65,6 +69,41 @@ def test_an_agent_is_lost_when_its_pod_ended_and_not_because_the_api_server_is_b
                 job.check()
         else:
             job.check()
+
+
+def test_the_secret_of_agents_goes_with_their_job_also_when_nobody_deletes_it() -> None:
+    made: list[dict[str, Any]] = []
+
+    def create(namespace: str, body: dict[str, Any], **options: Any) -> SimpleNamespace:
+        made.append(body)
+        return SimpleNamespace(metadata=SimpleNamespace(uid="7"))
+
+    one = AgentJob(Cluster(_client(), "n"), "m", "image", 2, "redis://:secret@h")
+    one._batch, one._core = (
+        SimpleNamespace(create_namespaced_job=create),
+        SimpleNamespace(create_namespaced_secret=create),
+    )
+    one.create()
+    job, secret = made
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": "7"}
+    assert secret["metadata"]["ownerReferences"] == [owner] and secret["stringData"]["url"] == "redis://:secret@h"
+    assert job["spec"]["ttlSecondsAfterFinished"] and "secret@" not in json.dumps(job)
+
+
+@pytest.mark.parametrize("jobs", [True, False])
+def test_a_second_signal_still_takes_the_agents_job_away(
+    jobs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    def stopping(stop: Any, *, unwind: bool) -> Any:
+        asked.append(unwind)
+        raise UsageError("enough was seen")
+
+    monkeypatch.setattr("scaletest.cli.saturate.stopping", stopping)
+    line = ["saturate", "--url", "http://127.0.0.1:1/", "--redis-url", "redis://h", "--run-dir", str(tmp_path / "run")]
+    assert main.run([*line, *(["--agent-jobs", "image"] if jobs else [])]) == 2
+    assert asked == [jobs]
 
 
 def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.cli import main
 from scaletest.model import VerdictKind
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationPlan, SaturationStep
@@ -90,3 +94,29 @@ def test_a_stored_run_is_judged_as_it_was_decided() -> None:
     steps, samples = stored(plan, Simulated(room=64), 1)
     again = evaluate(plan, steps, samples)
     assert (again.point, again.verdict, again.searched) == (live.point, live.verdict, live.searched)
+
+
+def test_a_run_that_followed_other_rules_says_so() -> None:
+    # given a stored run one step of which another version measured elsewhere
+    plan = SaturationPlan("http://h/", step_s=2.0, warm_s=0.5)
+    steps, samples = stored(plan, Simulated(room=64), 1)
+    assert evaluate(plan, steps, samples).verdict.kind is VerdictKind.PASS
+    steps[4] = replace(steps[4], level=1.1 * steps[4].level)
+    result = evaluate(plan, steps, samples)
+    # expect every step shown, and nothing concluded from them
+    assert len(result.steps) == len(steps) and result.point is None and result.operating is None
+    assert result.verdict.kind is VerdictKind.INVALID and "step 4 is none" in result.verdict.reason
+
+
+def test_sizes_from_an_invalid_run_say_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # given a run that met no limit
+    plan = SaturationPlan("http://h/", step_s=4.0, warm_s=0.5, start=20.0, maximum=40.0)
+    steps, samples = stored(plan, Simulated(), 1)
+    folder = SaturationFolder(SaturationFolder.create(tmp_path / "run").path)
+    folder.begin(plan, ["scaletest", "saturate"])
+    for step in steps:
+        folder.store(step, samples[step.number])
+    folder.result({})
+    assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "-o", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("that run is INVALID" in line and "no limit was met" in line for line in notes)

@@ -10,6 +10,10 @@ arrivals do not add to it, since they are known. Below saturation completions fo
 back by an idle one, and the true error is smaller: the interval is too wide and contains 0, as it should. An
 ordinary regression on the backlog has neither property: near saturation it wanders, and residuals look like a trend.
 
+With fewer than 16 completions there are no batches: what was due less what ended is counted, and the completions are
+taken for Poisson's, which is too wide for a service that works without pause. A slow one that is far beyond saturation
+is seen all the same.
+
 The interval is never narrower than two requests over the window, nor than 1/500 of what is offered: one pause of the
 tester must not look like growth.
 """
@@ -29,6 +33,7 @@ BATCHES = 20
 LEAST_BATCHES = 4
 LEAST_PER_BATCH = 4.0
 _ROUNDING = 1 / 500
+_HALF = 0.98
 
 
 def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> Estimate | None:
@@ -51,6 +56,21 @@ def growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: 
     offered = (bisect_left(due, end_s) - bisect_left(due, begin_s)) / long
     half = max(t95(batches - 1) * error, 2.0 / long, offered * _ROUNDING)
     return Estimate(slope, slope - half, slope + half)
+
+
+def scarce_growth(due: Sequence[float], ended: Sequence[float], begin_s: float, end_s: float) -> Estimate | None:
+    """The same from so few completions that `growth` says nothing; None with fewer than 16 requests due.
+
+    Not for a step that is shorter than a request: nothing can have ended there. Bounds of a Poisson count by
+    roots (Freeman and Tukey 1950), half the normal quantile around them.
+    """
+    long = end_s - begin_s
+    begun = bisect_left(due, end_s) - bisect_left(due, begin_s)
+    done = bisect_left(ended, end_s) - bisect_left(ended, begin_s)
+    if long <= 0 or begun < LEAST_BATCHES * LEAST_PER_BATCH:
+        return None
+    least, most = max(0.0, math.sqrt(done) - _HALF) ** 2, (math.sqrt(done + 1) + _HALF) ** 2
+    return Estimate((begun - done) / long, (begun - most) / long, (begun - least) / long)
 
 
 def pooled(found: Sequence[Estimate]) -> Estimate:

@@ -5,6 +5,7 @@ A stored run goes through the same course again, so that what it says never diff
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from scaletest.analysis.saturation.search import Bracket, Probe, Search, Trial, search
@@ -19,7 +20,10 @@ MOST_AGAIN = 2
 
 
 class Course:
-    """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late."""
+    """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late.
+
+    strayed: the first step of a stored run that these rules would not have measured, None when all follow them.
+    """
 
     def __init__(self, plan: SaturationPlan) -> None:
         self.plan = plan
@@ -30,6 +34,7 @@ class Course:
         self._search: Search | None = None
         self.next: Probe | None = None
         self.spoilt: list[Assessed] = []
+        self.strayed: Assessed | None = None
         self._again = 0
         if plan.warm_s:
             self.next = Probe(1.0, Phase.WARM)
@@ -96,8 +101,20 @@ class Course:
 
 
 def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> Course:
-    """The course after these steps, in their order."""
+    """The course after these steps, in their order. Another version may have decided otherwise: `strayed` says so."""
     course = Course(plan)
     for one in steps:
-        course.tell(one)
+        wanted = course.next
+        follows = wanted is not None and wanted.phase == one.step.phase and same(wanted.level, one.step.level)
+        if course.strayed is None and not follows:
+            course.strayed = one
+        if course.strayed is None:
+            course.tell(one)
+        else:
+            course.steps.append(one)
     return course
+
+
+def same(one: float, other: float) -> bool:
+    """Whether two levels are one: another machine's powers and roots may differ in the last digit."""
+    return math.isclose(one, other, rel_tol=1e-6)

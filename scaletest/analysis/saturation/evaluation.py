@@ -16,7 +16,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
 from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.course import Course, replay
+from scaletest.analysis.saturation.course import Course, replay, same
 from scaletest.analysis.saturation.search import PLATEAU_SHARE
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
 from scaletest.analysis.scaling import Measured
@@ -119,7 +119,8 @@ def _point(course: Course) -> Estimate | None:
         return None
     if course.plan.open:
         return Estimate(value, _least(course, value), _most(course, bracket.high))
-    done = [one.goodput for one in _searched(course.steps) if one.goodput.value >= PLATEAU_SHARE * value]
+    fit = [one.goodput for one in _searched(course.steps) if not one.tester]
+    done = [one for one in fit if one.value >= PLATEAU_SHARE * value]
     if not done:
         return Estimate(value, 0.0, math.inf)
     middle, half = statistics.fmean(one.value for one in done), max(one.high - one.value for one in done)
@@ -127,11 +128,14 @@ def _point(course: Course) -> Estimate | None:
 
 
 def _least(course: Course, level: float) -> float:
-    """What a level that held proves: what was offered there, less what its backlog may have grown by."""
+    """What a level that held proves: what was offered there, less what its backlog may have grown by.
+
+    Nothing where that is unknown.
+    """
     trials = _at(course, level)
     grown = [one.growth for one in trials if one.growth]
     if not grown:
-        return level
+        return 0.0
     offered = statistics.fmean(one.offered for one in trials if one.growth)
     return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
 
@@ -150,7 +154,7 @@ def _most(course: Course, level: float | None) -> float:
 
 def _at(course: Course, level: float) -> list[Assessed]:
     """The steps of a level in which the tester was in time."""
-    return [one for one in _searched(course.steps) if one.step.level == level and not one.tester]
+    return [one for one in _searched(course.steps) if same(one.step.level, level) and not one.tester]
 
 
 def _searched(steps: Sequence[Assessed]) -> list[Assessed]:
@@ -194,6 +198,11 @@ def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdic
         return Verdict(invalid, f"interrupted by {interrupted}", "run it to the end")
     if course.warm and course.warm.success == 0 and course.warm.step.requests:
         return Verdict(invalid, "no request of the probe succeeded", "mend the endpoint, or the request")
+    if course.strayed is not None:
+        what = f"step {course.strayed.step.number} is none that this version would have measured"
+        return Verdict(
+            invalid, f"{what}: the run followed other rules", "run it again; its result.json says what it found"
+        )
     if bracket is None:
         return Verdict(invalid, "the search did not come to its end", "run it again")
     late = next((one.tester for one in _spoilt(course)), "")
@@ -223,7 +232,8 @@ def _of_search(course: Course, point: Estimate) -> Verdict:
         return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
     reached = bracket.high is not None if plan.open else bracket.confirmed
     if not reached:
-        held = f"{point.value:.4g}/s held and no limit was met" if plan.open else "throughput did not reach a plateau"
+        sure = f", {point.low:.4g}/s for sure" if plan.wanted else ""
+        held = f"{point.value:.4g}/s held{sure}, and no limit was met" if plan.open else "throughput met no plateau"
         return Verdict(VerdictKind.INVALID, held, "raise --maximum, --max-in-flight or --most-steps")
     if not bracket.confirmed:
         return Verdict(

@@ -90,8 +90,8 @@ def open_search(plan: SaturationPlan, start: float) -> Search:
 
 
 def _refuted(trials: list[Trial]) -> bool:
-    """Whether most trials of a level were saturated with the tester in time; else nothing is known of the service."""
-    return 2 * sum(one.saturated and not one.unfit for one in trials) > len(trials)
+    """Whether a level did not hold with the tester in time, most times or all together; else nothing is known."""
+    return 2 * sum(one.saturated and not one.unfit for one in trials) > len(trials) or grew(trials)
 
 
 def _narrow(plan: SaturationPlan, low: float, high: float) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.percentiles import Distribution, quantile, summary
-from scaletest.analysis.saturation.backlog import growth, rate
+from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
 from scaletest.model.sample import UNSENT, Sample
 from scaletest.model.saturation import QUANTILES, LoadKind, SaturationPlan, SaturationStep, latency_limit
 
@@ -113,7 +113,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
     ended = sorted(one.ended_s for one in final)
     lag = _p99([one.lag_s for one in final]) if step.load == LoadKind.OPEN else step.beat_s
     latency = summary(one.latency_s for one in good)
-    found = _growth(step, due, ended, begin, due[-1] if plan.count and due else end)
+    found = _growth(plan, step, due, ended, begin, due[-1] if plan.count and due else end)
     success = len(good) / len(counted) if counted else 0.0
     return Assessed(
         step=step,
@@ -134,12 +134,22 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
 
 
 def _growth(
-    step: SaturationStep, due: Sequence[float], ended: Sequence[float], begin: float, end: float
+    plan: SaturationPlan,
+    step: SaturationStep,
+    due: Sequence[float],
+    ended: Sequence[float],
+    begin: float,
+    end: float,
 ) -> Estimate | None:
-    """Of open load, as long as something was due: a step of a fixed number goes on until all have ended."""
+    """Of open load, as long as something was due: a step of a fixed number goes on until all have ended.
+
+    The sending of such a number may take less time than one request: then few completions say nothing.
+    """
     if step.load != LoadKind.OPEN:
         return None
-    return growth(due, ended, begin or min(step.warmup_s, WARMUP_SHARE * end), end)
+    begin = begin or min(step.warmup_s, WARMUP_SHARE * end)
+    found = growth(due, ended, begin, end)
+    return found if found or plan.count else scarce_growth(due, ended, begin, end)
 
 
 def _saturated(
