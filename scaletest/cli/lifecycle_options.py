@@ -26,16 +26,16 @@ DEFAULT_PROJECT = "project-0"
 
 
 def folder(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    """A folder; else LAST or the end of a name below where `run` keeps its own."""
+    """A folder; else LAST, the one that began last, or the end of a name, of those that `run` keeps and imports."""
     import os
 
     from scaletest.archive import default_root
-    from scaletest.archive.lifecycles import root
+    from scaletest.archive.lifecycles import LifecycleFolder
+    from scaletest.archive.runs import runs
 
     if value is None or value.exists() or value.name != str(value):
         return value
-    known = root(default_root(os.environ))
-    there = sorted(known.iterdir()) if known.is_dir() else []
+    there = [one.path for one in runs(default_root(os.environ)) if isinstance(one, LifecycleFolder)]
     matching = there[-1:] if str(value) == "LAST" else [one for one in there if one.name.endswith(str(value))]
     return matching[0] if len(matching) == 1 else value
 

@@ -64,7 +64,7 @@ def test_what_is_for_validations_says_where_to_look(stored: Store, capsys: pytes
     assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(LOCKS)
 
 
-def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path) -> None:
+def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"]
     assert run(["runs", "export", "LAST", str(files[0])]) == 0
     assert run(["runs", "import", str(files[0]), "--name", "theirs"]) == 0
@@ -73,6 +73,11 @@ def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path) -> N
     back = Store(there.path)
     assert (back.plan(), back.workloads()) == (stored.plan(), stored.workloads())
     assert back.submissions() == stored.submissions()
+    # and LAST is what began last, whatever an older one is called here
+    stored.write("environment.json", json.dumps({**stored.environment(), "began": "2099-01-01T00:00:00+00:00"}))
+    capsys.readouterr()
+    assert run(["lifecycle", "report", "--output-dir", "LAST", "-t", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["folder"] == str(stored.path)
     # a template may hold secrets
     for path in (stored.path, there.path):
         assert (path / "lifecycle.json").stat().st_mode & 0o777 == 0o600
