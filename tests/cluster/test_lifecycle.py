@@ -168,7 +168,9 @@ def test_a_scaledjob_is_accepted(lifecycle: Run) -> None:
 def test_rejections_are_counted_with_reasons(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": namespace}}
     plane.apply([{**quota, "spec": {"hard": {"count/jobs.batch": "5"}}}])
-    eventually(lambda: "status" in plane.kubectl("-n", namespace, "get", "resourcequota", "few", "-o", "jsonpath={}"))
+    # until its use is known a quota refuses nothing
+    used = ("-n", namespace, "get", "resourcequota", "few", "-o", "jsonpath={.status.used}")
+    eventually(lambda: plane.kubectl(*used))
     result = run_json(lifecycle, "-n", "8", "-p", "1", code=3)
     books = result["books"]
     assert (books["submitted"], books["rejected"], books["balanced"]) == (5, 3, True)
