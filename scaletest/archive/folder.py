@@ -13,7 +13,7 @@ import os
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -83,10 +83,11 @@ class Stored:
 
 
 class RunFolder:
-    """One run on disk. plan_file: what tells its folder from others. files: what makes it up."""
+    """One run on disk. plan_file: what tells its folder from others. files: what makes it up. locks: its writers'."""
 
     plan_file: str = PLAN
     files: tuple[str, ...] = FILES
+    locks: tuple[str, ...] = (LOCK,)
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -141,21 +142,22 @@ class RunFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
-        with self._trouble("locked"):
-            file = (self.path / LOCK).open("a")
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UsageError(
-                    f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
-                ) from error
+        with ExitStack() as held:
+            for name in self.locks:
+                with self._trouble("locked"):
+                    file = held.enter_context((self.path / name).open("a"))
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise UsageError(
+                        f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
+                    ) from error
             yield
 
     @property
     def in_use(self) -> bool:
         """Whether somebody holds the run just now."""
-        return self._held(LOCK)
+        return any(self._held(name) for name in self.locks)
 
     def _held(self, lock: str) -> bool:
         try:
@@ -189,7 +191,7 @@ class RunFolder:
 
     def _own(self) -> tuple[str, ...]:
         """The names of all its files in the order in which they are deleted."""
-        return (*reversed(FILES), LOG, LOCK)
+        return (*reversed(FILES), LOG, *self.locks)
 
     def begin(self, plan: AnyPlan, command_line: Sequence[str]) -> None:
         """Write plan and environment."""

@@ -5,13 +5,9 @@ It lies below `lifecycles`, beside `runs`. Submitting and sampling it are for th
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from scaletest.archive.folder import ENVIRONMENT, RECORDS, RESULT, AnyPlan, RunFolder
-from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle import Submission, Workload, read_line
 from scaletest.model.lifecycle_plan import KIND, LifecyclePlan
 
@@ -19,7 +15,6 @@ PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.j
 FILES = (PLAN, ENVIRONMENT, SUBMISSIONS, RECORDS, SAMPLING, RESULT)
 # Made of these at any time: not exported, but deleted with them.
 MADE = ("submitted.json", "sampled.json", "times.csv", "report.html", "general.png", "detailed.png")
-LOCKS = (".submitter.lock", ".sampler.lock")
 
 
 def root(runs: Path) -> Path:
@@ -32,34 +27,15 @@ class LifecycleFolder(RunFolder):
 
     plan_file = PLAN
     files = FILES
+    locks = (".submitter.lock", ".sampler.lock")
 
     @property
     def kind(self) -> str:
         """Its plan's `kind` is that of the workloads."""
         return KIND
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Neither submitted nor sampled meanwhile; UsageError when it is."""
-        with ExitStack() as held:
-            for name in LOCKS:
-                with self._trouble("locked"):
-                    file = held.enter_context((self.path / name).open("a"))
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise UsageError(
-                        f"run {self.name} is in use by another process", hint="wait until it has ended, or end it"
-                    ) from error
-            yield
-
-    @property
-    def in_use(self) -> bool:
-        """Whether somebody submits or samples it just now."""
-        return any(self._held(name) for name in LOCKS)
-
     def _own(self) -> tuple[str, ...]:
-        return (*MADE, *reversed(FILES), *LOCKS)
+        return (*MADE, *reversed(FILES), *self.locks)
 
     def _plan(self) -> AnyPlan:
         return LifecyclePlan.from_dict(self._read(PLAN))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.archive import default_root, find
-from scaletest.archive.lifecycles import LOCKS, root
+from scaletest.archive.lifecycles import LifecycleFolder, root
 from scaletest.cli.main import run
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.store import Store
@@ -61,7 +61,7 @@ def test_what_is_for_validations_says_where_to_look(stored: Store, capsys: pytes
     for words in (["validate", "--local", "--resume"], ["bench", "run", "--resume"]):
         assert run([*words, "LAST"]) == 2
         assert "it is a lifecycle run" in capsys.readouterr().err
-    assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(LOCKS)
+    assert {path.name for path in stored.path.iterdir()} - {path.name for path in before} <= set(LifecycleFolder.locks)
 
 
 def test_it_comes_back_from_a_file_as_it_was(stored: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
