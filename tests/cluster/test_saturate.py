@@ -192,7 +192,11 @@ def test_size_reads_pod_and_nodes_from_the_cluster(cluster: Cluster) -> None:
 
 
 def test_a_tuning_leaves_no_trace_whatever_ends_it(
-    plane: ControlPlane, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    plane: ControlPlane,
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     # given an autoscaler, and pods that are not real: a service on loopback answers in their place
     from scaletest.cli import saturate_options, saturate_target, saturate_tune
@@ -229,8 +233,11 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
         for broken in (None, OSError("disk full"), SystemExit(130)):
             seen.clear()
             if broken is None:
-                # 4: on a busy machine the tester is the bottleneck, which is no matter here
-                assert saturate_tune.tune(plan, given) in (0, 4)
+                code = saturate_tune.tune(plan, given)
+                # on a busy machine the tester may be late, which is no matter here; nothing else may be wrong
+                troubles = [one["trouble"] for one in json.loads(capsys.readouterr().out)["settings"]]
+                late = [one for one in troubles if one.startswith("the tester was the bottleneck")]
+                assert [one for one in troubles if one] == late and code == (4 if len(late) == 2 else 0)
             else:
                 with pytest.raises(type(broken)):
                     saturate_tune.tune(plan, given)
