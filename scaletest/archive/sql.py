@@ -1,17 +1,23 @@
 """Samples in a database, for later queries: SQLite by file name, PostgreSQL by URL (psycopg, the extra `postgres`).
 
 The table has the columns of the original tool (Client, Time, AILatency, State, SendError) and those of a sample.
-QUERIES are its five result queries, the same for both databases.
+QUERIES are its five result queries, the same for both databases. A step is there whole or not at all, so what a
+database lacks can be written later from the run's folder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import socket
 import sqlite3
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationStep
@@ -43,23 +49,62 @@ QUERIES = {
 }
 
 
+# A database that says nothing for so long is taken for lost: the steps wait for it.
+PATIENCE_S = 60.0
+# Rows of a step that is there already lie within its own times; these are microseconds.
+SAME_S = 1e-4
+
+
 class SqlSink:
-    """Appends the samples of each step in one transaction."""
+    """Appends the samples of each step in one transaction. A connection that broke meanwhile is made anew, once."""
 
     def __init__(self, where: str, run: str, client: str) -> None:
-        self._run, self._client = run, client
-        postgres = where.startswith(("postgres://", "postgresql://"))
-        if "://" in where and not postgres:
+        self._run, self._client, self._where, self._patience_s = run, client, where, PATIENCE_S
+        self._postgres = where.startswith(("postgres://", "postgresql://"))
+        if "://" in where and not self._postgres:
             raise UsageError(f"--sql knows no {where.partition('://')[0]}", hint="give a file, or postgresql://...")
-        mark = "%s" if postgres else "?"
+        mark = "%s" if self._postgres else "?"
         self._insert = f"INSERT INTO scaletest_samples VALUES ({', '.join([mark] * COLUMNS)})"
-        self._connection: Any = _postgres(where) if postgres else _sqlite(where)
-        self._execute(_ensure_postgres if postgres else lambda cursor: cursor.execute(TABLE))
+        self._count = (
+            f"SELECT COUNT(*) FROM scaletest_samples WHERE run = {mark} AND step = {mark} "
+            f"AND client = {mark} AND time_s BETWEEN {mark} AND {mark}"
+        )
+        self._connection: Any = self._connected()
 
     def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
-        """Write a step's samples, or nothing of it."""
+        """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it refuses."""
+        rows = self._rows(step, samples)
+        try:
+            self._write(rows)
+        except Unreachable:
+            self.close()
+            self._connection = self._connected()
+            # it may have been written, and only the answer was lost
+            self._fill(rows)
+
+    def fill(self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Sample]]) -> int:
+        """Write the steps that are not there yet; how many these were."""
+        return sum(self._fill(self._rows(step, samples.get(step.number, ()))) for step in steps)
+
+    def _fill(self, rows: list[tuple[Any, ...]]) -> bool:
+        if not rows or self._holds(rows):
+            return False
+        self._write(rows)
+        return True
+
+    def _holds(self, rows: list[tuple[Any, ...]]) -> bool:
+        times = [row[6] for row in rows]
+        asked = (self._run, rows[0][1], rows[0][5], min(times) - SAME_S, max(times) + SAME_S)
+        found: list[int] = []
+        self._execute(lambda cursor: found.append(cursor.execute(self._count, asked).fetchone()[0]))
+        return found[0] > 0
+
+    def _write(self, rows: list[tuple[Any, ...]]) -> None:
+        self._execute(lambda cursor: cursor.executemany(self._insert, rows))
+
+    def _rows(self, step: SaturationStep, samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
         began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
-        rows = [
+        return [
             (
                 self._run,
                 step.number,
@@ -75,7 +120,6 @@ class SqlSink:
             )
             for one in samples
         ]
-        self._execute(lambda cursor: cursor.executemany(self._insert, rows))
 
     def ask(self, title: str) -> list[tuple[Any, ...]]:
         """The rows of one of QUERIES."""
@@ -85,16 +129,55 @@ class SqlSink:
 
     def close(self) -> None:
         """End it."""
-        self._connection.close()
+        with contextlib.suppress(Exception):  # one that broke has nothing to end
+            self._connection.close()
 
-    def _execute(self, act: Any) -> None:
+    def _connected(self) -> Any:
+        self._connection = _postgres(self._where) if self._postgres else _sqlite(self._where)
         try:
-            act(self._connection.cursor())
-            self._connection.commit()
+            self._execute(_ensure_postgres if self._postgres else lambda cursor: cursor.execute(TABLE))
+        except BaseException:
+            self.close()
+            raise
+        return self._connection
+
+    def _execute(self, act: Callable[[Any], Any]) -> None:
+        try:
+            with self._bounded():
+                act(self._connection.cursor())
+                self._connection.commit()
         except Exception as error:
-            with contextlib.suppress(Exception):  # a connection that broke has nothing to take back
+            if getattr(self._connection, "broken", False):
+                raise Unreachable(
+                    f"the database of --sql went away: {cut(str(error), 300)}", hint="look whether it runs"
+                ) from error
+            with contextlib.suppress(Exception):
                 self._connection.rollback()
-            raise UsageError(f"the database of --sql refuses: {error}", hint="look at its space and rights") from error
+            raise UsageError(
+                f"the database of --sql refuses: {cut(str(error), 300)}", hint="look at its space and rights"
+            ) from error
+
+    @contextmanager
+    def _bounded(self) -> Iterator[None]:
+        """Cut the connection of a server that does not answer; no option of its protocol does that."""
+        if not self._postgres:
+            yield  # a file: its lock has a time limit of its own
+            return
+        line = socket.socket(fileno=os.dup(self._connection.fileno()))
+        timer = threading.Timer(self._patience_s, _cut, (line,))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            line.close()
+
+
+def _cut(line: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other end was quicker
+        line.shutdown(socket.SHUT_RDWR)
 
 
 def _ensure_postgres(cursor: Any) -> None:

@@ -133,6 +133,23 @@ def import_run(file: Path, name: str, max_size: float) -> None:
 
 
 @command.command()
+@stored.run_argument()
+@click.argument("where", metavar="FILE|URL")
+def sql(run: str, where: str) -> None:
+    """Write the samples of a saturation run to a database, as saturate --sql does: SQLite, or PostgreSQL by URL.
+
+    Steps that are there already are left as they are.
+    """
+    from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli import saturate_sql
+    from scaletest.render.numbers import plural
+
+    folder = SaturationFolder(stored.find(run).path)
+    count = saturate_sql.filled(folder, where)
+    click.echo(f"{folder.name}: {plural(count, 'step')} written to {saturate_sql.public(where)}")
+
+
+@command.command()
 @stored.run_argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(runs: tuple[str, ...], yes: bool) -> None:

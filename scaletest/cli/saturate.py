@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
-    from scaletest.saturation import Runner, Store
+    from scaletest.model.verdict import VerdictKind
+    from scaletest.saturation import Runner, Store, Teller
 
 
 @click.command(
     "saturate",
-    epilog="Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID. Ctrl-C once ends the step and prints what was found.",
+    epilog="Exit code 0 PASS, 3 FAIL (below --wanted), 4 INVALID, 7 also when the database of --sql lacks steps at the "
+    "end. Ctrl-C once ends the step and prints what was found.",
 )
 @saturate_options.options
 @options.output
@@ -42,6 +44,10 @@ def command(**given: Any) -> int:
         from scaletest.cli.saturate_agent import serve
 
         return serve(given)
+    if given["restore"]:
+        from scaletest.cli.saturate_tune import restore
+
+        return restore(given)
     plan = saturate_options.plan(given)
     if given["dry_run"]:
         _show_plan(plan, given["output"])
@@ -54,27 +60,42 @@ def command(**given: Any) -> int:
 
 
 def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
+    from rich.console import Console
+
     from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli.saturate_sql import Database
     from scaletest.cli.saturate_target import target
+    from scaletest.report import progress
 
     with ExitStack() as before:
         found = target(given, plan)
-        folder = SaturationFolder(SaturationFolder.create(saturate_options.run_path(given)).path)
+        saturate_options.prepare_originals(given)
+        path = saturate_options.run_path(given)
+        teller = progress.choose(Console(stderr=True, highlight=False), plain=given["progress"] == "plain")
+        before.callback(teller.close)
+        database = Database(given, plan, path.name, teller.step)
+        before.callback(database.close)
+        database.open()
+        folder = SaturationFolder(SaturationFolder.create(path).path)
         before.enter_context(folder.locked())
         folder.begin(plan, saturate_options.public(sys.argv))
-        return _measure(plan, given, found, folder)
+        verdict = _measure(plan, given, found, (folder, database), teller)
+        lacking = database.finish(folder)
+        teller.close()
+        show(given["output"], folder)
+        saturate_options.originals(given, folder)
+        return lacking or verdict.exit_code
 
 
-def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder: SaturationFolder) -> int:
-    from rich.console import Console
-
+def _measure(
+    plan: SaturationPlan, given: dict[str, Any], found: Target, stores: tuple[SaturationFolder, Store], teller: Teller
+) -> VerdictKind:
+    """The run, up to its result on disk."""
     from scaletest.analysis.saturation.course import Course
     from scaletest.analysis.saturation.evaluation import conclude
     from scaletest.model.errors import AgentLost
-    from scaletest.report import progress
     from scaletest.saturation import Runner
 
-    teller = progress.choose(Console(stderr=True, highlight=False), plain=given["progress"] == "plain")
     ends: list[str] = []
     runner: Runner | None = None
 
@@ -83,29 +104,23 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], found: Target, folder:
         if runner is not None:
             runner.stop(why)
 
-    try:
-        with stopping(stop, unwind=bool(given["service"] or given["agent_jobs"])) as stack:
-            for line in found.shown:
-                teller.step(line)
-            stores: list[Store] = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
-            lines = list(found.shown)
-            try:
-                load = found.set_up(stack)
-                runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
-                if ends:
-                    runner.stop(ends[0])
-                found.probe(load)
-                result = runner.run()
-            except AgentLost as error:
-                result = conclude(Course(plan), lost=error.message)  # before the first step
-            said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
-            extra = {"extra": said} if lines else {}
-            folder.result({**result.to_dict(), **extra})
-    finally:
-        teller.close()
-    saturate_options.originals(given, folder)
-    show(given["output"], folder)
-    return result.verdict.kind.exit_code
+    with stopping(stop, unwind=bool(given["service"] or given["agent_jobs"])) as stack:
+        for line in found.shown:
+            teller.step(line)
+        lines = list(found.shown)
+        try:
+            load = found.set_up(stack)
+            runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
+            if ends:
+                runner.stop(ends[0])
+            found.probe(load)
+            result = runner.run()
+        except AgentLost as error:
+            result = conclude(Course(plan), lost=error.message)  # before the first step
+        said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
+        extra = {"extra": said} if lines else {}
+        stores[0].result({**result.to_dict(), **extra})
+    return result.verdict.kind
 
 
 def show(form: str, folder: SaturationFolder) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "saturation-plan-file"
 # What says where the file is, who reads it, or how something is shown is no setting of a run.
-_NO_SETTINGS = ("file", "agent", "dry_run", "output")
+_NO_SETTINGS = ("file", "agent", "dry_run", "restore", "output")
 
 
 def schema(command: click.Command) -> Schema:

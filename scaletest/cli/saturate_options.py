@@ -9,7 +9,6 @@ import os
 import re
 import uuid
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +21,6 @@ from scaletest.model.errors import UsageError
 if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.model.saturation import SaturationPlan
-    from scaletest.saturation import Store
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECRETS = ("--header", "-H")
@@ -131,6 +129,9 @@ TUNE = (
     click.option("--tune", "tune", multiple=True, metavar="NAME=V,V,...",
                  help="Measure settings of the Deployment behind --service: cpu, memory, concurrency, replicas. "
                  "May be repeated; all combinations are measured, the best for its cost is named, all is put back."),
+    click.option("--restore", is_flag=True,
+                 help="Put back what a run that was killed left changed of the Deployment behind --service and of "
+                 "what scales it, and end."),
     click.option("--concurrency-env", default="", metavar="NAME", help="Variable that holds the pod's concurrency."),
     click.option("--concurrency-arg", default="", metavar="NAME", help="Argument that holds it, as in --workers."),
     click.option("--container", default="", metavar="NAME", help="Of the pod. [default: the first]"),
@@ -200,15 +201,12 @@ def run_path(given: dict[str, Any]) -> Path:
     return default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}"
 
 
-def sinks(given: dict[str, Any], plan: SaturationPlan, name: str, stack: ExitStack) -> list[Store]:
-    """Where samples go beside the run's folder."""
-    if not given["sql"]:
-        return []
-    from scaletest.archive.sql import SqlSink
+def prepare_originals(given: dict[str, Any]) -> None:
+    """See that the original tool's files can be written."""
+    if given["original_csv"]:
+        from scaletest.report.saturation import original
 
-    sink = SqlSink(given["sql"], name, plan.client_name)
-    stack.callback(sink.close)
-    return [sink]
+        original.prepare(Path(given["original_csv"]))
 
 
 def originals(given: dict[str, Any], folder: SaturationFolder) -> None:

@@ -25,6 +25,7 @@ IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     """Look at the Service, refuse while something scales it, change nothing yet."""
+    from scaletest.cluster import before
     from scaletest.cluster.connection import connect
     from scaletest.cluster.service import Service
 
@@ -37,6 +38,8 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         raise UsageError(f"no pod of service {service.reference.name} is ready", hint="look at its pods")
     held = None
     if deployment is not None:
+        if not given["tune"]:
+            before.refuse(deployment.name, deployment.annotations)
         held, told = scalers(cluster, deployment, given)
         lines += [f"deployment {deployment.name}: {deployment.replicas()} replicas", *told]
     made = _reached(service, given, plan, lines)

@@ -12,7 +12,7 @@ import click
 
 from scaletest.cli import options, saturate_options
 from scaletest.cli.stopping import stopping
-from scaletest.model.errors import ScaletestError, UsageError
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.saturation.evaluation import SaturationResult
@@ -26,10 +26,11 @@ SAMPLE_S = 2.0
 
 
 class _Stop:
-    """Hands a signal to whatever is measured now."""
+    """Hands a signal to whatever is measured now. lacking: the exit code of a database that lacks steps, else 0."""
 
     def __init__(self) -> None:
         self.why = ""
+        self.lacking = 0
         self.runner: Any = None
 
     def __call__(self, why: str) -> None:
@@ -72,6 +73,8 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
     """Measure every setting; a table, the best first. Exit code 0 when at least one was measured."""
     from scaletest.analysis.saturation.tuning import ranked, settings
     from scaletest.cli.saturate_service import enter, scalers
+    from scaletest.cli.saturate_sql import Database
+    from scaletest.cluster.before import refuse
     from scaletest.cluster.connection import connect
     from scaletest.cluster.service import Service
     from scaletest.cluster.tuning import Tuning, changed
@@ -81,14 +84,18 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
     deployment = Service(cluster, given["service"]).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="--tune needs one")
+    refuse(deployment.name, deployment.annotations)
     held, told = scalers(cluster, deployment, given)
     where = {"env": given["concurrency_env"], "argument": given["concurrency_arg"]}
     tuning = Tuning(cluster, deployment, given["container"], **where)
     for one in wanted:
         changed({}, one, where["env"], where["argument"])  # whether it can be done at all, before anything is
+    probed = Database(given, plan, "", _say)
+    probed.open()
+    probed.close()
     stop, tried = _Stop(), list[Any]()
     for line in told:
-        click.echo(line, err=True)
+        _say(line)
     with stopping(stop, unwind=True) as stack:
         enter(stack, held)
         stack.callback(_restore, tuning)
@@ -97,7 +104,38 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
                 tried.append(_try(one, tuning, held, plan, given, stop))
     rows = ranked(tried)
     _show(rows, given["output"])
-    return 0 if any(one.per_s is not None for one in rows) and not stop.why else 4
+    return stop.lacking or (0 if any(one.per_s is not None for one in rows) and not stop.why else 4)
+
+
+def restore(given: dict[str, Any]) -> int:
+    """Put back what a run that was killed left changed. Exit code 0 when all is as it was."""
+    from scaletest.cluster.before import Note
+    from scaletest.cluster.connection import connect
+    from scaletest.cluster.service import Held, Service
+
+    if not given["service"]:
+        raise UsageError("--restore is for the Deployment behind a Service", hint="give --service svc/NAME")
+    cluster = connect(given["namespace"], given["context"])
+    deployment = Service(cluster, given["service"]).deployment()
+    if deployment is None:
+        raise UsageError("no single Deployment stands behind this Service", hint="look at what it selects")
+    note = Note(cluster, deployment.name)
+    before = note.left()
+    if before is not None:
+        note.restore(before)
+        _say(f"deployment {deployment.name} has its own settings again: {before}")
+    held = Held(cluster, deployment)
+    names = held.adopt()
+    failed = held.release()
+    for line in failed or [f"{name} scales it again" for name in names]:
+        _say(line)
+    if before is None and not names:
+        _say(f"deployment {deployment.name} and what scales it are as they were: there is nothing to put back")
+    return Unreachable.exit_code if failed else 0
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def _try(
@@ -141,6 +179,7 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
     from rich.console import Console
 
     from scaletest.archive.saturation import SaturationFolder
+    from scaletest.cli.saturate_sql import Database
     from scaletest.cli.saturate_target import target
     from scaletest.report.progress import PlainProgress
     from scaletest.saturation import Runner
@@ -152,11 +191,13 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
         folder.begin(plan, saturate_options.public(sys.argv))
         load = found.make(stack)
         stack.callback(load.close)
-        stores = [folder, *saturate_options.sinks(given, plan, folder.name, stack)]
-        stop.runner = Runner(plan, load, stores, PlainProgress(Console(stderr=True, highlight=False)))
+        database = Database({**given, "run_dir": ""}, plan, folder.name, _say)
+        stack.callback(database.close)
+        stop.runner = Runner(plan, load, [folder, database], PlainProgress(Console(stderr=True, highlight=False)))
         found.probe(load)
         result: SaturationResult = stop.runner.run()
         folder.result({**result.to_dict(), "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas}})
+        stop.lacking = database.finish(folder) or stop.lacking
     return result
 
 

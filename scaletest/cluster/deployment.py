@@ -15,18 +15,25 @@ from scaletest.cluster.raw import Raw
 from scaletest.cluster.states import Pod, first_failing, pod
 
 PAUSED = "autoscaling.keda.sh/paused"
+# On an autoscaler that we hold: whoever is killed cannot put it back, and the next one must know. Of an HPA it says
+# what it had.
+HELD = "scaletest/held"
 LOG_LINES = 15
 MOST_LOG_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Scaler:
-    """An autoscaler of the Deployment. owner: the ScaledObject that made an HPA."""
+    """An autoscaler of the Deployment. owner: the ScaledObject that made an HPA.
+
+    paused: by somebody else. held: our mark, "" without one; it is on while a run lasts, and after one that was killed.
+    """
 
     kind: str
     name: str
     owner: str = ""
     paused: bool = False
+    held: str = ""
 
 
 def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
@@ -79,15 +86,18 @@ class Deployment:
         if self._keda:
             path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
             for row in self._aimed(path, "list ScaledObjects", "list scaledobjects"):
-                mark = row["metadata"].get("annotations", {}).get(PAUSED, "false")
-                found.append(Scaler("ScaledObject", row["metadata"]["name"], paused=mark == "true"))
+                marks = row["metadata"].get("annotations", {})
+                held = marks.get(HELD, "")
+                paused = marks.get(PAUSED, "false") == "true" and not held
+                found.append(Scaler("ScaledObject", row["metadata"]["name"], paused=paused, held=held))
         return found
 
     def pause(self, scaled_object: str, paused: bool) -> None:
-        """Set or remove KEDA's pause mark."""
+        """Set or remove KEDA's pause mark, and ours beside it."""
         from kubernetes.client import CustomObjectsApi
 
-        body = {"metadata": {"annotations": {PAUSED: "true" if paused else None}}}
+        mark = "true" if paused else None
+        body = {"metadata": {"annotations": {PAUSED: mark, HELD: mark}}}
         with explained(f"{'pause' if paused else 'resume'} ScaledObject {scaled_object}", "patch scaledobjects"):
             CustomObjectsApi(self._client).patch_namespaced_custom_object(
                 "keda.sh", "v1alpha1", self.namespace, "scaledobjects", scaled_object, body, _request_timeout=TIMEOUT_S
@@ -129,7 +139,8 @@ class Deployment:
         for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
             owners = row["metadata"].get("ownerReferences", [])
             owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
-            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner))
+            held = row["metadata"].get("annotations", {}).get(HELD, "")
+            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner, held=held))
         return found
 
     def _events(self, failing: Pod) -> list[str]:

@@ -1,11 +1,13 @@
 """A Service and what stands behind it: address, pods that are ready, the Deployment, and who scales that.
 
 An HPA cannot be paused, but it can be held: with its fewest and its most replicas at the present number it changes
-nothing. What it had is put back. KEDA's own HPA is held by its ScaledObject's pause mark.
+nothing. What it had is put back, and noted on it meanwhile, for whoever comes after a run that was killed. KEDA's own
+HPA is held by its ScaledObject's pause mark.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -15,7 +17,7 @@ from urllib.parse import quote
 
 from scaletest.cluster import discovery
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
-from scaletest.cluster.deployment import Deployment, Scaler
+from scaletest.cluster.deployment import HELD, Deployment, Scaler
 from scaletest.cluster.raw import Raw, service_path
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
@@ -133,14 +135,26 @@ class Held:
         now = max(1, self._deployment.replicas() if replicas is None else replicas)
         for one in self.active():
             if one.kind == "ScaledObject":
+                if one.name in self._paused:
+                    continue
                 self._paused.append(one.name)
                 self._deployment.pause(one.name, True)
                 self._wait_released(one.name)
                 continue
             if one.name not in self._before:
-                spec = self._read(one.name)["spec"]
-                self._before[one.name] = (spec.get("minReplicas"), int(spec["maxReplicas"]))
-            self._write(one.name, now, now)
+                # of one that was killed, what it found
+                self._before[one.name] = noted(one) or self._limits(one.name)
+            self._write(one.name, now, now, _note(*self._before[one.name]))
+
+    def adopt(self) -> list[str]:
+        """Take over what a run that was killed left held, to release it; their names."""
+        found = [one for one in self._deployment.scalers() if one.held]
+        for one in found:
+            if one.kind == "ScaledObject":
+                self._paused.append(one.name)
+            elif limits := noted(one):
+                self._before[one.name] = limits
+        return [f"{one.kind} {one.name}" for one in found]
 
     def _wait_released(self, scaled_object: str) -> None:
         deadline = self._clock() + RELEASE_S
@@ -157,7 +171,7 @@ class Held:
         left = []
         for name, (fewest, most) in list(self._before.items()):
             try:
-                self._write(name, fewest, most)
+                self._write(name, fewest, most, None)
                 del self._before[name]
             except Missing:
                 del self._before[name]  # somebody took it away: there is nothing to put back
@@ -173,21 +187,49 @@ class Held:
                 left.append(f"resume ScaledObject {name} yourself: {error.message}")
         return left
 
+    def _limits(self, name: str) -> tuple[int | None, int]:
+        spec = self._read(name)["spec"]
+        return spec.get("minReplicas"), int(spec["maxReplicas"])
+
     def _read(self, name: str) -> Any:
         path = (
             f"/apis/autoscaling/v2/namespaces/{quote(self._cluster.namespace)}/horizontalpodautoscalers/{quote(name)}"
         )
         return Raw(self._cluster).get(path, f"read HPA {name}", "get horizontalpodautoscalers")
 
-    def _write(self, name: str, fewest: int | None, most: int) -> None:
+    def _write(self, name: str, fewest: int | None, most: int, note: str | None) -> None:
         from kubernetes.client import AutoscalingV2Api
 
         api: Any = AutoscalingV2Api(self._cluster.client)
-        body = {"spec": {"minReplicas": fewest, "maxReplicas": most}}
+        body = {
+            "metadata": {"annotations": {HELD: note}},
+            "spec": {"minReplicas": fewest, "maxReplicas": most},
+        }
         with explained(f"change HPA {name}", "patch horizontalpodautoscalers"):
             api.patch_namespaced_horizontal_pod_autoscaler(
                 name, self._cluster.namespace, body, _request_timeout=TIMEOUT_S
             )
+
+
+def _note(fewest: int | None, most: int) -> str:
+    return json.dumps({"minReplicas": fewest, "maxReplicas": most})
+
+
+def noted(scaler: Scaler) -> tuple[int | None, int] | None:
+    """What an HPA that is held had; None of one that is not. InvalidValue when the note is not ours."""
+    if not scaler.held:
+        return None
+    try:
+        row = json.loads(scaler.held)
+        fewest, most = row["minReplicas"], row["maxReplicas"]
+        if not isinstance(most, int) or not isinstance(fewest, int | None):
+            raise TypeError
+    except (ValueError, TypeError, KeyError) as error:
+        raise InvalidValue(
+            f"the annotation {HELD} of HPA {scaler.name} is not what scaletest writes",
+            hint="look at the HPA, and remove it",
+        ) from error
+    return fewest, most
 
 
 def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:

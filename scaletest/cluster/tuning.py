@@ -1,22 +1,24 @@
 """Settings of a Deployment's pods changed for a measurement, and put back; and what its pods use meanwhile.
 
 CPU and memory are set as requests and limits alike, so that a pod gets what it is measured with. Concurrency lives
-where the service reads it: in a variable or behind an argument.
+where the service reads it: in a variable or behind an argument. What the Deployment had before is noted on it
+(`before`), for whoever comes after a tuning that was killed.
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from scaletest.cluster.before import Before, Note, with_variable
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.capacity import quantity
-from scaletest.cluster.connection import TIMEOUT_S, Busy, Cluster, explained
+from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.raw import Raw
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
@@ -48,22 +50,19 @@ class Tuning:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        from kubernetes.client import AppsV1Api
-
-        self._api: Any = AppsV1Api(cluster.client)
         self._raw = Raw(cluster)
         self._cadvisor = Cadvisor(cluster)
-        self._deployment, self._cluster = deployment, cluster
+        self._deployment = deployment
         self._env, self._argument = env, argument
         self._clock, self._sleep = clock, sleep
         rows = deployment.template["spec"]["containers"]
         names = [one["name"] for one in rows]
         if container and container not in names:
             raise UsageError(f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}")
-        self._index = names.index(container) if container else 0
-        self._original = copy.deepcopy(rows[self._index])
+        self._original = copy.deepcopy(rows[names.index(container) if container else 0])
         self._replicas = deployment.replicas()
-        self._changed = False
+        self._before: Before | None = None
+        self._note = Note(cluster, deployment.name)
 
     @property
     def replicas(self) -> int:
@@ -79,21 +78,27 @@ class Tuning:
     def apply(self, setting: Mapping[str, str]) -> None:
         """Set cpu, memory, concurrency and replicas, those that are named; the others are as they were."""
         container = changed(self._original, setting, self._env, self._argument)
-        self._changed = True
-        self._write(container, int(setting.get("replicas", self._replicas)))
+        if self._before is None:
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self._before = Before.of(self._original, self._replicas, self._env, at)
+        # what was written is taken away again even when the answer never came, so it is asked for each time
+        self._note.write(self._before, self._sleep)
+        self._note.change(self._before, container, int(setting.get("replicas", self._replicas)))
 
     def restore(self) -> None:
-        """Everything as it was."""
-        if self._changed:
-            self._write(self._original, self._replicas)
-            self._changed = False
+        """Everything as it was, and the note away."""
+        if self._before is not None:
+            self._note.restore(self._before)
+            self._before = None
 
     def put_back(self) -> list[str]:
         """Restore, again and again while the API server is busy; what to say of it. Never raises for Kubernetes."""
+        if self._before is None:
+            return []
         for turn in range(RESTORE_TURNS):
             try:
                 self.restore()
-                return ["the Deployment has its own settings again"]
+                return [f"deployment {self._deployment.name} has its own settings again"]
             except Busy as error:
                 trouble: ScaletestError = error
                 if turn + 1 < RESTORE_TURNS:
@@ -101,12 +106,9 @@ class Tuning:
             except ScaletestError as error:
                 trouble = error
                 break
-        # variables are left out but the one that was changed: they may hold secrets
-        rows = [one for one in self._original.get("env", []) if self._env and one["name"] == self._env]
-        own = json.dumps({**{name: self._original.get(name) for name in ("resources", "args")}, "env": rows})
         return [
-            f"put deployment {self._deployment.name} back to {self._replicas} replicas yourself, "
-            f"container {self._original['name']} to {own}: {trouble.message}"
+            f"deployment {self._deployment.name} could not be put back: {trouble.message}",
+            f"  the same command with --restore does it later; by hand: {self._before}",
         ]
 
     def wait(self, patience_s: float) -> None:
@@ -150,19 +152,6 @@ class Tuning:
         counts = [status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")]
         return counts == [wanted] * 3
 
-    def _write(self, container: Mapping[str, Any], replicas: int) -> None:
-        at = f"/spec/template/spec/containers/{self._index}"
-        body = [
-            # nobody may have changed the order of the containers meanwhile
-            {"op": "test", "path": f"{at}/name", "value": self._original["name"]},
-            {"op": "replace", "path": at, "value": container},
-            {"op": "replace", "path": "/spec/replicas", "value": replicas},
-        ]
-        with explained(f"change deployment {self._deployment.name}", "patch deployments"):
-            self._api.patch_namespaced_deployment(
-                self._deployment.name, self._deployment.namespace, body, _request_timeout=TIMEOUT_S
-            )
-
 
 def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str) -> dict[str, Any]:
     """The container with the setting. UsageError when nobody said where concurrency lives."""
@@ -175,8 +164,7 @@ def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, 
     if "concurrency" in setting:
         value = setting["concurrency"]
         if env:
-            rows = [one for one in made.get("env", []) if one["name"] != env]
-            made["env"] = [*rows, {"name": env, "value": value}]
+            made["env"] = with_variable(made.get("env", []), env, {"name": env, "value": value})
         elif argument:
             made["args"] = with_argument(made.get("args", []), argument, value)
         else:

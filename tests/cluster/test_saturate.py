@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hack.kubernetes import ControlPlane
-from scaletest.cluster.connection import Busy, Cluster, connect
+from scaletest.cluster.before import Note
+from scaletest.cluster.connection import Busy, Cluster, Refused, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import Held, Service
 from scaletest.cluster.tuning import Tuning
 from scaletest.model.errors import UsageError, WaitTimeout
-from tests.conftest import call, eventually
+from tests.conftest import call, eventually, program
 from tests.integration.test_saturate import running
 
 
@@ -134,21 +136,112 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     deployment = Deployment(cluster, "model")
     tuning = Tuning(cluster, deployment, sleep=pauses.append)
     tuning.apply({"cpu": "100m"})
-    write, left = tuning._write, [2]
+    pauses.clear()
+    change, left = Note._patch, [2]
 
     def busy(*given: Any) -> None:
         left[0] -= 1
         if left[0] >= 0:
             raise Busy("cannot change deployment model: 503 busy")
-        write(*given)
+        change(*given)
 
-    monkeypatch.setattr(tuning, "_write", busy)
-    assert tuning.put_back() == ["the Deployment has its own settings again"] and len(pauses) == 2
+    monkeypatch.setattr(Note, "_patch", busy)
+    assert tuning.put_back() == ["deployment model has its own settings again"] and len(pauses) == 2
     assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
+    assert Note(cluster, "model").left() is None and tuning.put_back() == []
+    left[0] = 0
     tuning.apply({})
     left[0] = 1000
-    [line] = tuning.put_back()
-    assert "back to 2 replicas yourself" in line and "500m" in line and "503 busy" in line
+    said = "\n".join(tuning.put_back())
+    assert "--restore" in said and "2 replicas" in said and "500m" in said and "503 busy" in said
+
+
+def test_what_a_note_does_not_name_stays_as_it_is_now(plane: ControlPlane, cluster: Cluster) -> None:
+    # given a tuning that changed CPU, and somebody who rolls out another image, and another tuning
+    deployment = Deployment(cluster, "model")
+    tuning = Tuning(cluster, deployment, env="WORKERS")
+    tuning.apply({"cpu": "100m", "concurrency": "4"})
+    plane.kubectl("-n", cluster.namespace, "set", "image", "deployment/model", "model=other")
+    with pytest.raises(UsageError, match="a tuning that began"):
+        Tuning(cluster, Deployment(cluster, "model")).apply({"cpu": "200m"})
+    tuning.restore()
+    text = plane.kubectl("-n", cluster.namespace, "get", "deployment", "model", "-o", "json")
+    found = json.loads(text)["spec"]["template"]["spec"]["containers"][0]
+    # then the image is that one, and what was tuned is as it was
+    assert found["image"] == "other" and found["resources"]["requests"]["cpu"] == "500m" and "env" not in found
+    # and when the note is taken away under a tuning, it changes nothing more
+    tuning.apply({"cpu": "100m"})
+    note = Note(cluster, "model")
+    before = note.left()
+    assert before is not None
+    note.restore(before)
+    with pytest.raises(Refused):
+        note.change(before, found, 7)
+    assert Deployment(cluster, "model").replicas() == 2 and tuning.put_back() != []
+
+
+def test_what_a_killed_tuning_left_is_refused_and_put_back(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    # given an autoscaler, and a tuning that is killed while it waits for a pod that fits nowhere
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
+    about = {"name": "model", "namespace": cluster.namespace}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+
+    def state() -> list[Any]:
+        rows = [
+            json.loads(plane.kubectl("-n", cluster.namespace, "get", kind, "model", "-o", "json"))
+            for kind in ("deployment", "hpa")
+        ]
+        ours = [
+            name for row in rows for name in row["metadata"].get("annotations", {}) if name.startswith("scaletest/")
+        ]
+        (container,) = rows[0]["spec"]["template"]["spec"]["containers"]
+        limits = [rows[1]["spec"][name] for name in ("minReplicas", "maxReplicas")]
+        return [rows[0]["spec"]["replicas"], container, limits, ours]
+
+    before = state()
+    words = ("saturate", "--service", "svc/model", "-n", cluster.namespace, "--pause-autoscalers")
+    tuned = (*words, "--tune", "cpu=4000", "--tune", "replicas=3", "--tune", "concurrency=7")
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    process = subprocess.Popen(program(*tuned, "--concurrency-arg", "--workers"), env=environment)
+    try:
+        eventually(lambda: state()[1]["args"] == ["--workers", "7"], 60)
+    finally:
+        process.kill()
+        process.wait()
+    changed = state()
+    assert changed[0] == 3 and changed[2] == [3, 3] and len(changed[3]) == 2
+    # then whoever comes next is told, and changes nothing
+    for line in (words, (*words, "--tune", "cpu=100m")):
+        done = call(*line, env=environment)
+        assert done.returncode == 2 and "--restore" in done.stderr, done.stderr
+    assert state() == changed
+    # and one command puts back what there was, once
+    done = call(*words, "--restore", env=environment)
+    assert done.returncode == 0 and "deployment model has its own settings again" in done.stderr, done.stderr
+    assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
+    done = call(*words, "--restore", env=environment)
+    assert done.returncode == 0 and "nothing to put back" in done.stderr
+
+
+def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(plane: ControlPlane, cluster: Cluster) -> None:
+    # given an HPA that is held, and nobody who remembers what it had
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "model"}
+    about = {"name": "model", "namespace": cluster.namespace}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
+    plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
+    deployment = Deployment(cluster, "model")
+    Held(cluster, deployment).hold()
+    # when the next run holds and releases it
+    held = Held(cluster, deployment)
+    held.hold(3)
+    assert held.release() == []
+    # then it has what it had before the first
+    row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))
+    assert (row["spec"]["minReplicas"], row["spec"]["maxReplicas"]) == (1, 9)
+    assert "scaletest/held" not in row["metadata"].get("annotations", {})
 
 
 def test_a_setting_that_fits_nowhere_says_why(cluster: Cluster) -> None:

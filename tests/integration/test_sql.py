@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +22,12 @@ from scaletest.archive.sql import QUERIES, SqlSink
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.sample import OK, Sample
 from scaletest.model.saturation import SaturationPlan
-from tests.conftest import eventually, missing
+from scaletest.model.verdict import VerdictKind
+from tests.conftest import call, eventually, missing
 from tests.unit.simulated import Simulated, stored
 
 # Debian keeps the server's programs out of the way, and has a user for it: it refuses to run as root.
+EXITS = {one.value: one.exit_code for one in VerdictKind}
 DEBIAN, USER = "/usr/lib/postgresql/*/bin", "postgres"
 
 
@@ -34,29 +40,53 @@ def found(name: str) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    """URL of an own server on a socket, which sorts texts as English people do."""
-    root = os.geteuid() == 0
-    who: dict[str, Any] = {"user": USER, "group": USER, "extra_groups": []} if root else {}
-    with tempfile.TemporaryDirectory(prefix="scaletest-sql-") as name:
-        folder = Path(name)
+class Postgres:
+    """An own server on a socket, which sorts texts as English people do; it can be ended and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        root = os.geteuid() == 0
+        self._who: dict[str, Any] = {"user": USER, "group": USER, "extra_groups": []} if root else {}
         if root:
             shutil.chown(folder, USER, USER)
         options = ["--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
         line = [found("initdb"), "-D", folder / "data", "-U", "test", "--no-sync", *options]
-        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder, **who)
+        done = subprocess.run(line, capture_output=True, text=True, check=False, cwd=folder, **self._who)
         assert done.returncode == 0, done.stderr
-        line = [found("postgres"), "-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-F"]
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(line, stdout=log, stderr=log, cwd=folder, **who)
+        self.url = f"postgresql://test@/postgres?host={folder}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """And wait until it answers."""
+        line = [found("postgres"), "-D", self._folder / "data", "-k", self._folder, "-c", "listen_addresses=", "-F"]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(line, stdout=log, stderr=log, cwd=self._folder, **self._who)
+        eventually(lambda: answers(self.url))
+
+    def stop(self) -> None:
+        """At once, whoever is connected; nothing when it does not run."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(60)
+            self._process = None
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    """The server, which runs."""
+    with tempfile.TemporaryDirectory(prefix="scaletest-sql-") as name:
+        made = Postgres(Path(name))
+        made.start()
         try:
-            url = f"postgresql://test@/postgres?host={folder}"
-            eventually(lambda: answers(url))
-            yield url
+            yield made
         finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
+            made.stop()
+
+
+@pytest.fixture
+def database(postgres: Postgres) -> str:
+    """Its URL."""
+    return postgres.url
 
 
 def answers(url: str) -> bool:
@@ -126,3 +156,152 @@ def test_who_may_only_write_to_the_table_does(database: str) -> None:
     sink.store(steps[0], samples[steps[0].number])
     assert sink.ask("messages in all")[0][0] == before + len(samples[steps[0].number])
     sink.close()
+
+
+def step_of(number: int) -> tuple[Any, list[Sample]]:
+    """A step of a run, and its samples."""
+    steps, samples = stored(SaturationPlan("simulated", step_s=2.0), Simulated(), 1)
+    began = f"2026-11-21T10:{number:02}:00.250+00:00"
+    return replace(steps[0], number=number, began=began), samples[steps[0].number]
+
+
+def rows_of(url: str, run: str) -> dict[int, int]:
+    """How many rows of each step there are."""
+    import psycopg
+
+    with psycopg.connect(url) as connection:
+        asked = "SELECT step, COUNT(*) FROM scaletest_samples WHERE run = %s GROUP BY step"
+        return dict(connection.execute(asked, [run]).fetchall())
+
+
+def test_a_database_that_was_started_again_lacks_nothing(postgres: Postgres) -> None:
+    # given a step that was written, and a server that ends and comes back
+    sink = SqlSink(postgres.url, "restarted", "x")
+    first, samples = step_of(0)
+    sink.store(first, samples)
+    postgres.stop()
+    postgres.start()
+    second, _ = step_of(1)
+    sink.store(second, samples)
+    assert rows_of(postgres.url, "restarted") == {0: len(samples), 1: len(samples)}
+    # and who fills it later writes each step once
+    third, _ = step_of(2)
+    every = dict.fromkeys(range(3), samples)
+    assert [sink.fill([first, second, third], every) for _ in range(2)] == [1, 0]
+    assert rows_of(postgres.url, "restarted") == dict.fromkeys(range(3), len(samples))
+    # when it is away, that is said
+    postgres.stop()
+    try:
+        with pytest.raises(Unreachable, match="cannot be reached"):
+            sink.store(*step_of(3))
+    finally:
+        postgres.start()
+
+
+def test_a_server_that_does_not_answer_does_not_stop_a_run(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a server process that stands still in the midst of a step
+    sink = SqlSink(database, "frozen", "x")
+    sink._patience_s = 0.2
+    first, samples = step_of(0)
+    pid = sink._connection.info.backend_pid
+    connected = sink._connected
+
+    def patiently() -> Any:
+        sink._patience_s = 60.0
+        return connected()
+
+    monkeypatch.setattr(sink, "_connected", patiently)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        sink.store(first, samples)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    # then another one took it, once
+    assert rows_of(database, "frozen") == {0: len(samples)}
+    sink.close()
+
+
+class Door(ThreadingHTTPServer):
+    """A service whose answers wait for what `act` does at each call."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        self.act = act
+        super().__init__(("127.0.0.1", 0), Knock)
+
+
+class Knock(BaseHTTPRequestHandler):
+    """One request of a load, on a connection that is kept."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Answer."""
+        assert isinstance(self.server, Door)
+        self.server.act()
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing."""
+
+
+def saturated(act: Callable[[], None], sql: str, run: Path) -> subprocess.CompletedProcess[str]:
+    """A sweep of two short steps."""
+    with Door(act) as door:
+        threading.Thread(target=door.serve_forever, daemon=True).start()
+        try:
+            return call(
+                *("saturate", "--url", f"http://127.0.0.1:{door.server_port}/", "--load", "closed", "--mode", "sweep"),
+                *("--start", "1", "--maximum", "2", "--increment", "1", "--count", "20", "--warm", "0"),
+                *("--sql", sql, "--run-dir", str(run), "-o", "json"),
+            )
+        finally:
+            door.shutdown()
+
+
+def test_a_run_outlives_its_database_which_is_filled_later(postgres: Postgres, tmp_path: Path) -> None:
+    # given a server that ends with the first call, after it was seen to be there
+    try:
+        done = saturated(postgres.stop, postgres.url, tmp_path / "lost")
+    finally:
+        postgres.start()
+    # then everything was measured and kept, and it is said once what happened and what to do
+    result = json.loads(done.stdout)
+    assert done.returncode == 7 and [one["requests"] for one in result["steps"]] == [20, 20], done.stderr
+    assert json.loads((tmp_path / "lost/result.json").read_text())["verdict"] == result["verdict"]
+    assert done.stderr.count("the run goes on") == done.stderr.count("scaletest runs sql") == 1
+    assert rows_of(postgres.url, "lost") == {}
+    # when that is done, nothing is lacking
+    line = shlex.split(done.stderr[done.stderr.index("runs sql") :].splitlines()[0])
+    assert [call(*line).stdout for _ in range(2)] == [
+        f"lost: {count} steps written to {postgres.url}\n" for count in (2, 0)
+    ]
+    assert rows_of(postgres.url, "lost") == {0: 20, 1: 20}
+
+
+def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(postgres: Postgres, tmp_path: Path) -> None:
+    # given a server that is away while the first step is stored, and back in the second
+    steps, down = tmp_path / "back/steps.jsonl", [0]
+
+    def act() -> None:
+        with lock:
+            if not down[0]:
+                down[0] = 1
+                postgres.stop()
+            elif down[0] == 1 and steps.exists():
+                down[0] = 2
+                postgres.start()
+
+    lock = threading.Lock()
+    done = saturated(act, postgres.url, tmp_path / "back")
+    assert done.returncode == EXITS[json.loads(done.stdout)["verdict"]["kind"]], done.stderr
+    assert "the run goes on" in done.stderr and "there again, and got 2 steps" in done.stderr
+    assert rows_of(postgres.url, "back") == {0: 20, 1: 20}
+
+
+def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(database: str, tmp_path: Path) -> None:
+    calls = list[int]()
+    done = saturated(lambda: calls.append(1), database.replace("host=", "host=/nowhere"), tmp_path / "run")
+    assert done.returncode == 7 and "cannot be reached" in done.stderr
+    assert calls == [] and not (tmp_path / "run").exists()

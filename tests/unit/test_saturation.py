@@ -712,7 +712,8 @@ def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
 def test_a_container_is_changed_where_its_concurrency_lives() -> None:
     container = {"name": "m", "args": ["--workers=1", "x"], "env": [{"name": "W", "value": "1"}, {"name": "B"}]}
     by_env = changed(container, {"concurrency": "4"}, "W", "")
-    assert by_env["env"] == [{"name": "B"}, {"name": "W", "value": "4"}] and by_env["args"] == container["args"]
+    # its place is kept: variables may refer to those before them
+    assert by_env["env"] == [{"name": "W", "value": "4"}, {"name": "B"}] and by_env["args"] == container["args"]
     assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
     assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
     assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]

@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from scaletest.cli import main
+from scaletest.cluster.before import Before
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.connection import Cluster
+from scaletest.cluster.deployment import Scaler
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import Service
-from scaletest.model.errors import AgentLost, UsageError
+from scaletest.cluster.service import Service, noted
+from scaletest.model.errors import AgentLost, InvalidValue, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
 LABELS = {"app": "model"}
@@ -128,3 +130,24 @@ def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytes
 def _client() -> Any:
     with api(lambda *asked: (404, {}, {})) as (cluster, _):
         return cluster.client
+
+
+def test_a_note_says_what_to_put_back_and_nothing_else() -> None:
+    # given a container, and another variable, image and argument list later
+    container = {"name": "m", "image": "a", "args": ["x"], "env": [{"name": "A", "value": "1"}, {"name": "W"}]}
+    before = Before.of(container, 2, "W", "2026-11-21T10:00:00.000+00:00")
+    assert Before.read(before.text()) == before
+    later = {"name": "m", "image": "b", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "W", "value": "4"}]}
+    assert before.restored(later) == {"name": "m", "image": "b", "args": ["x"], "env": [{"name": "W"}]}
+    assert "2 replicas" in str(before) and "'1'" not in str(before)
+    # and a variable that was not there goes
+    without = Before.of({"name": "m"}, 2, "W", "now")
+    assert without.restored(later) == {"name": "m", "image": "b"}
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", "null", '{"at": 1}', Before("", "m", 1, None, ["x"]).text()[:-9]])
+def test_a_note_that_is_none_is_an_error(text: str) -> None:
+    with pytest.raises(InvalidValue, match="before-tuning"):
+        Before.read(text)
+    with pytest.raises(InvalidValue, match="scaletest/held"):
+        noted(Scaler("HorizontalPodAutoscaler", "model", held=text or "x"))

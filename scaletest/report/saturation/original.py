@@ -32,6 +32,17 @@ HISTORY = (
 )
 TIMING = ("Time", "Record", "PayloadSize", "Success", "Attempts", "Response", "TotalTime", "AiTime")
 SCALING = ("Time", "Scale")
+FILES = ("history.csv", "timing.csv", "scaling.csv")
+
+
+def prepare(folder: Path) -> None:
+    """Make the folder, before anything is measured. UsageError when nothing could be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            (folder / name).open("a", encoding="utf-8").close()
+    except OSError as error:
+        raise UsageError(f"--original-csv {folder} cannot be written: {error.strerror}") from error
 
 
 def append(stored: StoredSaturation, folder: Path) -> None:
