@@ -19,7 +19,8 @@ from scaletest.model.errors import InvalidValue
 
 # A pod's milestones in the order in which a pod passes them.
 POD_MILESTONES = (
-    "created", "scheduled", "ready_to_start", "initialized", "started", "containers_ready", "ready", "finished",
+    "created", "claim_created", "claim_allocated", "scheduled", "ready_to_start", "initialized", "started",
+    "containers_ready", "ready", "finished",
 )  # fmt: skip
 # What a pod may meet besides.
 POD_INCIDENTS = ("decided", "evicted", "deleted")
