@@ -250,6 +250,15 @@ def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], name
     assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
 
 
+def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
+    given = ["redis.enabled=false", "externalRedis.sentinel.nodes={a:1,b:2}", "queues.sleep.autoscaling.kind=keda"]
+    rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
+    (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
+    waiting, running = scaled["spec"]["triggers"]
+    assert waiting["type"] == running["type"] == "redis-sentinel"
+    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == ("a:1,b:2", "mymaster")
+
+
 def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:
     zero = ["--set", "queues.sleep.autoscaling.kind=hpa", "--set", "queues.sleep.autoscaling.minReplicas=0"]
     rows = objects(render(helm, *zero, version="1.37.0"))
