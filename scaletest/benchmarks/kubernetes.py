@@ -13,7 +13,17 @@ from typing import Any
 
 from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
 from scaletest.benchmarks.endings import Over, Taken
-from scaletest.benchmarks.kept import Reads, agreed, forget, forget_together, keep, owned, unpacked
+from scaletest.benchmarks.kept import (
+    Damaged,
+    Reads,
+    agreed,
+    forget,
+    forget_together,
+    keep,
+    measuring_s,
+    owned,
+    unpacked,
+)  # fmt: skip
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
@@ -72,7 +82,7 @@ class _Step:
                 self._forget()
                 return Seen(ended.phase, ended.message, (), ended)
             peers, asked = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner)), self._benchmark
-            self._benchmark = agreed(peers)
+            self._benchmark = self._agreed(peers)
             return replace(self._go_on(peers), edited=differ(asked, self._benchmark))
         except Over as over:
             return self._store(over.ended, over.pods)
@@ -82,8 +92,16 @@ class _Step:
             # its result may have no place either
             self._forget()
             return Seen(Phase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
+        except Damaged as error:
+            return self._store(self._failed(Failure.INTERRUPTED, error.message, (error.hint,)), ())
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
+
+    def _agreed(self, peers: Document) -> Benchmark:
+        found = agreed(peers)
+        if found.kind is not self._benchmark.kind:
+            raise Damaged(peers, f"it is of another kind, {found.kind.name}")
+        return found
 
     def _ended(self) -> Ended | None:
         """The result, when it is stored. Raises Taken when another has its place: it is not measured in vain."""
@@ -91,11 +109,21 @@ class _Step:
         found = self._objects.find(CONFIG_MAPS, self._namespace, name)
         if found is not None and not owned(found, self._owner["uid"]):
             raise Taken(f"configmaps {name} is there and belongs to something else")
-        return unpacked(found) if found is not None else None
+        if found is None:
+            return None
+        try:
+            return unpacked(found)
+        except Damaged as error:
+            peers = self._objects.find(CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers"))
+            if peers is None or not owned(peers, self._owner["uid"]):
+                return self._failed(Failure.INTERRUPTED, error.message, (error.hint,))
+            # nothing else was taken away yet, so the result is still told by the pods, or why there is none
+            self._objects.delete(CONFIG_MAPS, self._namespace, name, found["metadata"]["uid"])
+            return None
 
     def _forget(self) -> None:
         name, uid = self._benchmark.name, self._owner["uid"]
-        forget_together(name, uid, self._objects, self._namespace)
+        forget_together(self._benchmark, uid, self._objects, self._namespace)
         forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
     def _go_on(self, peers: Document) -> Seen:
@@ -241,7 +269,7 @@ class _Step:
         running = any(pod["status"].get("phase") == "Running" for pod in measuring)
         start_s, limit_s = manifests.start_s(self._benchmark), self._benchmark.limit_s + manifests.SPARE_S
         limit = limit_s if running else start_s
-        since_s = float(peers["data"][manifests.MEASURING])
+        since_s = measuring_s(peers)
         if running:
             since_s = max(since_s, said.started_s(measuring[0]))
         why = "" if running else said.why_not(measuring[0]) if measuring else self._denied(job, pods)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kept import Reads, agreed, forget, owned
+from scaletest.benchmarks.kept import Damaged, Reads, agreed, forget, owned
 from scaletest.benchmarks.kubernetes import Place, Seen, step
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
@@ -123,7 +123,7 @@ def _looked(
         if not (found.get("status") or {}).get("startedAt"):
             accounts.check(one, objects, namespace)
     except UsageError as error:
-        begun = _begun(found, objects, namespace)
+        begun = _begun(kind, found, objects, namespace)
         if begun is None:
             one = Benchmark(found["metadata"]["name"], kind, kind.spec())
             return one, _refused(one, error, settings)
@@ -132,17 +132,22 @@ def _looked(
     return one, replace(seen, edited=seen.edited or late)
 
 
-def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
+def _begun(kind: Kind, found: Document, objects: Reads, namespace: str) -> Benchmark | None:
     """What is being measured, when that has begun."""
     meta = found["metadata"]
     peers = objects.find(CONFIG_MAPS, namespace, f"{meta['name']}-peers")
-    return agreed(peers) if peers is not None and owned(peers, meta["uid"]) else None
+    if peers is None or not owned(peers, meta["uid"]):
+        return None
+    try:
+        return agreed(peers)
+    except Damaged:
+        return Benchmark(meta["name"], kind, kind.spec())  # its next step ends it, and says why
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
     fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
     # one that waits in a queue has begun: its parts may be admitted at any moment
-    if fresh and one.spec.paused and _begun(found, objects, namespace) is None:
+    if fresh and one.spec.paused and _begun(one.kind, found, objects, namespace) is None:
         lock.give_back()
         return Seen(Phase.PENDING, PAUSED)
     if TOGETHER not in found["metadata"].get("labels", {}) and lock.take():
