@@ -17,7 +17,7 @@ from hack.kubernetes import ControlPlane, NotBuilt, tool
 from scaletest.benchmarks import gang, manifests
 from scaletest.kinds import benchmark
 from scaletest.kinds.crd import definitions
-from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
+from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
@@ -32,7 +32,7 @@ SPECS = {"kueue": {"gang": "kueue", "queueName": "team"}, "volcano": {"gang": "v
 def defined(plane: ControlPlane) -> None:
     """Our definitions."""
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    established(plane)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def admitters(plane: ControlPlane) -> Iterator[None]:
         missing(str(error))
         raise
     plane.kubectl("apply", "--server-side", "-f", file)
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    established(plane)
     yield
     plane.kubectl("delete", "-f", file, "--wait=false")
 
