@@ -6,9 +6,10 @@ is there is not made again, and the result is stored before anything is taken aw
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
@@ -25,6 +26,7 @@ from scaletest.benchmarks.kept import (
     unpacked,
 )  # fmt: skip
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
@@ -34,27 +36,6 @@ from scaletest.model.errors import Unreachable, UsageError
 
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
 WRITTEN = "scaletest.dev/peers-written"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """How far a benchmark is. pods: its pods as they are; message: what it waits for; edited: after it was begun."""
-
-    phase: Phase
-    message: str = ""
-    pods: tuple[Document, ...] = ()
-    ended: Ended | None = None
-    edited: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a benchmark belongs. owner: an owner reference; since_s: when it was asked for; image: unless it says."""
-
-    namespace: str
-    owner: Document
-    since_s: float
-    image: str
 
 
 def step(benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> Seen:
@@ -73,7 +54,7 @@ class _Step:
     def __init__(self, benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> None:
         self._benchmark, self._objects, self._clock = benchmark, objects, clock
         self._namespace, self._owner, self._image = place.namespace, place.owner, place.image
-        self._since_s = place.since_s
+        self._since_s, self._waits = place.since_s, place.waits
         self._role = benchmark.kind.measures
 
     def go(self) -> Seen:
@@ -190,7 +171,10 @@ class _Step:
             admission = gang.admission(self._benchmark, self._objects, self._namespace)
             if not admission.since_s:
                 return self._queued(admission.message, peers, pods)
-            since_s = admission.since_s
+            if waits := self._waits():
+                return Seen(Phase.PENDING, waits, pods)
+            # what it waited for its turn is not its parts' fault
+            since_s = max(admission.since_s, self._since_s)
         for pod in pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 raise self._blamed(pod, pods, "a server ended before it was needed")
@@ -228,9 +212,9 @@ class _Step:
         """Raises Over when the parts were already running, or have waited for too long."""
         if manifests.PEERS in peers["data"]:
             raise Over(self._failed(Failure.INTERRUPTED, f"what was admitted was taken back: {message}"), pods)
-        if self._age(peers) > gang.ADMIT_S:
-            raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {gang.ADMIT_S:.0f} s: {message}"), pods)
-        return Seen(Phase.PENDING, message, pods)
+        if self._age(peers) > (limit := gang.admit_s(self._benchmark)):
+            raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {limit:.0f} s: {message}"), pods)
+        return Seen(Phase.PENDING, message, pods, queued=self._age(peers) > gang.AT_ONCE_S)
 
     def _measuring(self, pods: Sequence[Document]) -> list[Document]:
         return [pod for pod in pods if pod["metadata"]["labels"][manifests.ROLE] == self._role]
@@ -255,9 +239,16 @@ class _Step:
     def _measure(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
         job = self._objects.find(JOBS, self._namespace, gang.job_name(self._benchmark, self._role))
         measuring = self._measuring(pods)
+        unread = ""
         for pod in measuring:
             if pod["status"].get("phase") in ("Running", "Succeeded", "Failed"):
-                self._result(pod, pods)
+                try:
+                    self._result(pod, pods)
+                except Busy as error:
+                    # its node may be gone for ever, and the log with it
+                    unread = error.message
+        if unread:
+            return self._unread(unread, peers, pods)
         if job is None:
             raise Over(self._failed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody"), pods)
         conditions = job.get("status", {}).get("conditions", ())
@@ -278,6 +269,13 @@ class _Step:
             missing = "there was no result" if running else "the measuring part did not start"
             raise Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{more}"), pods)
         return Seen(Phase.RUNNING if running else Phase.PREPARING, why, pods)
+
+    def _unread(self, why: str, peers: Document, pods: tuple[Document, ...]) -> Seen:
+        """Raises Over when a log that cannot be read could hold no result that came in time."""
+        limit = self._benchmark.limit_s + manifests.SPARE_S
+        if self._clock() - max(measuring_s(peers), *map(said.started_s, self._measuring(pods))) > limit:
+            raise Over(self._failed(Failure.TIMED_OUT, f"there was no result in {limit:.0f} s; {why}"), pods)
+        return Seen(Phase.RUNNING, why, pods)
 
     def _denied(self, job: Document | None, pods: tuple[Document, ...]) -> str:
         """What keeps a Job from making pods. Raises Over when that will not pass."""
@@ -306,7 +304,11 @@ class _Step:
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
 
     def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> Over:
-        text = log if log is not None else self._objects.log(self._namespace, said.name(pod)) or ""
+        text = log or ""
+        if log is None:
+            # a log that went with its node keeps nothing from its end
+            with contextlib.suppress(Busy):
+                text = self._objects.log(self._namespace, said.name(pod)) or ""
         return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
 
     def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:

@@ -11,7 +11,8 @@ import pytest
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import Damaged, stored
-from scaletest.cluster.documents import CONFIG_MAPS
+from scaletest.cluster.documents import CONFIG_MAPS, Busy
+from scaletest.kinds.registry import KINDS
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, until_ended
 from tests.unit.test_operator_gang import admit, queued
 
@@ -171,3 +172,41 @@ def test_a_gang_that_is_damaged_while_it_measures_keeps_no_place_in_the_queue() 
     damage(cluster, "one-peers", {"data": {}})
     assert until_ended(cluster)["failure"] == "interrupted"
     assert ("jobsets", "one") not in cluster.objects
+
+
+@pytest.mark.parametrize("phase", ["Running", "Failed"])
+def test_a_log_that_has_gone_with_its_node_is_not_waited_for_without_end(
+    phase: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given one that measures, whose node is gone: the API server cannot read the log, and says so for ever
+    cluster = FakeCluster()
+    asked(cluster)
+    look(cluster)
+
+    def log(namespace: str, pod: str) -> str | None:
+        raise Busy("cannot read the log of one-client-0: 502 no route to host")
+
+    monkeypatch.setattr(cluster, "log", log)
+    cluster.objects["pods", "one-client-0"]["status"]["phase"] = phase
+    # expect it to be said, and waited for as long as a result may take
+    found = look(cluster)
+    assert (found["phase"], "no route to host" in found["message"]) == ("Running", True)
+    cluster.now += KINDS["IPerf"].limit_s(KINDS["IPerf"].spec()) + manifests.SPARE_S + 1
+    found = until_ended(cluster)
+    assert (found["failure"], "no route to host" in found["message"]) == ("timed_out", True)
+    asked(cluster, "two")
+    assert look(cluster, "two")["phase"] == "Preparing"
+
+
+def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+
+    def log(namespace: str, pod: str) -> str | None:
+        raise Busy("cannot read the log")
+
+    monkeypatch.setattr(cluster, "log", log)
+    cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
+    assert until_ended(cluster)["failure"] == "exit"
