@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
 
@@ -360,8 +361,7 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
     ]
     rows += [crd("run.ai", "v1", "RunaiJob"), crd("kubeflow.org", "v1", "PyTorchJob")]
     plane.apply([*rows, crd("scheduling.run.ai", "v1", "PodGroup")])
-    for row in rows:
-        plane.kubectl("wait", "--for=condition=Established", f"crd/{row['metadata']['name']}", "--timeout=30s")
+    established(plane)
     project = f"p-{namespace}"
     home = f"runai-{project}"
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}])
