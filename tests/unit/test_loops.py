@@ -92,7 +92,7 @@ def test_open_load_measures_from_the_intended_start() -> None:
     class Stalled(FakeClient):
         def submit(self, requests: Any) -> int:
             if not go.is_set():
-                go.wait(20)
+                go.wait(60)
                 clock.now = 3.0
             return super().submit(requests)
 
@@ -118,6 +118,34 @@ def test_open_load_does_not_wait_for_replies_but_for_room() -> None:
     loop.close()
 
 
+def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
+    # given 10 requests a second for a second, of which 3 may be in flight
+    clock = Clock()
+    client: Any = FakeClient()
+    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=3, ends_s=1.0, clock=clock)
+    # when nobody looks before two seconds have passed
+    clock.now = 2.0
+    eventually(lambda: len(client.submitted) == 3)
+    # expect that those due in that second were due, and no more
+    assert not loop.wait_idle(0.01)
+    loop.stop()
+    assert (loop.overdue, loop.overdue_since) == (7, [])
+    loop.close()
+
+
+def test_open_load_submits_nothing_that_is_due_after_its_end() -> None:
+    clock = Clock()
+    client: Any = FakeClient()
+    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=100, ends_s=1.0, clock=clock)
+    clock.now = 2.0
+    eventually(lambda: len(client.submitted) == 10)
+    before = len(client.waits)
+    eventually(lambda: len(client.waits) > before + 2)
+    loop.stop()
+    assert (len(client.submitted), loop.overdue) == (10, 0)
+    loop.close()
+
+
 def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
     clock, records = Clock(), []
     client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
@@ -139,11 +167,11 @@ def test_steering_clamps_and_never_waits_for_redis() -> None:
 
     class Away(FakeClient):
         def submit(self, requests: Any) -> int:
-            away.wait(20)
+            away.wait(60)
             return super().submit(requests)
 
         def wake(self) -> None:
-            away.wait(20)
+            away.wait(60)
 
     client: Any = Away()
     statistics = Statistics("q")
