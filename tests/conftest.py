@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -139,7 +140,29 @@ def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Call
     log.close()
 
 
-def wait_for(client: Client, count: int, seconds: float = 30.0) -> dict[str, Any]:
+class Gate:
+    """Work that takes as long as the test wants, however slow the machine is: a command that waits for a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.command = ("flock", "--shared", self.path, "true")
+        self._file = path.open("w")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        """Let everything through that waits or will come."""
+        self._file.close()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A closed gate."""
+    made = Gate(tmp_path / "gate")
+    yield made
+    made.open()
+
+
+def wait_for(client: Client, count: int, seconds: float = 60.0) -> dict[str, Any]:
     """Collect this many replies by id; a second reply for an id fails the test."""
     found: dict[str, Any] = {}
     deadline = time.monotonic() + seconds
@@ -179,6 +202,7 @@ def command_lines_below(parent: int) -> list[str]:
 
 
 __all__ = [
+    "Gate",
     "ScaletestError",
     "call",
     "command_lines_below",

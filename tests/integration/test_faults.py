@@ -47,6 +47,16 @@ def spin(redis: Any) -> None:
 
     redis.config_set("busy-reply-threshold", 20)
     threading.Thread(target=run, daemon=True).start()
+    eventually(lambda: busy(redis))
+
+
+def busy(redis: Any) -> bool:
+    """Whether a script keeps the server from answering; one that has not begun cannot be killed."""
+    try:
+        redis.ping()
+    except ResponseError:
+        return True
+    return False
 
 
 def breaks_snapshots(redis: Any) -> None:
@@ -131,7 +141,7 @@ class at_work:  # noqa: N801 - a context
         self._client.close()
         alive = self._worker.poll() is None
         self._worker.terminate()
-        code = self._worker.wait(20)
+        code = self._worker.wait(60)
         self._log.close()
         assert alive, "the worker ended by itself"
         assert code == 0
@@ -291,7 +301,7 @@ def failover(url: str, master: EmbeddedServer) -> None:
         assert loop.wait_idle(60)
         loop.close()
     worker.terminate()
-    assert worker.wait(20) == 0
+    assert worker.wait(60) == 0
     assert len({record.reply.id for record in records}) == 300
 
 
