@@ -44,7 +44,7 @@ def missing(what: str) -> None:
     pytest.skip(f"missing: {what}")
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait for a truthy value; it is no race that is waited away but another process's progress.
 
     Between two looks it rests as long as a look takes: what is waited for may need the processor.
@@ -110,8 +110,8 @@ def program(*arguments: str) -> list[str]:
 
 
 def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run scaletest to its end."""
-    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=100, check=False, **options)
+    """Run scaletest to its end; the time is against what hangs."""
+    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=280, check=False, **options)
 
 
 @pytest.fixture

@@ -149,9 +149,9 @@ def _three_nodes(user: int) -> int:
             serving = subprocess.Popen(server, stdout=subprocess.PIPE)
             assert serving.stdout and any(b"listening" in line for line in serving.stdout)
             ask = [*network.enter(index), "iperf3", "-6", "-J", "-n", "1K", "-p", "7777", "-c", network.address(2)]
-            data = json.loads(subprocess.run(ask, capture_output=True, check=True, timeout=20).stdout)
+            data = json.loads(subprocess.run(ask, capture_output=True, check=True, timeout=60).stdout)
             assert data["start"]["tcp_mss_default"] == 1400 - 40 - 20 - 12, "IPv6, TCP and its time stamps"
-            serving.communicate(timeout=20)
+            serving.communicate(timeout=60)
     finally:
         network.close()
     return 0
@@ -263,16 +263,19 @@ def interfaces() -> str:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_behind_however_it_ends(isolated: None, tmp_path: Path, number: int) -> None:
     need("iperf3")
-    before = interfaces()
-    line = ["bench", "run", "IPerf", "--set", "duration=77", "--run-dir", str(tmp_path / "run")]
+    before, others = interfaces(), set(processes_with("scaletest-node"))
+    # hours, of a length that no other test on this machine has
+    seconds = 10_000 + os.getpid() % 60_000
+    time = f"--time\x00{seconds}\x00"
+    line = ["bench", "run", "IPerf", "--set", f"duration={seconds}", "--run-dir", str(tmp_path / "run")]
     process = subprocess.Popen(program(*line), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        eventually(lambda: len(processes_with("--time\x0077")) == 1)
+        eventually(lambda: len(processes_with(time)) == 1)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-    eventually(lambda: not processes_with("--time\x0077") and not processes_with("scaletest-node"))
+    eventually(lambda: not processes_with(time) and set(processes_with("scaletest-node")) <= others)
     assert interfaces() == before, "the machine's own interfaces are as they were"
     if number != signal.SIGKILL:
         assert process.returncode == 4 and "interrupted" in errors

@@ -307,7 +307,7 @@ def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(url: str, redis: 
     frozen: dict[str, subprocess.Popen[bytes]] = {}
     with holders(url, log, 4, 0.2, EIGHT[:2]) as start:
         living = {f"h{n}": start(f"h{n}") for n in range(12)}
-        eventually(lambda: len({slot for _, slot, _ in moments(log)}) == 8, 60)
+        eventually(lambda: len({slot for _, slot, _ in moments(log)}) == 8)
         # when they are killed, frozen, woken and replaced at random a hundred times
         for number in range(100):
             action = chance.choice(["kill", "freeze", "wake"])

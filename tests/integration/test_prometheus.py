@@ -79,7 +79,7 @@ def prometheus(url: str, tmp_path: Path, queues: Queues) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/api/v1/"
         for child in (process, exporter):
             child.terminate()
-            child.communicate(timeout=30)
+            child.communicate(timeout=60)
 
 
 def values(base: str, expression: str) -> list[float]:
@@ -98,7 +98,7 @@ def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Clie
     client.submit([Request(client.new_id(), "q") for _ in range(5000)])
     # expect data from every query, the moment Prometheus has seen a few scrapes
     for expression in expressions():
-        eventually(lambda expression=expression: values(prometheus, expression), 30)
+        eventually(lambda expression=expression: values(prometheus, expression))
     eventually(
         lambda: max(values(prometheus, 'sum(rate(scaletest_requests_total{queue=~"$queue"}[5s]))'), default=0) > 1
     )

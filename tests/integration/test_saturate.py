@@ -274,7 +274,7 @@ def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
             "saturate", "--url", url, "--step-time", "60", "--warm", "0.5", "--run-dir", str(tmp_path / "run")
         )
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 4 and "interrupted by Ctrl-C" in out
@@ -289,7 +289,7 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
             *("--step-time", "600", "--warm", "1", "--run-dir", str(tmp_path / "run")),
         )
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
         assert len(agents) == 2
         for agent in agents[:killed]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import signal
@@ -158,7 +159,7 @@ def test_an_idle_worker_stops_at_once(start: Any, queues: Queues, redis: Any) ->
 
 
 def test_after_the_grace_period_the_request_goes_back_to_the_front(client: Client, start: Any, queues: Queues) -> None:
-    mark = "31.4159"
+    mark = f"3141.{os.getpid()}"
     worker = start("--grace", "0.3", "--", "/bin/sleep")
     first, second = submit(client, mark), submit(client, "0")
     eventually(lambda: processes_with(mark))
@@ -176,7 +177,7 @@ def test_after_the_grace_period_the_request_goes_back_to_the_front(client: Clien
 
 def test_a_killed_worker_loses_nothing(client: Client, start: Any, queues: Queues) -> None:
     # given two workers, one of them with a long command
-    mark = "27.1828"
+    mark = f"2718.{os.getpid()}"
     doomed = start("--heartbeat", "0.4", "--", "/bin/sh", "-c", f'exec sleep "${{1:-{mark}}}"', "sh")
     name = submit(client)
     eventually(lambda: processes_with(f"sleep {mark}".replace(" ", "\0")))
