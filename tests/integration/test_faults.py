@@ -98,7 +98,7 @@ def test_work_goes_on_after(name: str, own: EmbeddedServer, tmp_path: Path) -> N
         time.sleep(0.5)  # for the fault to be met: it is what is tested, nothing waits for it to be over
         end(redis)
         # expect every request answered once
-        assert loop.wait_idle(60)
+        assert loop.wait_idle(120)
         check(records, loop, redis)
 
 
@@ -116,7 +116,7 @@ def test_work_goes_on_after_a_restart(own: EmbeddedServer, tmp_path: Path, numbe
             own.join()
         time.sleep(seconds)  # the outage itself
         own.start()
-        assert loop.wait_idle(60)
+        assert loop.wait_idle(120)
         check(records, loop, connect(own.url))
 
 
@@ -298,7 +298,7 @@ def failover(url: str, master: EmbeddedServer) -> None:
         loop.set_parallel(4)
         eventually(lambda: len(records) > 50)
         master.kill()
-        assert loop.wait_idle(60)
+        assert loop.wait_idle(120)
         loop.close()
     worker.terminate()
     assert worker.wait(60) == 0

@@ -95,7 +95,7 @@ def values(base: str, expression: str) -> list[float]:
 def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Client, start: Any) -> None:
     # given a worker with work for longer than this test
     start("--", "sleep", "0.05")
-    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
+    client.submit([Request(client.new_id(), "q") for _ in range(20_000)])
     # expect data from every query, the moment Prometheus has seen a few scrapes
     for expression in expressions():
         eventually(lambda expression=expression: values(prometheus, expression))
