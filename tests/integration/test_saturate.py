@@ -440,5 +440,8 @@ def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(start: C
     assert found.unsent == sum(one.outcome == UNSENT for one in found.samples) > 100
     step = SaturationStep(0, "ramp", "open", 100.0, found.seconds, 300, 0.6, found.cpu, found.beat_s)
     judged = assess(SaturationPlan("q"), step, found.samples)
-    assert judged.growth is not None and judged.growth.value == pytest.approx(80, rel=0.2)
-    assert judged.saturated and not judged.tester
+    # 80, and more where the worker had to wait for a processor
+    assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
+    # and none was noticed late that had to wait for room, which is so from the time that ten are seen in flight
+    sent = sorted(one for one in found.samples if one.outcome != UNSENT)
+    assert [one.lag_s for one in sent[20:]] == [0.0] * len(sent[20:])
