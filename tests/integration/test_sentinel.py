@@ -114,10 +114,10 @@ def failover(url: str, master: EmbeddedServer) -> None:
         loop.set_parallel(4)
         eventually(lambda: len(records) > 50)
         master.kill()
-        assert loop.wait_idle(60)
+        assert loop.wait_idle(120)
         loop.close()
     worker.terminate()
-    assert worker.wait(20) == 0
+    assert worker.wait(60) == 0
     assert len({record.reply.id for record in records}) == 300
 
 

@@ -280,7 +280,7 @@ def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
 
 
 def test_benchmarks_on_different_nodes_really_run_side_by_side() -> None:
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=120)
     values = [{"nodes": ["a", "b"]}, {"nodes": ["c", "d"]}, {"nodes": ["a", "c"]}]
     found = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
 
