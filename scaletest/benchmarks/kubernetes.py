@@ -27,7 +27,7 @@ from scaletest.benchmarks.kept import (
 )  # fmt: skip
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.seen import Place, Seen
-from scaletest.cluster.connection import Busy, Missing, Refused
+from scaletest.cluster.connection import Busy, Conflict, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.frame import unframe
@@ -152,9 +152,16 @@ class _Step:
         if found is None:
             before()
             found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
+            self._still_goes_on()
         if not owned(found, self._owner["uid"]):
             raise Taken(f"{what.plural} {name} is there and belongs to something else")
         return found
+
+    def _still_goes_on(self) -> None:
+        """Nothing is left behind by one operator of what another has ended since it looked. Raises Conflict."""
+        if self._ended() is not None:
+            self._forget()
+            raise Conflict(f"{self._benchmark.name} was ended by another operator", hint="run one operator a namespace")
 
     def _make_key(self) -> None:
         """That of the parts, when they start processes on each other. One that is there is ours, as its name says."""
@@ -163,7 +170,9 @@ class _Step:
             self._objects.create(SECRETS, self._namespace, body)
 
     def _pods(self) -> list[Document]:
-        return self._objects.list(PODS, self._namespace, manifests.own(self._benchmark.name, self._owner["uid"]))
+        rows = self._objects.list(PODS, self._namespace, manifests.own(self._benchmark.name, self._owner["uid"]))
+        # a copy that somebody made to look into has not all of our marks
+        return [pod for pod in rows if said.marked(pod)]
 
     def _prepare(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
         since_s = said.seconds(peers["metadata"]["creationTimestamp"])
