@@ -6,30 +6,19 @@ is there is not made again, and the result is stored before anything is taken aw
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
-from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
+from scaletest.benchmarks import gang, manifests, obstacles, said
+from scaletest.benchmarks.belongings import Belongings
 from scaletest.benchmarks.endings import Over, Taken
-from scaletest.benchmarks.kept import (
-    Damaged,
-    Reads,
-    agreed,
-    forget,
-    forget_together,
-    keep,
-    measuring_s,
-    owned,
-    unpacked,
-)  # fmt: skip
+from scaletest.benchmarks.kept import Damaged, Reads, measuring_s
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
+from scaletest.kinds.benchmark import Benchmark, Phase
 from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure, Peer
 from scaletest.model.errors import Unreachable, UsageError
@@ -48,14 +37,8 @@ def differ(one: Benchmark, other: Benchmark) -> bool:
     return replace(one.spec, paused=False) != replace(other.spec, paused=False)
 
 
-class _Step:
+class _Step(Belongings):
     """One look at one benchmark."""
-
-    def __init__(self, benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> None:
-        self._benchmark, self._objects, self._clock = benchmark, objects, clock
-        self._namespace, self._owner, self._image = place.namespace, place.owner, place.image
-        self._since_s, self._waits = place.since_s, place.waits
-        self._role = benchmark.kind.measures
 
     def go(self) -> Seen:
         try:
@@ -77,35 +60,6 @@ class _Step:
             return self._store(self._failed(Failure.INTERRUPTED, error.message, (error.hint,)), ())
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
-
-    def _agreed(self, peers: Document) -> Benchmark:
-        found = agreed(peers)
-        if found.kind is not self._benchmark.kind:
-            raise Damaged(peers, f"it is of another kind, {found.kind.name}")
-        return found
-
-    def _ended(self) -> Ended | None:
-        """The result, when it is stored. Raises Taken when another has its place: it is not measured in vain."""
-        name = manifests.result_name(self._benchmark.name)
-        found = self._objects.find(CONFIG_MAPS, self._namespace, name)
-        if found is not None and not owned(found, self._owner["uid"]):
-            raise Taken(f"configmaps {name} is there and belongs to something else")
-        if found is None:
-            return None
-        try:
-            return unpacked(found)
-        except Damaged as error:
-            peers = self._objects.find(CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers"))
-            if peers is None or not owned(peers, self._owner["uid"]):
-                return self._failed(Failure.INTERRUPTED, error.message, (error.hint,))
-            # nothing else was taken away yet, so the result is still told by the pods, or why there is none
-            self._objects.delete(CONFIG_MAPS, self._namespace, name, found["metadata"]["uid"])
-            return None
-
-    def _forget(self) -> None:
-        name, uid = self._benchmark.name, self._owner["uid"]
-        forget_together(self._benchmark, uid, self._objects, self._namespace)
-        forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
     def _go_on(self, peers: Document) -> Seen:
         if manifests.MEASURING not in peers["data"]:
@@ -144,26 +98,6 @@ class _Step:
             raise gang.absent(self._benchmark, error.message) from error
         for what, job in rest:
             self._own(what, job)
-
-    def _own(self, what: Resource, body: Document, before: Callable[[], None] = lambda: None) -> Document:
-        """The object, made when it is not there, after `before`. Raises Taken when it is somebody else's."""
-        name = body["metadata"]["name"]
-        found = self._objects.find(what, self._namespace, name)
-        if found is None:
-            before()
-            found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
-        if not owned(found, self._owner["uid"]):
-            raise Taken(f"{what.plural} {name} is there and belongs to something else")
-        return found
-
-    def _make_key(self) -> None:
-        """That of the parts, when they start processes on each other. One that is there is ours, as its name says."""
-        if ssh.wanted(self._benchmark.kind):
-            body = manifests.secret(self._benchmark, self._owner)
-            self._objects.create(SECRETS, self._namespace, body)
-
-    def _pods(self) -> list[Document]:
-        return self._objects.list(PODS, self._namespace, manifests.own(self._benchmark.name, self._owner["uid"]))
 
     def _prepare(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
         since_s = said.seconds(peers["metadata"]["creationTimestamp"])
@@ -215,9 +149,6 @@ class _Step:
         if self._age(peers) > (limit := gang.admit_s(self._benchmark)):
             raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {limit:.0f} s: {message}"), pods)
         return Seen(Phase.PENDING, message, pods, queued=self._age(peers) > gang.AT_ONCE_S)
-
-    def _measuring(self, pods: Sequence[Document]) -> list[Document]:
-        return [pod for pod in pods if pod["metadata"]["labels"][manifests.ROLE] == self._role]
 
     def _measuring_job(self) -> Document:
         parts = [one for one in self._benchmark.kind.layout(self._benchmark.spec) if one.role == self._role]
@@ -302,27 +233,3 @@ class _Step:
             raise Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
-
-    def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> Over:
-        text = log or ""
-        if log is None:
-            # a log that went with its node keeps nothing from its end
-            with contextlib.suppress(Busy):
-                text = self._objects.log(self._namespace, said.name(pod)) or ""
-        return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
-
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
-        return endings.failed(self._benchmark, self._clock(), failure, message, lines)
-
-    # -- and its storing --------------------------------------------------------------------------------------------
-
-    def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
-        """The result first, then the end: whoever comes after a crash finds the one or the other."""
-        mine = keep(self._objects, self._namespace, self._benchmark, self._owner, ended)
-        if mine is None:
-            name = manifests.result_name(self._benchmark.name)
-            return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
-        return Seen(Phase.SUMMARISING, mine.message, pods)
-
-    def _age(self, document: Mapping[str, Any]) -> float:
-        return self._clock() - said.seconds(document["metadata"]["creationTimestamp"])

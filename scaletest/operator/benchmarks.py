@@ -98,7 +98,9 @@ def write(
     before = found.get("status") or {}
     if any(before.get(key) != status.as_kept(value) for key, value in now.items()):
         try:
-            objects.patch(what, namespace, found["metadata"]["name"], {"status": now}, "status")
+            # what another operator, or a user, has written since is read first
+            seen = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            objects.patch(what, namespace, found["metadata"]["name"], {"metadata": seen, "status": now}, "status")
         except Missing:
             return False
         if message := status.told(before, now):

@@ -170,6 +170,10 @@ def _tried(kind: str, metrics: Metrics, look: Callable[[], Any]) -> Any:
         metrics.error(kind)
         logger.warning("%s; trying again", error)
         return None
+    except Exception:
+        # a mistake of ours; whoever looks at the metrics is to learn of it
+        metrics.error(kind)
+        raise
 
 
 def _tell(document: dict[str, Any], kind: str, reason: str, message: str) -> None:

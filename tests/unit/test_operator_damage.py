@@ -11,7 +11,7 @@ import pytest
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import Damaged, stored
-from scaletest.cluster.documents import CONFIG_MAPS, Busy
+from scaletest.cluster.documents import CONFIG_MAPS, PODS, Busy
 from scaletest.kinds.registry import KINDS
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, until_ended
 from tests.unit.test_operator_gang import admit, queued
@@ -210,3 +210,19 @@ def test_a_server_that_failed_on_a_node_that_is_gone_ends_the_benchmark(monkeypa
     monkeypatch.setattr(cluster, "log", log)
     cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
     assert until_ended(cluster)["failure"] == "exit"
+
+
+@pytest.mark.parametrize("change", [{"labels": {manifests.ROLE: None}}, {"annotations": {manifests.INDEX: "x"}}])
+def test_a_pod_that_does_not_say_which_part_it_is_does_not_count(change: dict[str, Any]) -> None:
+    # given one that starts, and a copy of its server without all of our marks
+    cluster = FakeCluster()
+    cluster.ready = False
+    asked(cluster)
+    look(cluster)
+    copy = cluster.objects["pods", "one-server-0"]
+    cluster.create(PODS, "ns", {**copy, "metadata": {**copy["metadata"], "name": "copy", **change}})
+    meta = cluster.objects["pods", "copy"]["metadata"]
+    meta["labels"] = {key: value for key, value in {**copy["metadata"]["labels"], **meta["labels"]}.items() if value}
+    # expect it to be nobody's
+    cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
+    assert until_ended(cluster)["phase"] == "Completed"
