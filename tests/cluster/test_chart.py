@@ -122,9 +122,9 @@ def test_queue_names_become_names_of_objects(helm: str) -> None:
     assert all(len(name) <= 63 for name in names)
 
 
-@pytest.mark.parametrize("name", ["exporter", "sleep-client"])
+@pytest.mark.parametrize("name", ["exporter", "operator", "sleep-client"])
 def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
-    rows = objects(render(helm, "--set", f"queues.{name}.note=x"))
+    rows = objects(render(helm, "--set", f"queues.{name}.note=x", "--set", "operator.enabled=true"))
     names = [(row["kind"], row["metadata"]["name"]) for row in rows]
     assert len(names) == len(set(names))
 
@@ -234,6 +234,17 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["fullnameOverride=Upper_Case"], "/fullnameOverride"),
         (["image.repository="], "/image/repository"),
         (["test.queue=typo"], "test.queue is typo"),
+        (["test.queue=sleep", "queues.sleep.autoscaling.kind=cron"], "test.queue is sleep"),
+        ([r"commonLabels.app\.kubernetes\.io/component=x"], "commonLabels: app.kubernetes.io/component"),
+        (["queues.sleep.podLabels.scaletest/redis=no"], "queues.sleep.podLabels: scaletest/redis"),
+        (
+            ["monitoring.rules.enabled=true", r"monitoring.rules.labels.helm\.sh/chart=x"],
+            "monitoring.rules.labels: helm.sh/chart",
+        ),
+        (
+            [f"queues.sleep.autoscaling.{one}" for one in ("kind=job", "metric=waiting", "target=0.5")],
+            "queues.sleep.autoscaling.target is 0.5",
+        ),
         (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
         (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
         (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
