@@ -310,11 +310,12 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
 
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     words = ["--service", "svc/model", "-n", cluster.namespace, "--tune", "replicas=1,3", "--pause-autoscalers"]
-    words += ["--load", "closed", "--mode", "sweep", "--start", "1", "--step-time", "1", "--warm", "0", "-o", "json"]
+    words += ["--load", "closed", "--mode", "sweep", "--start", "1", "--count", "3", "--warm", "0", "-o", "json"]
     given = command.make_context("saturate", words).params
     plan = saturate_options.plan(given)
     before, seen = state(), list[Any]()
-    with running("--slots", "2") as url:
+    # half a second a request: the tester is not late before a quarter
+    with running("--slots", "2", "--seconds", "0.5") as url:
 
         def found(given: dict[str, Any], plan: Any) -> Any:
             seen.append(state())
@@ -327,10 +328,8 @@ def test_a_tuning_leaves_no_trace_whatever_ends_it(
             seen.clear()
             if broken is None:
                 code = saturate_tune.tune(plan, given)
-                # on a busy machine the tester may be late, which is no matter here; nothing else may be wrong
-                troubles = [one["trouble"] for one in json.loads(capsys.readouterr().out)["settings"]]
-                late = [one for one in troubles if one.startswith("the tester was the bottleneck")]
-                assert [one for one in troubles if one] == late and code == (4 if len(late) == 2 else 0)
+                rows = json.loads(capsys.readouterr().out)["settings"]
+                assert code == 0 and [one["trouble"] for one in rows] == ["", ""]
             else:
                 with pytest.raises(type(broken)):
                     saturate_tune.tune(plan, given)

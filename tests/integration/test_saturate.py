@@ -122,17 +122,31 @@ def test_a_request_that_cannot_be_made_ends_the_load() -> None:
 
 
 def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> None:
-    # given a service so slow that even a busy machine is faster: 2 slots of 100 ms
+    # given a service so slow that even a busy machine is faster: 4 slots of 200 ms
     root = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
-    with running("--slots", "2", "--seconds", "0.1") as url:
+    with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
             *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
-            *("--maximum", "8", "--confirm", "1", "--precision", "0.1", "--server-header", "Server-Time", "-o", "json"),
+            *(
+                "--start",
+                "2",
+                "--maximum",
+                "8",
+                "--confirm",
+                "1",
+                "--precision",
+                "0.1",
+                "--share",
+                "0.2",
+                "--wanted",
+                "5",
+            ),
+            *("--server-header", "Server-Time", "-o", "json"),
             *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
             env=root,
         )
     result = json.loads(done.stdout)
-    assert done.returncode in (0, 4), done.stderr
+    held_or_late(done.returncode, result)
     assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
@@ -151,6 +165,13 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     check_files(tmp_path, folder)
     sized = call("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json", env=root)
     assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(10, rel=0.2)
+
+
+def held_or_late(code: int, result: dict[str, Any]) -> None:
+    """What was wanted held; nothing else is accepted but a tester that a busy machine made late, three times."""
+    verdict = result["verdict"]
+    late = verdict["reason"].startswith("the tester was the bottleneck")
+    assert (code, verdict["kind"]) == ((4, "INVALID") if late else (0, "PASS")), verdict
 
 
 def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
@@ -200,16 +221,17 @@ def test_a_probe_that_fails_names_the_likely_cause(
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("right\n")
-    with running("--token", "right") as url:
+    # given half a second a request: a tester is not late before a quarter
+    with running("--token", "right", "--seconds", "0.5") as url:
         line = ("saturate", "--url", url, "--token-file", str(token), "--run-dir", str(tmp_path / "run"))
-        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "20", "--warm", "0")
-    assert done.returncode in (0, 4), done.stderr
+        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "4", "--warm", "0")
+    assert done.returncode == 0, done.stderr
     assert all("right" not in path.read_text() for path in (tmp_path / "run").iterdir())
 
 
 def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"input": 1}')
-    with running("--slots", "16") as url:
+    with running("--slots", "16", "--seconds", "0.5") as url:
         plan = {
             "execution": {
                 "autoScaling": False,
@@ -218,14 +240,16 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
                 "threadStep": 1,
                 "retryCount": 1,
             },
-            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 40},
+            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 6},
             "logDirectory": str(tmp_path / "logs"),
         }
         (tmp_path / "plan.json").write_text(json.dumps(plan))
-        call("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+        line = ("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+        done = call(*line)
+    assert done.returncode == 0, done.stderr
     steps = SaturationFolder(tmp_path / "run").saturation().steps
     assert {one.level for one in steps} == {1.0, 2.0, 3.0}
-    assert {one.requests for one in steps} == {40}
+    assert {one.requests for one in steps} == {6}
     assert (tmp_path / "logs" / "history.csv").exists()
 
 
@@ -301,18 +325,20 @@ def cmdline(pid: str) -> bytes:
 
 
 def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
-    with running("--slots", "32") as service:
+    # given so few requests of a second each that a pause of the machine spoils one try of three at most
+    with running("--slots", "32", "--seconds", "1") as service:
         done = call(
             *("saturate", "--url", service, "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady"),
-            *("--start", "60", "--step-time", "2", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+            *("--start", "4", "--step-time", "3", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
         )
+    assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # together they followed the very pace that one would have followed, each a third of it
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 60 for n in range(120)], abs=1e-6)
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 4 for n in range(12)], abs=1e-6)
     assert {one.agent for one in last} == {"1", "2", "3"}
-    assert len({one.request for one in last}) == 120
+    assert len({one.request for one in last}) == 12
     assert result["steps"][-1]["success"] == 1.0
     from scaletest.broker import connect
 
@@ -355,30 +381,30 @@ def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url
     done = call(
         *("saturate", "--queue", "q", "--redis-url", url, "--load", "closed", "--step-time", "2", "--warm", "1"),
         *("--maximum", "6", "--confirm", "0", "--precision", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
-        *("--", "0.1"),
+        *("--wanted", "5", "--share", "0.2", "--", "0.1"),
     )
-    assert done.returncode in (0, 4), done.stderr
     result = json.loads(done.stdout)
+    held_or_late(done.returncode, result)
     assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.25)
     assert result["saturation_in_flight"] in (2, 3, 4)
     assert result["steps"][-1]["load"] == "open"
 
 
 def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
-    # given four workers that take 0.05 s, and three agents with a client each
+    # given four workers that take a second, and three agents with a client each, which are not late before half of it
     for _ in range(4):
         start()
     done = call(
         *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
-        *("30", "--step-time", "2", "--warm", "1", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "0.05"),
+        *("2", "--step-time", "6", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "1"),
     )
-    assert done.returncode in (0, 4), done.stderr
+    assert done.returncode == 0, done.stderr
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 30 for n in range(60)], abs=0.01)
-    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 20, "2": 20, "3": 20}
-    assert len({one.request for one in last}) == 60 and all(one.ok for one in last)
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=0.2)
+    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 4, "2": 4, "3": 4}
+    assert len({one.request for one in last}) == 12 and all(one.ok for one in last)
 
 
 def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:
