@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -224,6 +225,32 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
     done = call(*words, "--restore", env=environment)
     assert done.returncode == 0 and "nothing to put back" in done.stderr
+
+
+def test_ctrl_c_ends_a_tuning_that_waits_for_pods_and_puts_all_back(
+    plane: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    # given a pod that fits nowhere, and more patience for it than anybody has
+    before = Deployment(cluster, "model")
+    words = ("saturate", "--service", "svc/model", "-n", cluster.namespace, "--tune", "cpu=4000,4001", "-o", "json")
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
+    line = program(*words, "--ready-timeout", "86400")
+    process = subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        eventually(lambda: Deployment(cluster, "model").template != before.template, 60)
+        process.send_signal(signal.SIGINT)
+        out, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.wait()
+    # then it does not wait for that, nor try the other setting
+    assert process.returncode == 4, said
+    assert [one["trouble"] for one in json.loads(out)["settings"]] == ["interrupted by Ctrl-C"]
+    after = Deployment(cluster, "model")
+    assert after.template == before.template and "scaletest/before-tuning" not in after.annotations
+    for wrong in ("cpu=much", "memory=0"):
+        done = call("saturate", "--service", "svc/model", "-n", cluster.namespace, "--tune", wrong, env=environment)
+        assert done.returncode == 2 and "is no amount" in done.stderr, done.stderr
 
 
 def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(plane: ControlPlane, cluster: Cluster) -> None:

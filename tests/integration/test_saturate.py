@@ -216,6 +216,31 @@ def test_a_probe_that_fails_names_the_likely_cause(
     with running(*service) as url:
         done = call("saturate", "--url", url, *options, "--run-dir", str(tmp_path / "run"))
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    # and no run is kept of which nothing is known
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--url", "http://h/", "--agents", "0"), "agents is 0"),
+        (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
+        (("--url", "http://h/", "--original-csv", "/proc/none"), "--original-csv /proc/none cannot be written"),
+        (("--restore",), "--restore is for the Deployment"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_done(words: tuple[str, ...], said: str) -> None:
+    done = call("saturate", *words, *(() if "--restore" in words or "--original-csv" in words else ("--dry-run",)))
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_dry_run_counts_the_settings_that_are_tuned() -> None:
+    line = ("saturate", "--service", "svc/h", "--dry-run", "-o", "json")
+    once, six = (
+        json.loads(call(*line, *more).stdout)["longest_s"]
+        for more in ((), ("--tune", "cpu=1,2", "--tune", "replicas=1,2,3"))
+    )
+    assert six == 6 * once
 
 
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
