@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +30,20 @@ class SaturationFolder(RunFolder):
 
     def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
         """Append a complete step and its samples, on disk in this order."""
-        with self._trouble("written"):
-            self._append(RECORDS, (to_json(one, step.number) for one in samples))
-            self._append(STEPS, [step.to_json()])
+        try:
+            with self._trouble("written"):
+                self._append(RECORDS, (to_json(one, step.number) for one in samples))
+                self._append(STEPS, [step.to_json()])
+        except UsageError as error:
+            raise UsageError(
+                error.message, hint=f"make room; the steps before are kept: scaletest report {self.path}"
+            ) from error
+
+    def forget_empty(self) -> None:
+        """Delete a run of which nothing is known: its first call failed, or no agent came."""
+        if not (self.path / STEPS).exists() and not (self.path / RESULT).exists():
+            with suppress(UsageError):
+                self.remove()
 
     def saturation(self) -> StoredSaturation:
         """Read everything; UsageError when this is no saturation run, or cannot be read."""

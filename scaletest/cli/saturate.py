@@ -50,7 +50,7 @@ def command(**given: Any) -> int:
         return restore(given)
     plan = saturate_options.plan(given)
     if given["dry_run"]:
-        _show_plan(plan, given["output"])
+        _show_plan(plan, given)
         return 0
     if given["tune"]:
         from scaletest.cli.saturate_tune import tune
@@ -77,6 +77,7 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
         before.callback(database.close)
         database.open()
         folder = SaturationFolder(SaturationFolder.create(path).path)
+        before.callback(folder.forget_empty)
         before.enter_context(folder.locked())
         folder.begin(plan, saturate_options.public(sys.argv))
         verdict = _measure(plan, given, found, (folder, database), teller)
@@ -141,16 +142,21 @@ def show(form: str, folder: SaturationFolder) -> None:
         )
 
 
-def _show_plan(plan: SaturationPlan, form: str) -> None:
+def _show_plan(plan: SaturationPlan, given: dict[str, Any]) -> None:
+    from scaletest.analysis.saturation import tuning
     from scaletest.analysis.saturation.forecast import longest_s
 
-    if form != "table":
-        options.show({**plan.to_dict(), "longest_s": longest_s(plan)}, form)
+    tuned = len(tuning.settings(given["tune"]))
+    longest = longest_s(plan) * max(1, tuned)
+    if given["output"] != "table":
+        options.show({**plan.to_dict(), "longest_s": longest}, given["output"])
         return
     click.echo(f"target    {plan.target}")
     first = f"{plan.start:g}" if plan.start else "found by the probe"
     click.echo(f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most")
     click.echo(f"steps     {plan.step_s:g} s each, {plan.most_steps} at most before the bracket is confirmed")
-    click.echo(f"takes     {longest_s(plan):.0f} s at most, if requests are fast")
+    if tuned:
+        click.echo(f"settings  {tuned}, all this for each")
+    click.echo(f"takes     {longest:.0f} s at most, if requests are fast{' and pods ready at once' if tuned else ''}")
     if plan.wanted:
         click.echo(f"wanted    {plan.wanted:g} requests/s")

@@ -156,6 +156,7 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
     """The plan of the options. UsageError for combinations that cannot work."""
     from dataclasses import fields
 
+    from scaletest.analysis.saturation import tuning
     from scaletest.model.saturation import SaturationPlan
 
     named = [name for name in ("url", "service", "queue") if given[name]]
@@ -171,11 +172,12 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
             )
     if given["tune"] and not given["service"]:
         raise UsageError("--tune changes the Deployment behind a Service", hint="give --service svc/NAME")
+    tuning.settings(given["tune"])
     if given["mode"] == "sweep" and given["maximum"] and given["maximum"] > given["start"] and not given["increment"]:
         raise UsageError("a sweep up to --maximum needs its step", hint="give --increment")
     where = public([given["url"]])[0] or given["service"] or f"queue {given['queue']}"
     row = {one.name: given[one.name] for one in fields(SaturationPlan) if one.name in given}
-    return SaturationPlan(**{**row, "target": where, "agents": max(1, given["agents"])})
+    return SaturationPlan(**{**row, "target": where})
 
 
 def public(words: Sequence[str]) -> list[str]:

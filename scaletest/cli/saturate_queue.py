@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     """The queue, which must be declared and have workers. Unreachable when Redis does not answer."""
     from scaletest.broker import Queues, connect
+    from scaletest.render.numbers import plural
 
     for name in ("payload", "payload_provider", "headers", "token_file", "http2", "retries"):
         if given[name]:
@@ -34,8 +35,9 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         raise UsageError(
             f"queue {given['queue']} has no worker", hint=f"start one: scaletest worker --queue {given['queue']}"
         )
-    waiting = f", {state.waiting} requests wait already" if state.waiting else ""
-    return Target((f"queue {state.name}: {state.workers} workers{waiting}",), lambda stack: _load(given, plan, stack))
+    waiting = f", {plural(state.waiting, 'request')} in it already" if state.waiting else ""
+    shown = f"queue {state.name}: {plural(state.workers, 'worker')}{waiting}"
+    return Target((shown,), lambda stack: _load(given, plan, stack))
 
 
 def _load(given: dict[str, Any], plan: SaturationPlan, stack: ExitStack) -> LevelLoad:

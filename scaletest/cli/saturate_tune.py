@@ -89,6 +89,7 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
     where = {"env": given["concurrency_env"], "argument": given["concurrency_arg"]}
     tuning = Tuning(cluster, deployment, given["container"], **where)
     for one in wanted:
+        _check_amounts(one)
         changed({}, one, where["env"], where["argument"])  # whether it can be done at all, before anything is
     probed = Database(given, plan, "", _say)
     probed.open()
@@ -138,6 +139,15 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
+def _check_amounts(setting: dict[str, str]) -> None:
+    from scaletest.cluster.capacity import quantity
+
+    for name in ("cpu", "memory"):
+        amount = quantity(setting.get(name, "1"))
+        if not amount.is_finite() or amount <= 0:
+            raise UsageError(f"--tune {name}={setting[name][:40]} is no amount", hint="write it as in 500m or 2Gi")
+
+
 def _try(
     setting: dict[str, str],
     tuning: Tuning,
@@ -159,7 +169,9 @@ def _try(
         if held is not None:
             held.hold(replicas)  # at its old number an autoscaler would take the new pods away
         tuning.apply(setting)
-        tuning.wait(given["ready_timeout"])
+        tuning.wait(given["ready_timeout"], lambda: bool(stop.why))
+        if stop.why:
+            return replace(base, trouble=f"interrupted by {stop.why}")
         with _Sampler(tuning) as sampler:
             result = _measure(plan, given, stop, name)
     except ScaletestError as error:
@@ -187,13 +199,17 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
     # autoscalers are held already
     found = target({**given, "pause_autoscalers": True}, plan)
     folder = SaturationFolder(SaturationFolder.create(saturate_options.run_path({**given, "run_dir": ""})).path)
-    with folder.locked(), ExitStack() as stack:
+    with ExitStack() as stack:
+        stack.callback(folder.forget_empty)
+        stack.enter_context(folder.locked())
         folder.begin(plan, saturate_options.public(sys.argv))
         load = found.make(stack)
         stack.callback(load.close)
         database = Database({**given, "run_dir": ""}, plan, folder.name, _say)
         stack.callback(database.close)
         stop.runner = Runner(plan, load, [folder, database], PlainProgress(Console(stderr=True, highlight=False)))
+        if stop.why:
+            stop.runner.stop(stop.why)
         found.probe(load)
         result: SaturationResult = stop.runner.run()
         folder.result({**result.to_dict(), "extra": {"lines": [f"setting: {name}"], "replicas": found.replicas}})

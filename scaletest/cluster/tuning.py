@@ -111,10 +111,10 @@ class Tuning:
             f"  the same command with --restore does it later; by hand: {self._before}",
         ]
 
-    def wait(self, patience_s: float) -> None:
-        """Until the new pods are ready and no old one is left. WaitTimeout with the reason."""
+    def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Until the new pods are ready and no old one is left, or somebody stops it. WaitTimeout with the reason."""
         deadline = self._clock() + patience_s
-        while not self._settled():
+        while not stopped() and not self._settled():
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{self._deployment.name} did not become ready within {patience_s:.0f} s\n"

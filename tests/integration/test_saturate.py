@@ -129,23 +129,26 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
         done = call(
             *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
             *(
+                "--start",
+                "2",
                 "--maximum",
-                "16",
+                "8",
                 "--confirm",
                 "1",
                 "--precision",
                 "0.1",
-                "--server-header",
-                "Server-Time",
-                "-o",
-                "json",
+                "--share",
+                "0.2",
+                "--wanted",
+                "5",
             ),
+            *("--server-header", "Server-Time"),
             *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
             *("-o", "json"),
             env=root,
         )
     result = json.loads(done.stdout)
-    assert done.returncode in (0, 4), done.stderr
+    held_or_late(done.returncode, result)
     check_capacity(result)
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
@@ -170,6 +173,13 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
 def check_capacity(result: dict[str, Any]) -> None:
     """Of what can do 20 requests a second. Who stands still for half a second shifts ten out of a step, or in."""
     assert 12 < result["saturation_per_s"]["value"] < 30, result
+
+
+def held_or_late(code: int, result: dict[str, Any]) -> None:
+    """What was wanted held; nothing else is accepted but a tester that a busy machine made late, three times."""
+    verdict = result["verdict"]
+    late = verdict["reason"].startswith("the tester was the bottleneck")
+    assert (code, verdict["kind"]) == ((4, "INVALID") if late else (0, "PASS")), verdict
 
 
 def check_files(tmp_path: Path, folder: SaturationFolder) -> None:
@@ -214,21 +224,47 @@ def test_a_probe_that_fails_names_the_likely_cause(
     with running(*service) as url:
         done = call("saturate", "--url", url, *options, "--run-dir", str(tmp_path / "run"))
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
+    # and no run is kept of which nothing is known
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--url", "http://h/", "--agents", "0"), "agents is 0"),
+        (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
+        (("--url", "http://h/", "--original-csv", "/proc/none"), "--original-csv /proc/none cannot be written"),
+        (("--restore",), "--restore is for the Deployment"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_done(words: tuple[str, ...], said: str) -> None:
+    done = call("saturate", *words, *(() if "--restore" in words or "--original-csv" in words else ("--dry-run",)))
+    assert done.returncode == 2 and said in done.stderr, done.stderr
+
+
+def test_a_dry_run_counts_the_settings_that_are_tuned() -> None:
+    line = ("saturate", "--service", "svc/h", "--dry-run", "-o", "json")
+    once, six = (
+        json.loads(call(*line, *more).stdout)["longest_s"]
+        for more in ((), ("--tune", "cpu=1,2", "--tune", "replicas=1,2,3"))
+    )
+    assert six == 6 * once
 
 
 def test_a_token_is_read_from_a_file(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("right\n")
-    with running("--token", "right") as url:
+    # given half a second a request: a tester is not late before a quarter
+    with running("--token", "right", "--seconds", "0.5") as url:
         line = ("saturate", "--url", url, "--token-file", str(token), "--run-dir", str(tmp_path / "run"))
-        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "20", "--warm", "0")
-    assert done.returncode in (0, 4), done.stderr
+        done = call(*line, "--mode", "sweep", "--load", "closed", "--start", "1", "--count", "4", "--warm", "0")
+    assert done.returncode == 0, done.stderr
     assert all("right" not in path.read_text() for path in (tmp_path / "run").iterdir())
 
 
 def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     (tmp_path / "one.json").write_text('{"input": 1}')
-    with running("--slots", "16") as url:
+    with running("--slots", "16", "--seconds", "0.5") as url:
         plan = {
             "execution": {
                 "autoScaling": False,
@@ -237,14 +273,16 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
                 "threadStep": 1,
                 "retryCount": 1,
             },
-            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 40},
+            "defaultProvider": {"endpointUrl": url, "fileInput": str(tmp_path / "one.json"), "recordCount": 6},
             "logDirectory": str(tmp_path / "logs"),
         }
         (tmp_path / "plan.json").write_text(json.dumps(plan))
-        call("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+        line = ("saturate", "-f", str(tmp_path / "plan.json"), "--warm", "0", "--run-dir", str(tmp_path / "run"))
+        done = call(*line)
+    assert done.returncode == 0, done.stderr
     steps = SaturationFolder(tmp_path / "run").saturation().steps
     assert {one.level for one in steps} == {1.0, 2.0, 3.0}
-    assert {one.requests for one in steps} == {40}
+    assert {one.requests for one in steps} == {6}
     assert (tmp_path / "logs" / "history.csv").exists()
 
 
@@ -320,18 +358,20 @@ def cmdline(pid: str) -> bytes:
 
 
 def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
-    with running("--slots", "32") as service:
+    # given so few requests of a second each that a pause of the machine spoils one try of three at most
+    with running("--slots", "32", "--seconds", "1") as service:
         done = call(
             *("saturate", "--url", service, "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady"),
-            *("--start", "60", "--step-time", "2", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+            *("--start", "4", "--step-time", "3", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
         )
+    assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # together they followed the very pace that one would have followed, each a third of it
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 60 for n in range(120)], abs=1e-6)
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 4 for n in range(12)], abs=1e-6)
     assert {one.agent for one in last} == {"1", "2", "3"}
-    assert len({one.request for one in last}) == 120
+    assert len({one.request for one in last}) == 12
     assert result["steps"][-1]["success"] == 1.0
     from scaletest.broker import connect
 
@@ -374,10 +414,10 @@ def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url
     done = call(
         *("saturate", "--queue", "q", "--redis-url", url, "--load", "closed", "--step-time", "2", "--warm", "1"),
         *("--maximum", "16", "--confirm", "0", "--precision", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
-        *("--", "0.2"),
+        *("--wanted", "5", "--share", "0.2", "--", "0.2"),
     )
-    assert done.returncode in (0, 4), done.stderr
     result = json.loads(done.stdout)
+    held_or_late(done.returncode, result)
     check_capacity(result)
     # where answers take their time to be seen, more in flight are needed to keep four at work
     assert 4 <= result["saturation_in_flight"] <= 16
@@ -385,20 +425,20 @@ def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url
 
 
 def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
-    # given four workers that take 0.05 s, and three agents with a client each
+    # given four workers that take a second, and three agents with a client each, which are not late before half of it
     for _ in range(4):
         start()
     done = call(
         *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
-        *("30", "--step-time", "2", "--warm", "1", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "0.05"),
+        *("2", "--step-time", "6", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "1"),
     )
-    assert done.returncode in (0, 4), done.stderr
+    held_or_late(done.returncode, json.loads(done.stdout))
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 30 for n in range(60)], abs=1e-6)
-    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 20, "2": 20, "3": 20}
-    assert len({one.request for one in last}) == 60 and all(one.ok for one in last)
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=1e-6)
+    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 4, "2": 4, "3": 4}
+    assert len({one.request for one in last}) == 12 and all(one.ok for one in last)
 
 
 def test_a_queue_that_nobody_serves_is_refused(url: str, queues: Any) -> None:

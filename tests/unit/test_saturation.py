@@ -60,6 +60,45 @@ def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
     assert sum(found) >= 19
 
 
+class Mortal(Simulated):
+    """It serves so many steps, then every request ends so."""
+
+    def __init__(self, lives: int, outcome: str) -> None:
+        super().__init__()
+        self._lives, self._outcome = lives, outcome
+
+    def open(self, due: list[float]) -> list[Sample]:
+        self._lives -= 1
+        return super().open(due) if self._lives >= 0 else [self._failed(n, at) for n, at in enumerate(due)]
+
+    def closed(self, parallel: int, seconds: float) -> list[Sample]:
+        self._lives -= 1
+        return (
+            super().closed(parallel, seconds)
+            if self._lives >= 0
+            else [self._failed(n, n * seconds / 99) for n in range(99)]
+        )
+
+    def _failed(self, number: int, at: float) -> Sample:
+        return Sample(number, 1, True, at, at, at, at + 0.001, self._outcome)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "timed out"])
+@pytest.mark.parametrize("load", ["open", "closed"])
+def test_a_service_that_ends_in_the_midst_of_a_run_ends_the_run(load: str, outcome: str) -> None:
+    plan = replace(PLAN, load=load, maximum=64.0 if load == "closed" else 0.0)
+    whole = len(run(plan, Simulated(), 1).steps)
+    for lives in range(2, whole, 2):
+        result = run(plan, Mortal(lives, outcome), 1)
+        # then the search does not follow it down for minutes, and says no point that it has not measured
+        assert result.verdict.kind is VerdictKind.INVALID and "the service is gone" in result.verdict.reason, lives
+        assert outcome in result.verdict.reason and len(result.steps) <= lives + (3 if outcome == "refused" else 20)
+    # a sweep upwards blames no level
+    sweep = replace(plan, mode="sweep", start=1.0, maximum=30.0, increment=1.0)
+    result = run(sweep, Mortal(4, "refused"), 1)
+    assert "the service is gone" in result.verdict.reason and len(result.steps) == 7
+
+
 def disturbed(seed: int) -> Simulated:
     """A machine that others use: every half second it stands still for a tenth, on average."""
     chance, at, stalls = random.Random(seed), 0.0, list[tuple[float, float]]()

@@ -15,6 +15,7 @@ from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.archive.saturation import SaturationFolder
 from scaletest.cli import main
 from scaletest.model import VerdictKind
+from scaletest.model.errors import UsageError
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report.saturation.csvs import COLUMNS
@@ -35,6 +36,23 @@ def made(target: str = "http://127.0.0.1:8080/score", load: str = "open", interr
     return SaturationRun(
         "made", "/runs/made", result, environment, samples, {"lines": ["deployment model: 2 replicas"]}
     )
+
+
+def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) -> None:
+    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
+    steps, samples = stored(plan, Simulated(), 1)
+    folder = SaturationFolder(tmp_path / "gone")
+    with pytest.raises(UsageError, match="cannot be written") as caught:
+        folder.store(steps[0], samples[0])
+    assert "the steps before are kept" in caught.value.hint
+    # and a run of which nothing is known goes, one with a step stays
+    for name, count in (("empty", 0), ("begun", 1)):
+        folder = SaturationFolder(SaturationFolder.create(tmp_path / name).path)
+        folder.begin(plan, [])
+        for step in steps[:count]:
+            folder.store(step, samples[step.number])
+        folder.forget_empty()
+        assert folder.path.exists() is bool(count)
 
 
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))

@@ -17,12 +17,17 @@ PROBED_SHARE = 0.5
 LEAST_RATE = 1.0
 # A step in which the tester was late says nothing; so often it is measured again before the level is given up.
 MOST_AGAIN = 2
+# After so many steps in a row in which nothing succeeded the service is gone: a search would only follow it down.
+GONE = 3
+REFUSED = {"refused"}
 
 
 class Course:
     """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late.
 
     strayed: the first step of a stored run that these rules would not have measured, None when all follow them.
+    gone: how the service was lost, "" as long as it was not: too much load is no such thing, so it counts only where
+    nothing listened, or where the level is none above one that held.
     """
 
     def __init__(self, plan: SaturationPlan) -> None:
@@ -35,7 +40,9 @@ class Course:
         self.next: Probe | None = None
         self.spoilt: list[Assessed] = []
         self.strayed: Assessed | None = None
-        self._again = 0
+        self.gone = ""
+        self._again = self._dead = 0
+        self._held = 0.0
         if plan.warm_s:
             self.next = Probe(1.0, Phase.WARM)
         else:
@@ -44,7 +51,7 @@ class Course:
     def tell(self, found: Assessed) -> None:
         """The step that `next` asked for was measured."""
         self.steps.append(found)
-        if self.next is None or self._once_more(found):
+        if self.next is None or self._lost(found) or self._once_more(found):
             return
         if self.next.phase is Phase.WARM:
             self.warm = found
@@ -58,6 +65,25 @@ class Course:
                 self.next = self._search.send(trial)
             except StopIteration as stop:
                 self._end(stop.value)
+
+    def _lost(self, found: Assessed) -> bool:
+        """Whether the service is gone: then nothing more is measured."""
+        assert self.next is not None
+        phase, level = self.next.phase, self.next.level
+        if phase is Phase.WARM:
+            return False
+        # the operating point lies below what held, in another unit perhaps
+        last = phase is Phase.OPERATE
+        counts = last or level <= self._held or set(found.errors) <= REFUSED
+        dead = bool(found.errors) and found.success == 0 and counts
+        self._dead = self._dead + 1 if dead else 0
+        if not (found.saturated or found.tester or last):
+            self._held = max(self._held, level)
+        if self._dead >= GONE or (dead and last):
+            kinds = ", ".join(found.errors)
+            times = f"{GONE} steps in a row" if self._dead >= GONE else "the last step"
+            self.gone, self.next = f"the service is gone: nothing succeeded in {times} ({kinds})", None
+        return bool(self.gone)
 
     def _once_more(self, found: Assessed) -> bool:
         """Whether the same step is measured again."""

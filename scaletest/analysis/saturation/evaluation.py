@@ -203,6 +203,10 @@ def _verdict(course: Course, point: Estimate | None, interrupted: str) -> Verdic
         return Verdict(
             invalid, f"{what}: the run followed other rules", "run it again; its result.json says what it found"
         )
+    if course.gone:
+        return Verdict(
+            invalid, course.gone, "look why it ended, in its log; when it was the load, give a lower --maximum"
+        )
     if bracket is None:
         return Verdict(invalid, "the search did not come to its end", "run it again")
     late = next((one.tester for one in _spoilt(course)), "")
