@@ -128,23 +128,9 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
             *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
-            *(
-                "--start",
-                "2",
-                "--maximum",
-                "8",
-                "--confirm",
-                "1",
-                "--precision",
-                "0.1",
-                "--share",
-                "0.2",
-                "--wanted",
-                "5",
-            ),
-            *("--server-header", "Server-Time"),
+            *("--start", "2", "--maximum", "8", "--confirm", "1", "--precision", "0.1"),
+            *("--share", "0.2", "--wanted", "5", "--server-header", "Server-Time", "-o", "json"),
             *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
-            *("-o", "json"),
             env=root,
         )
     result = json.loads(done.stdout)
