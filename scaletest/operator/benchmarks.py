@@ -12,7 +12,7 @@ from scaletest.benchmarks.kubernetes import step
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
 from scaletest.benchmarks.seen import Place, Seen
-from scaletest.cluster.documents import CONFIG_MAPS, Busy, Missing, Resource
+from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.kind import Failure, Kind
@@ -98,14 +98,26 @@ def write(
     before = found.get("status") or {}
     if any(before.get(key) != status.as_kept(value) for key, value in now.items()):
         try:
-            # what another operator, or a user, has written since is read first
-            seen = {"resourceVersion": found["metadata"]["resourceVersion"]}
-            objects.patch(what, namespace, found["metadata"]["name"], {"metadata": seen, "status": now}, "status")
+            _written(what, objects, namespace, found, now)
         except Missing:
             return False
         if message := status.told(before, now):
             settings.tell(found, "Warning", status.EDITED, message)
     return True
+
+
+def _written(what: Resource, objects: Reads, namespace: str, found: Document, now: Document) -> None:
+    """Write the status. Raises Conflict when somebody has since it was read: another operator's word comes first."""
+    name, seen = found["metadata"]["name"], {"resourceVersion": found["metadata"]["resourceVersion"]}
+    try:
+        objects.patch(what, namespace, name, {"metadata": seen, "status": now}, "status")
+    except Conflict:
+        other = objects.find(what, namespace, name)
+        if other is None:
+            raise Missing(name) from None
+        if other.get("status") != found.get("status"):
+            raise
+        _written(what, objects, namespace, other, now)  # kopf's notes, or the spec
 
 
 def gone(kind: Kind, objects: Reads, namespace: str, document: Document) -> None:

@@ -140,7 +140,7 @@ def _benchmark(
 ) -> None:
     @kopf.timer(GROUP, VERSION, kind.plural, interval=LOOK_S, registry=registry, when=_goes_on)
     def look(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
-        if idle(body) or waiting.waits(body, lambda: _of(given["line"], namespace or "")):
+        if idle(body) or waiting.rests(body) or waiting.waits(body, lambda: _of(given["line"], namespace or "")):
             return
         phase = _tried(kind.name, metrics, lambda: benchmarks.look(kind, objects, namespace or "", name, settings))
         if phase:

@@ -191,6 +191,24 @@ def test_a_set_is_measured_exactly_once_though_the_operator_is_killed(operator: 
     assert not operator.get("jobs")["items"]
 
 
+def test_a_second_operator_disturbs_nothing(
+    plane: ControlPlane, operator: Operator, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # given two operators in one namespace, as when one is on a node that nobody reaches
+    other = Operator(plane, operator.namespace, tmp_path_factory.mktemp("other"))
+    other.start()
+    try:
+        spec = {"template": {"kind": "IPerf", "spec": {"duration": 5}}, "repetitions": 4}
+        operator.apply("BenchmarkSet", "both", spec)
+        eventually(lambda: operator.status("benchmarkset", "both").get("finishedAt"), 150)
+    finally:
+        other.end()
+    # expect each measured, and nothing left
+    found = operator.status("benchmarkset", "both")
+    assert (found["phase"], found["succeeded"], found["failed"]) == ("Completed", 4, 0)
+    eventually(lambda: not operator.get("jobs,pods,services")["items"], 60)
+
+
 def test_a_paused_set_starts_nothing_until_it_is_resumed(operator: Operator) -> None:
     spec = {"paused": True, "template": {"kind": "IPerf", "spec": {"duration": 5}}}
     operator.apply("BenchmarkSet", "later", spec)

@@ -1,4 +1,4 @@
-"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet, Kueue and Volcano.
+"""Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet and Volcano.
 
 Volcano itself is played: the pods that it gives a node. For the others see test_operator_queues.py.
 """

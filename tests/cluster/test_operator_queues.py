@@ -22,7 +22,7 @@ from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
 # helm, a control plane of its own and two controllers come first
-pytestmark = [needs_own, pytest.mark.timeout(300)]
+pytestmark = [needs_own, pytest.mark.timeout(600)]
 API = "kueue.x-k8s.io/v1beta1"
 
 

@@ -87,6 +87,30 @@ def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
     assert cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"] == before
 
 
+@pytest.mark.parametrize(("count", "most"), [(1, 60), (10, 600), (300, 900)])
+def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_they_are(count: int, most: int) -> None:
+    # given so many that were told to wait in a queue
+    said = {"phase": "Pending", "message": "waits in queue team until all parts are admitted"}
+    everyone = [
+        {"metadata": {"uid": f"u{number}", "namespace": "ns"}, "spec": {"gang": "kueue"}, "status": said}
+        for number in range(count)
+    ]
+    now = 0.0
+    turns = line.Line(lambda: now)
+    # when a timer comes to each of them every second for a minute
+    looks = dict.fromkeys(range(count), 0)
+    for second in range(60):
+        now = float(second)
+        for number, one in enumerate(everyone):
+            looks[number] += not turns.rests(one)
+    # expect all together to be looked at no more than ten times a second, and nobody to be forgotten
+    assert sum(looks.values()) <= most and min(looks.values()) >= 1
+    # and one that is admitted, or changed, or has to go, at once
+    first = everyone[0]
+    assert turns.rests({**first, "status": {"phase": "Preparing"}}) is False
+    assert turns.rests({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}) is False
+
+
 def until_ready(cluster: FakeCluster) -> None:
     cluster.ready = True
     cluster.objects["pods", "first-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from scaletest.benchmarks.manifests import Document
+from scaletest.cluster.documents import Resource
 from scaletest.model.errors import ScaletestError
 from tests.unit.test_operator import FakeCluster, asked, look, requests_of_a_whole_run
 
@@ -47,3 +49,20 @@ def test_two_operators_bring_one_result_and_leave_nothing(at: int, looks: int) -
     assert cluster.made.count("configmaps/one-result") == 1
     assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
     assert ("configmaps", "one-peers") not in cluster.objects
+
+
+def test_a_note_on_the_object_costs_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given somebody who writes a note on the object whenever its status is about to be written
+    cluster = FakeCluster()
+    asked(cluster)
+    patch, notes = cluster.patch, iter(range(3))
+
+    def noted(what: Resource, namespace: str, name: str, body: Document, part: str = "") -> Document:
+        if part == "status" and (note := next(notes, None)) is not None:
+            patch(what, namespace, name, {"metadata": {"annotations": {"note": str(note)}}})
+        return patch(what, namespace, name, body, part)
+
+    monkeypatch.setattr(cluster, "patch", noted)
+    # expect the status written all the same
+    assert look(cluster)["phase"] == "Preparing"
+    assert next(notes, None) is None

@@ -10,6 +10,5 @@ require github.com/prometheus-operator/prometheus-operator v0.85.0
 // gang scheduling, into a file of its own
 require (
 	sigs.k8s.io/jobset v0.10.1
-	sigs.k8s.io/kueue v0.10.0
 	volcano.sh/volcano v1.10.0
 )
