@@ -24,6 +24,7 @@ SECONDS = {"type": "number", "minimum": 0}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
 WORDS = {"type": "array", "items": {"type": "string"}}
 TEXT = {"type": "string"}
+DIGEST = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})?$"}
 NAME = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}
 KINDS = ["none", "hpa", "hpa-external", "hpa-custom", "keda", "job", "cron"]
 
@@ -33,6 +34,7 @@ RULES: dict[str, Any] = {
     "image.repository": {"type": "string", "minLength": 1},
     "nameOverride": NAME,
     "fullnameOverride": NAME,
+    "image.digest": DIGEST,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
     "operator.namespaces": WORDS,
@@ -44,7 +46,7 @@ RULES: dict[str, Any] = {
     "queueDefaults.image": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": TEXT},
+        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": DIGEST},
     },
     "queueDefaults.device.count": SOME,
     "queueDefaults.env": OBJECTS,
@@ -69,6 +71,7 @@ RULES: dict[str, Any] = {
         "exclusiveMinimum": 0,
     },
     "queueDefaults.autoscaling.source": {"enum": ["redis", "exporter"]},
+    "queueDefaults.autoscaling.schedule": {"type": "string", "pattern": "^(@[a-z]+|([^ ]+ +){4}[^ ]+)$"},
     "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
     "queueDefaults.autoscaling.pollingInterval": SOME,
     "queueDefaults.autoscaling.cooldownPeriod": COUNT,
