@@ -21,6 +21,8 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 COUNT = {"type": "integer", "minimum": 0}
 SOME = {"type": "integer", "minimum": 1}
 SECONDS = {"type": "number", "minimum": 0}
+WINDOW = {"type": "number", "exclusiveMinimum": 0, "maximum": 620}
+PART = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
 WORDS = {"type": "array", "items": {"type": "string"}}
 TEXT = {"type": "string"}
@@ -78,16 +80,16 @@ RULES: dict[str, Any] = {
     "queueDefaults.autoscaling.exporter": {
         "type": "object",
         "additionalProperties": False,
-        "properties": dict.fromkeys(("utilisation", "waitTarget", "window"), SECONDS),
+        "properties": {"utilisation": PART, "waitTarget": SECONDS, "window": WINDOW},
     },
     "queueDefaults.client.parallel": COUNT,
     "queueDefaults.client.maxParallel": SOME,
     "queueDefaults.client.keepRecords": COUNT,
     "queueDefaults.client.ingress.path": {"type": "string", "pattern": "^/"},
     "queueDefaults.client.ingress.tls": OBJECTS,
-    "exporter.window": {"type": "number", "exclusiveMinimum": 0, "maximum": 620},
+    "exporter.window": WINDOW,
     "exporter.waitTarget": SECONDS,
-    "exporter.utilisation": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "exporter.utilisation": PART,
     "exporter.tolerations": OBJECTS,
     "externalRedis.port": {"type": "integer", "minimum": 1, "maximum": 65535},
     "externalRedis.database": COUNT,
@@ -95,6 +97,7 @@ RULES: dict[str, Any] = {
     "test.scale": {"type": "number", "minimum": 1, "maximum": 2},
     "test.stepTime": SECONDS,
     "user": SOME,
+    "persistence.size": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE])?$"},
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }

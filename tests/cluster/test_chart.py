@@ -236,6 +236,9 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["test.queue=typo"], "test.queue is typo"),
         (["test.queue=sleep", "queues.sleep.autoscaling.kind=cron"], "test.queue is sleep"),
         (["queues.sleep.autoscaling.kind=cron", "queues.sleep.autoscaling.schedule=nightly"], "/autoscaling/schedule"),
+        (["fullnameOverride=trial-redis"], "fullnameOverride: trial-redis"),
+        (["redis.persistence.size=lots"], "/persistence/size"),
+        (["queues.sleep.autoscaling.exporter.window=0"], "/queues/sleep/autoscaling/exporter/window"),
         (["image.digest=latest"], "/image/digest"),
         (["queues.sleep.image.digest=sha256:1"], "/queues/sleep/image/digest"),
         (

@@ -15,6 +15,9 @@
 {{- define "scaletest.checkNames" -}}
 {{- $names := list (include "scaletest.fullname" .) -}}
 {{- if .Values.redis.enabled }}{{ $names = append $names (include "scaletest.redisName" .) }}{{ end -}}
+{{- if and .Values.redis.enabled (eq (first $names) (last $names)) -}}
+{{- fail (printf "\nfullnameOverride: %s is what the release's Redis is called; take another one" (first $names)) -}}
+{{- end -}}
 {{- range $names -}}
 {{- if and (regexMatch "^[0-9]" .) (semverCompare "<1.36.0-0" $.Capabilities.KubeVersion.Version) -}}
 {{- fail (printf "\nServices would be called %s...: before Kubernetes 1.36 they begin with a letter; give the release another name" .) -}}
