@@ -181,9 +181,10 @@ class _Enforcer:
                     pods, namespaces, policies = (list(self._rows[path].values()) for path in PATHS)
                 self._nft(ruleset(policies, namespaces, pods))
         finally:
-            self._nft(f"table {TABLE} {{}}\ndelete table {TABLE}\n")
             for watch in self._watches:
                 watch.close()
+            if self._plane.node.box.running():  # else its rules went with it
+                self._nft(f"table {TABLE} {{}}\ndelete table {TABLE}\n")
 
     def _listed(self, path: str) -> dict[str, Row]:
         """All at once: rules that know some of the pods would let others through."""
