@@ -21,9 +21,12 @@ DRAFT = "http://json-schema.org/draft-07/schema#"
 COUNT = {"type": "integer", "minimum": 0}
 SOME = {"type": "integer", "minimum": 1}
 SECONDS = {"type": "number", "minimum": 0}
+WINDOW = {"type": "number", "exclusiveMinimum": 0, "maximum": 620}
+PART = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
 WORDS = {"type": "array", "items": {"type": "string"}}
 TEXT = {"type": "string"}
+DIGEST = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})?$"}
 NAME = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}
 KINDS = ["none", "hpa", "hpa-external", "hpa-custom", "keda", "job", "cron"]
 
@@ -33,6 +36,7 @@ RULES: dict[str, Any] = {
     "image.repository": {"type": "string", "minLength": 1},
     "nameOverride": NAME,
     "fullnameOverride": NAME,
+    "image.digest": DIGEST,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
     "operator.namespaces": WORDS,
@@ -44,7 +48,7 @@ RULES: dict[str, Any] = {
     "queueDefaults.image": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": TEXT},
+        "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": DIGEST},
     },
     "queueDefaults.device.count": SOME,
     "queueDefaults.env": OBJECTS,
@@ -69,22 +73,23 @@ RULES: dict[str, Any] = {
         "exclusiveMinimum": 0,
     },
     "queueDefaults.autoscaling.source": {"enum": ["redis", "exporter"]},
+    "queueDefaults.autoscaling.schedule": {"type": "string", "pattern": "^(@[a-z]+|([^ ]+ +){4}[^ ]+)$"},
     "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
     "queueDefaults.autoscaling.pollingInterval": SOME,
     "queueDefaults.autoscaling.cooldownPeriod": COUNT,
     "queueDefaults.autoscaling.exporter": {
         "type": "object",
         "additionalProperties": False,
-        "properties": dict.fromkeys(("utilisation", "waitTarget", "window"), SECONDS),
+        "properties": {"utilisation": PART, "waitTarget": SECONDS, "window": WINDOW},
     },
     "queueDefaults.client.parallel": COUNT,
     "queueDefaults.client.maxParallel": SOME,
     "queueDefaults.client.keepRecords": COUNT,
     "queueDefaults.client.ingress.path": {"type": "string", "pattern": "^/"},
     "queueDefaults.client.ingress.tls": OBJECTS,
-    "exporter.window": {"type": "number", "exclusiveMinimum": 0, "maximum": 620},
+    "exporter.window": WINDOW,
     "exporter.waitTarget": SECONDS,
-    "exporter.utilisation": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+    "exporter.utilisation": PART,
     "exporter.tolerations": OBJECTS,
     "externalRedis.port": {"type": "integer", "minimum": 1, "maximum": 65535},
     "externalRedis.database": COUNT,
@@ -92,6 +97,7 @@ RULES: dict[str, Any] = {
     "test.scale": {"type": "number", "minimum": 1, "maximum": 2},
     "test.stepTime": SECONDS,
     "user": SOME,
+    "persistence.size": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE])?$"},
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }

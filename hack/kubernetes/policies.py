@@ -9,10 +9,12 @@ tells from a port on which nobody listens; connections that are there stay.
 from __future__ import annotations
 
 import ipaddress
+import json
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ from hack.kubernetes.plane import ControlPlane
 from hack.kubernetes.process import ROOT
 from hack.kubernetes.watch import Watch
 
-TABLE = "inet policies"
+TABLE, START_S = "inet policies", 60.0
 PATHS = ("/api/v1/pods", "/api/v1/namespaces", "/apis/networking.k8s.io/v1/networkpolicies")
 REFUSE = "reject with icmpx type admin-prohibited"
 Row = dict[str, Any]
@@ -34,9 +36,16 @@ class Policies:
         self._plane = plane
 
     def up(self) -> None:
-        """Start it. New policies count a moment after they were accepted."""
+        """Start it. What is there counts when it returns, what changes later a moment after. Raises TimeoutError."""
         line = [sys.executable, "-m", "hack.kubernetes.policies", str(self._plane.folder)]
         self._plane.start("policies", line, {"PYTHONPATH": str(ROOT)}, inside=False)
+        deadline = time.monotonic() + START_S
+        look = [*self._plane.node.box.network(), "nft", "list", "table", *TABLE.split()]
+        while subprocess.run(look, capture_output=True, check=False).returncode:
+            if time.monotonic() > deadline or not self._plane.running()["policies"]:
+                end = (self._plane.folder / "policies.log").read_text()[-2000:]
+                raise TimeoutError(f"policies are not enforced:\n{end}")
+            time.sleep(0.2)
 
     def down(self) -> None:
         """End it: everything is allowed again."""
@@ -158,8 +167,9 @@ class _Enforcer:
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._rows: dict[str, dict[str, Row]] = {path: {} for path in PATHS}
+        self._rows: dict[str, dict[str, Row]] = {path: self._listed(path) for path in PATHS}
         self._changed, self._lock = threading.Event(), threading.Lock()
+        self._changed.set()
         self._watches = [Watch(plane, f"{path}?watch=true", self._see(path)) for path in PATHS]
 
     def run(self) -> None:
@@ -171,9 +181,15 @@ class _Enforcer:
                     pods, namespaces, policies = (list(self._rows[path].values()) for path in PATHS)
                 self._nft(ruleset(policies, namespaces, pods))
         finally:
-            self._nft(f"table {TABLE} {{}}\ndelete table {TABLE}\n")
             for watch in self._watches:
                 watch.close()
+            if self._plane.node.box.running():  # else its rules went with it
+                self._nft(f"table {TABLE} {{}}\ndelete table {TABLE}\n")
+
+    def _listed(self, path: str) -> dict[str, Row]:
+        """All at once: rules that know some of the pods would let others through."""
+        items = json.loads(self._plane.kubectl("get", "--raw", path))["items"]
+        return {row["metadata"]["uid"]: row for row in items}
 
     def _see(self, path: str) -> Callable[[str, Row], None]:
         def see(kind: str, row: Row) -> None:

@@ -235,6 +235,16 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["image.repository="], "/image/repository"),
         (["test.queue=typo"], "test.queue is typo"),
         (["test.queue=sleep", "queues.sleep.autoscaling.kind=cron"], "test.queue is sleep"),
+        (["queues.sleep.autoscaling.kind=cron", "queues.sleep.autoscaling.schedule=nightly"], "/autoscaling/schedule"),
+        (["fullnameOverride=trial-redis"], "fullnameOverride: trial-redis"),
+        (["redis.persistence.size=lots"], "/persistence/size"),
+        (["queues.sleep.autoscaling.exporter.window=0"], "/queues/sleep/autoscaling/exporter/window"),
+        (["image.digest=latest"], "/image/digest"),
+        (["queues.sleep.image.digest=sha256:1"], "/queues/sleep/image/digest"),
+        (
+            [f"queues.sleep.autoscaling.{one}" for one in ("kind=keda", "metric=running", "minReplicas=0")],
+            "queues.sleep.autoscaling.metric is running",
+        ),
         ([r"commonLabels.app\.kubernetes\.io/component=x"], "commonLabels: app.kubernetes.io/component"),
         (["queues.sleep.podLabels.scaletest/redis=no"], "queues.sleep.podLabels: scaletest/redis"),
         (

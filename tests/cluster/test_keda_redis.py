@@ -108,11 +108,11 @@ def test_keda_reads_a_redis_of_the_users_own(
         return int(plane.kubectl("-n", namespace, "get", "deployment", DEPLOYMENT, "-o", "jsonpath={.spec.replicas}"))
 
     try:
-        eventually(lambda: scaled("False") and wanted() == 0)
+        eventually(lambda: scaled("False") and wanted() == 0, 90)
         # when three requests wait
         own.client().rpush("rq:queue:sleep", "a", "b", "c")
         # expect workers, as many, and none when all is done
-        eventually(lambda: wanted() == 3)
+        eventually(lambda: wanted() == 3, 90)
         own.client().delete("rq:queue:sleep")
         eventually(lambda: scaled("False") and wanted() == 0, 90)
     finally:

@@ -268,7 +268,7 @@ def test_devices_are_allocated_and_measured(lifecycle: Run, plane: ControlPlane,
     assert (result["books"]["measured"], result["throughput"]["pods"]) == (3, 6)
     assert step(result, "claim_allocated")["sources"] == {"watch": 3}  # the API does not say when
     of_pods = step(result, "pod_claim_allocated")["seconds"]
-    assert of_pods["count"] == 6 and of_pods["min"] > 0
+    assert of_pods["count"] == 6 and of_pods["min"] >= 0
     # and only on nodes that have such devices
     out = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
     rows = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]

@@ -35,15 +35,6 @@ print(json.dumps(said))
 
 
 @pytest.fixture
-def keda(real: ControlPlane) -> Iterator[str]:
-    """The namespace that the chart takes for KEDA's."""
-    real.kubectl("create", "namespace", "keda")
-    eventually(lambda: real.kubectl("-n", "keda", "get", "serviceaccount", "default", "--ignore-not-found"))
-    yield "keda"
-    real.kubectl("delete", "namespace", "keda", "--wait=false")
-
-
-@pytest.fixture
 def enforced(real: ControlPlane) -> Iterator[Policies]:
     """To be started by the test."""
     made = Policies(real)
@@ -87,15 +78,18 @@ def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> 
     return [f"[{one['ip']}]:{port}" if ":" in one["ip"] else f"{one['ip']}:{port}" for one in pod["status"]["podIPs"]]
 
 
-def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, keda: str, enforced: Policies) -> None:
+def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, enforced: Policies) -> None:
     # given a release whose client and exporter are for whom we name, strangers beside it and elsewhere, and guests
-    helm, home, away = Helm(real, helm_program("helm3")), restricted(real), restricted(real)
+    helm, home, away, keda = Helm(real, helm_program("helm3")), *(restricted(real) for _ in range(3))
     peers = json.dumps([{"podSelector": {"matchLabels": {"guest": "yes"}}}])
     strangers = [Somebody(real, home, "stranger"), Somebody(real, away, "stranger", **{"scaletest/redis": "true"})]
     guest, scaler = Somebody(real, home, "guest", guest="yes"), Somebody(real, keda, "keda")
-    short = ["--set-string", "queues.sleep.client.arguments={1}"]
+    client = Somebody(real, home, "client", client="own")
+    own = json.dumps([{"podSelector": {"matchLabels": {"client": "own"}}}])
+    short = ["--set-string", "queues.sleep.client.arguments={1}", "--set-json", f"redis.networkPolicy.from={own}"]
+    short += ["--set", f"redis.networkPolicy.kedaNamespace={keda}"]
     install(helm, home, "--set-json", f"networkPolicy.from={peers}", *short)
-    for one in (*strangers, guest, scaler):
+    for one in (*strangers, guest, client, scaler):
         one.ready()
     of = partial(addresses, real, home)
     services = [
@@ -106,18 +100,17 @@ def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, keda: s
     redis = [services[0], *of("app.kubernetes.io/name=redis", 6379)]
     worker = of(f"{COMPONENT}=worker", 9996)[0]
     # while nobody enforces policies everybody connects: names, addresses and ports are right
-    for one in (*strangers, guest, scaler):
+    for one in (*strangers, guest, client, scaler):
         assert one.connects(*services, worker) == ["open", "open", "open", "ECONNREFUSED"]
         assert set(one.connects(*redis)) == {"open"}
     # when they count
     enforced.up()
-    eventually(lambda: strangers[0].connects(services[0]) == [CUT])
-    # expect that strangers reach nothing, guests what they were let in to, and KEDA Redis
+    # expect that strangers reach nothing, guests what they were let in to, and KEDA and a client of ours Redis
     for one in strangers:
         assert one.connects(*services, worker) == [CUT, CUT, CUT, CUT]
         assert set(one.connects(*redis)) == {CUT}
     assert guest.connects(*services, worker) == [CUT, "open", "open", CUT]
-    assert scaler.connects(*services, worker) == ["open", CUT, CUT, CUT]
+    assert client.connects(*services, worker) == scaler.connects(*services, worker) == ["open", CUT, CUT, CUT]
     # and that a validation has all it needs, with workers that are new: names, Redis, the API server, the client
     assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", home, "--logs").stdout
     # when the release lets everybody in

@@ -11,6 +11,20 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Checks the names that this release's objects get. */}}
+{{- define "scaletest.checkNames" -}}
+{{- $names := list (include "scaletest.fullname" .) -}}
+{{- if .Values.redis.enabled }}{{ $names = append $names (include "scaletest.redisName" .) }}{{ end -}}
+{{- if and .Values.redis.enabled (eq (first $names) (last $names)) -}}
+{{- fail (printf "\nfullnameOverride: %s is what the release's Redis is called; take another one" (first $names)) -}}
+{{- end -}}
+{{- range $names -}}
+{{- if and (regexMatch "^[0-9]" .) (semverCompare "<1.36.0-0" $.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nServices would be called %s...: before Kubernetes 1.36 they begin with a letter; give the release another name" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "scaletest.selector" -}}
 app.kubernetes.io/name: scaletest
 app.kubernetes.io/instance: {{ .Release.Name | quote }}
@@ -89,6 +103,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- if and (eq $scaling.source "redis") (or (eq $scaling.kind "job") (and (eq $scaling.kind "keda") (ne $scaling.metric "demand"))) (ne (float64 $scaling.target) (floor $scaling.target)) -}}
 {{- fail (printf "\nqueues.%s.autoscaling.target is %v: KEDA wants a whole number for a list in Redis; set source: exporter" .name $scaling.target) -}}
+{{- end -}}
+{{- if and (eq $scaling.metric "running") (not (has $scaling.kind (list "none" "cron"))) (include "scaletest.mayBeEmpty" $queue) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.metric is running: without a worker nothing runs, and none would ever come; set metric: demand" .name) -}}
 {{- end -}}
 {{- include "scaletest.checkLabels" (dict "labels" $queue.podLabels "what" (printf "queues.%s.podLabels" .name)) -}}
 {{- if gt (int $queue.client.parallel) (int $queue.client.maxParallel) -}}
