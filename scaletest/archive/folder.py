@@ -138,6 +138,8 @@ class RunFolder:
             raise UsageError(
                 f"run {self.name} cannot be {what}: {error.strerror or error}", hint=f"look into {self.path}"
             ) from error
+        except InvalidValue as error:
+            raise InvalidValue(error.message, hint=error.hint or f"look into {self.path}") from error
 
     @contextmanager
     def locked(self) -> Iterator[None]:

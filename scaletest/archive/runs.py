@@ -21,7 +21,10 @@ def runs(root: Path) -> list[RunFolder]:
 def opened(path: Path) -> RunFolder | None:
     """The run in a folder, whatever its kind; None when there is none."""
     kinds = (RunFolder(path), LifecycleFolder(path))
-    return next((run for run in kinds if (path / run.plan_file).is_file()), None)
+    try:
+        return next((run for run in kinds if (path / run.plan_file).is_file()), None)
+    except OSError:  # longer than a path may be, or below a folder that is closed to us
+        return None
 
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:

@@ -44,6 +44,8 @@ def export(folder: RunFolder, target: Path) -> None:
 
     No times, owners or modes go in, so that the same run gives the same bytes. Logs stay behind.
     """
+    if not target.name:
+        raise UsageError(f"{str(target)!r} is no file", hint="give FILE.tar.gz")
     _read(folder)
     fresh = target.with_name(f".{target.name}.new")
     try:

@@ -179,12 +179,20 @@ def explained(url: str) -> Iterator[None]:
     except (redis.exceptions.RedisError, OSError) as error:
         if isinstance(error, redis.exceptions.ResponseError) and not transient(error):
             raise Unreachable(
-                f"Redis at {masked(url)} answers with an error: {error}", hint="look at what its keys hold"
+                f"Redis at {masked(url)} answers with an error: {error}", hint=_remedy(str(error))
             ) from error
         raise Unreachable(
             f"Redis at {masked(url)} cannot be reached: {error}",
             hint="start it, or correct --redis-url (SCALETEST_REDIS_URL)",
         ) from error
+
+
+def _remedy(said: str) -> str:
+    if "DB index" in said:
+        return "correct the database, the number at the end of the Redis URL"
+    if "unknown command" in said.lower():
+        return "correct the Redis URL: this server is another one, as a Redis where a Sentinel was meant"
+    return "look at what its keys hold"
 
 
 def _check_server(client: Redis) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from scaletest.cli import options
+from scaletest.cli import options, stored
 from scaletest.model.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -176,9 +176,9 @@ def _workload(given: dict[str, Any]) -> Workload:
 
     chance = random.Random(given["seed"])
     mean_s = checks.seconds(given["seconds"], "seconds", zero=False)
-    variation = checks.seconds(given["variation"], "variation", maximum=10.0)
+    variation = checks.number(given["variation"], "variation", maximum=10.0, zero=True)
     duration_s = checks.seconds(given["duration"], "duration", zero=False)
-    per_s = checks.seconds(given["rate"], "rate", maximum=1e6, zero=False) / 60.0
+    per_s = checks.number(given["rate"], "rate", maximum=1e6) / 60.0
     runs = workload.runs_of(chance, mean_s, variation)
     if given["run_dir"]:
         runs = workload.recorded(chance, _recorded(given["run_dir"]))
@@ -191,6 +191,8 @@ def _workload(given: dict[str, Any]) -> Workload:
 def _recorded(folder: Path) -> list[float]:
     from scaletest.model import Record
 
+    if not (folder / "records.jsonl").is_file():
+        folder = stored.find(str(folder)).path
     try:
         lines = (folder / "records.jsonl").read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -112,6 +112,10 @@ def execute(document: str, scratch: Path | None) -> int:
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Be one part of a benchmark in a pod: what the operator's Jobs call."""
     from scaletest.benchmarks.part import run as play
+    from scaletest.model.errors import UsageError
+
+    if not (folder / "benchmark.json").is_file():
+        raise UsageError(f"{folder} holds no benchmark.json", hint="the operator's Jobs call this; use: bench run")
 
     return play(role, index, folder, scratch, click.echo)
 

@@ -253,7 +253,7 @@ def _file(path: Path) -> dict[str, Any]:
         found = [one for one in yaml.load_all(path.read_text("utf-8"), Loader=_Strict) if one is not None]
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}", hint="give the path of a YAML file") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidValue(f"{path} is no YAML: {' '.join(str(error).split())}", hint="correct it") from error
     if len(found) != 1 or not isinstance(found[0], dict):
         raise InvalidValue(
@@ -273,7 +273,7 @@ def _changes(sets: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"--set {one!r} is no KEY=VALUE", hint="write it as in --set streams=2")
         try:
             value: Any = yaml.safe_load(text)
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, RecursionError) as error:
             raise UsageError(f"the value of --set {one!r} is no YAML", hint="put quotes around it") from error
         for name in reversed(key.split(".")):
             value = {name: value}

@@ -45,7 +45,7 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
     from scaletest.model.errors import Unreachable
 
     checks.seconds(interval, "interval", maximum=3600.0, zero=False)
-    checks.seconds(rate, "rate", maximum=1e6, zero=False)
+    checks.number(rate, "rate", maximum=1e6)
     redis = connect(redis_url)
     keeper = DeletionCosts(Pods(namespace, context), float("inf") if once else rate)
     stop = threading.Event()

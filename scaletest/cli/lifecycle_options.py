@@ -220,6 +220,8 @@ def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> Res
 
     for text in given.get("thresholds", ()):
         parse(text)
+    if not store.planned and (store.path / "plan.json").is_file():
+        raise UsageError(f"{store.path} is a run of another kind", hint="see: scaletest report, scaletest bench show")
     workloads, submissions = store.workloads(), store.submissions()
     plan = store.plan() if store.planned else None
     if plan is None and not workloads:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import importlib
 import io
@@ -97,8 +98,24 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run the program; its exit code. A ScaletestError is one line what, one line what to do."""
+    """Run the program; its exit code."""
     _accept_any_text()
+    output = sys.stdout
+    try:
+        return _called(arguments)
+    except BrokenPipeError:
+        return _nobody_reads()
+    except SystemExit as error:
+        # rich and click (which then puts another stream there) end with 1, as a bug of ours would
+        if isinstance(error.__context__, BrokenPipeError) or sys.stdout is not output:
+            return _nobody_reads()
+        raise
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _called(arguments: list[str]) -> int:
+    """What the command returned. A ScaletestError is one line what, one line what to do."""
     try:
         result: Any = cli.main(args=arguments, prog_name="scaletest", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -117,12 +134,17 @@ def run(arguments: list[str]) -> int:
         if error.hint:
             _say(f"  {error.hint}")
         return error.exit_code
-    except BrokenPipeError:
-        # the reader of our output is gone; nothing more can be said to it
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except Exception as error:
-        return _unexpected(error)
+
+
+def _nobody_reads() -> int:
+    """The reader of our output is gone: nothing more can be said to it, neither now nor when we exit."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):
+            stream.flush()
+            continue
+        os.dup2(nowhere, stream.fileno())
+    return 141
 
 
 def _accept_any_text() -> None:

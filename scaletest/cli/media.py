@@ -47,7 +47,10 @@ def make(folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int,
 
     width, height = _size(size)
     lines = [media.make_arguments(one, folder, width, height, frames, rate) for one in codec or CODECS]
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="give another --folder DIR") from error
     made = []
     for line, path in lines:
         _ask(line)

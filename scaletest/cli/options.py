@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -62,3 +63,14 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
         if typed and name not in allowed:
             what = max(one.opts, key=len) if isinstance(one, click.Option) else "a command"
             raise UsageError(f"{what} cannot be given with {option}", hint="leave it out: the stored plan counts")
+
+
+def confirmed(question: str) -> bool:
+    """Whether whoever is at the terminal, or standard input, says yes; UsageError when nobody answers."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise UsageError("nobody answers the question", hint="add --yes") from None

@@ -128,6 +128,8 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
 
     what = "the plan on standard input" if name == "-" else name
     data = load(text(name, what), what)
+    if data is None:
+        raise UsageError(f"{what} is empty", hint="write one KEY: VALUE a line; see: config schema plan-file")
     if isinstance(data, dict) and "schema_version" in data:
         data = schemas.as_file(data)
     check(data, schema, what)

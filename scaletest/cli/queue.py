@@ -115,7 +115,7 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
     """Drop every waiting request of a queue; running ones finish."""
     queues = _queues(redis_url)
     state = queues.state(name)
-    if not yes and not click.confirm(f"Drop {state.waiting} waiting requests of queue {name}?", err=True):
+    if not yes and not options.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?"):
         click.echo(f"{name}: nothing dropped")
         return
     click.echo(f"{name}: {queues.purge(name)} requests dropped")
@@ -131,7 +131,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
-    if not yes and not click.confirm(f"Forget queue {name} with {state.waiting} waiting requests?", err=True):
+    if not yes and not options.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?"):
         click.echo(f"{name}: kept")
         return
     click.echo(f"{name}: removed, {queues.remove(name)} requests dropped")

@@ -127,8 +127,10 @@ def export(run: str, file: Path) -> None:
 def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are read."""
     from scaletest.archive import default_root, transfer
+    from scaletest.model import checks
 
-    folder = transfer.import_run(file, default_root(os.environ), name, int(max_size * 1e6))
+    most = checks.number(max_size, "the largest size in MB", maximum=1e9)
+    folder = transfer.import_run(file, default_root(os.environ), name, int(most * 1e6))
     click.echo(f"{folder.name}: imported into {folder.path}")
 
 

@@ -209,12 +209,13 @@ def _values(given: dict[str, Any], demand: Demand, chosen: Size) -> dict[str, An
 
 
 def _table(demand: Demand, nodes: list[Node], found: list[list[Size]], told: list[str]) -> None:
+    from scaletest.render.numbers import seconds
     from scaletest.report.table import Column, aligned
 
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
     one = f"{demand.per_pod:.4g}/s each, measured" if demand.per_pod else f"concurrency {pod.concurrency:g}"
-    click.echo(f"{demand.rate:g} requests/s of {1000 * demand.latency_s:.4g} ms; pods of {pod.cpu:g} CPU{more}, {one}")
+    click.echo(f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more}, {one}")
     for line in told:
         click.echo(line)
     for node, sizes in zip(nodes, found, strict=True):

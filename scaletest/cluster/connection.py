@@ -59,6 +59,7 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
     Raises Unreachable when no cluster is configured.
     """
     import kubernetes
+    import yaml
     from kubernetes.config.config_exception import ConfigException
 
     config: Any = kubernetes.config  # its functions have no types
@@ -73,6 +74,12 @@ def connect(namespace: str = "", context: str = "") -> Cluster:
             where = os.environ.get("KUBECONFIG") or None
             config.load_kube_config(where, context=context or None, client_configuration=settings)
             found = _namespace_of(config, where, context)
+    except (yaml.YAMLError, UnicodeDecodeError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        # the client library takes it for granted that the file is a kubeconfig
+        raise Unreachable(
+            f"the kubeconfig cannot be read: {cut(' '.join(str(error).split()), 200)}",
+            hint="correct it, or let KUBECONFIG name another",
+        ) from error
     except (ConfigException, OSError) as error:
         raise Unreachable(
             f"no Kubernetes cluster is configured: {cut(str(error), 200)}",

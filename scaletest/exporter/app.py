@@ -88,11 +88,19 @@ def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False
             response.headers.setdefault(name, value)
         return response
 
+    _add_errors(app)
+    return app
+
+
+def _add_errors(app: Flask) -> None:
+    @app.errorhandler(404)
+    def missing(_: Exception) -> ResponseReturnValue:
+        error, hint = f"there is nothing at {request.path}", "see /, /metrics, /api/v1/queues, /healthz, /readyz"
+        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
+
     @app.errorhandler(Unreachable)
     def away(error: Unreachable) -> ResponseReturnValue:
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error.message, hint=error.hint), 503
-
-    return app
 
 
 def _limited(read: Read) -> Read:
@@ -120,7 +128,7 @@ def _add_api(app: Flask, read: Read) -> None:
             schema_version=wire.SCHEMA_VERSION, at_s=view.at_s, clients=view.clients, queues=rows, unreadable=lost
         )
 
-    @app.get("/api/v1/queues/<name>")
+    @app.get("/api/v1/queues/<path:name>")
     def queue(name: str) -> ResponseReturnValue:
         view = read()
         for row in view.queues:

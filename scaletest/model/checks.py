@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from scaletest.model.errors import InvalidValue
 
-QUEUE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+# A slash stands between two parts, so that the name can stand in a URL as it is: no empty part, no ".." to walk up.
+QUEUE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]|/(?=[A-Za-z0-9])){0,99}")
 # RQ accepts letters, digits, underscore and dash in a job id.
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 WORKER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -21,11 +22,11 @@ MAX_ERROR_CHARACTERS = 2000
 
 
 def queue_name(value: str) -> str:
-    """A queue name: 1 to 100 characters, letters, digits, dot, underscore, dash; the first a letter or digit."""
+    """A queue name: 1 to 100 letters, digits, dots, underscores, dashes; the first, and that after a slash, no sign."""
     if not isinstance(value, str) or not QUEUE_NAME.fullmatch(value):
         raise InvalidValue(
             f"invalid queue name {_shown(value)}",
-            hint="use 1 to 100 letters, digits, '.', '_' or '-', starting with a letter or digit",
+            hint="use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and after a '/'",
         )
     return value
 
@@ -77,6 +78,16 @@ def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero:
     if value < 0 or value > maximum or (value == 0 and not zero):
         low = "0" if zero else "above 0"
         raise InvalidValue(f"{name} is {value} s", hint=f"give seconds from {low} to {maximum:g}")
+    return float(value)
+
+
+def number(value: float, name: str, *, maximum: float, zero: bool = False) -> float:
+    """A finite number above 0 (or from 0) to `maximum`, of no unit that a message could name."""
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not real or not 0 <= value <= maximum or (value == 0 and not zero):
+        raise InvalidValue(
+            f"{name} is {_shown(value)}", hint=f"give a number {'from' if zero else 'above'} 0, up to {maximum:g}"
+        )
     return float(value)
 
 

@@ -11,7 +11,7 @@ from html import escape
 from scaletest.analysis.autoscale.result import Point, Result
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 190, 48, 26, 24
-COLOURS = {"waiting": "#c2410c", "running": "#15803d", "replicas": "#1d4ed8"}
+COLOURS = {"waiting": "#c2410c", "running": "#15803d", "replicas": "#2563eb"}
 
 STYLE = """
 :root { color-scheme: light dark; }
@@ -31,7 +31,9 @@ COLUMNS = (
 def page(title: str, results: Sequence[Result], notes: dict[str, str]) -> str:
     """The whole page. notes: a line for each rule."""
     parts = [
-        f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>',
+        f'<!doctype html>\n<html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>",
         f"<style>{STYLE}</style>\n<h1>{escape(title)}</h1>",
         '<div class="wide"><table><thead><tr>',
         *(f'<th scope="col">{name}</th>' for name in COLUMNS),

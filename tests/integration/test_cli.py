@@ -162,6 +162,27 @@ def test_a_declined_question_changes_nothing(url: str, queues: Queues) -> None:
     assert (answer.returncode, answer.stdout) == (0, "q: nothing dropped\n")
 
 
+@pytest.mark.parametrize("verb", ["purge", "remove"])
+def test_a_question_that_nobody_answers_changes_nothing(verb: str, url: str, queues: Queues) -> None:
+    answer = call("queue", verb, "q", "--redis-url", url, input="")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.splitlines()[-2:] == ["error: nobody answers the question", "  add --yes"]
+    assert queues.names() == ["q"]
+
+
+def test_a_queue_whose_name_has_a_slash_is_served(url: str, redis: Any, tmp_path: Path) -> None:
+    def queue(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return call("queue", *arguments, env={"SCALETEST_REDIS_URL": url, "PATH": "/usr/bin:/bin"})
+
+    assert queue("add", "team/media").returncode == 0
+    name = queue("submit", "team/media", "--no-wait", "--", "0").stdout.strip()
+    assert call("worker", "--queue", "team/media", "--burst", "--redis-url", url).returncode == 0
+    assert json.loads(queue("result", name).stdout)["outcome"] == "succeeded"
+    assert queue("check").stdout == "team/media: the books balance\n"
+    assert queue("remove", "team/media", "--yes").returncode == 0
+    assert not [key for key in redis.keys("*") if b"team/media" in key and not key.startswith(b"rq:worker:")]
+
+
 @pytest.mark.parametrize(
     "wrong", ["redis://127.0.0.1/abc", "http://x", "redis://127.0.0.1:1/0?nonsense=1", "redis://h:x"]
 )

@@ -23,7 +23,7 @@ from scaletest.analysis.autoscale.rule import RULES, parse, to_values
 from scaletest.analysis.autoscale.simulation import Setting, simulate
 from scaletest.cli.autoscale import command
 from scaletest.model import Outcome, Record, Reply
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, UsageError
 
 AVERAGE_5 = Spec(0, 100, Target.AVERAGE_VALUE, 5000)
 VALUE_2 = Spec(0, 100, Target.VALUE, 2000)
@@ -331,7 +331,7 @@ def test_recorded_runs_and_traces(tmp_path: Path) -> None:
     row = json.loads(run(*line, "--pod-start", "0").output)["rules"][0]
     assert (row["requests"], row["makespan_s"]) == (3, 21.0)
     for bad in (("--trace", str(tmp_path / "no")), ("--run-dir", str(tmp_path / "no")), ("--rate", "-1")):
-        assert isinstance(run("simulate", *bad).exception, InvalidValue)
+        assert isinstance(run("simulate", *bad).exception, UsageError)
     for name in ("steady", "burst", "wave"):
         huge = ("--pattern", name, "--rate", "1e6", "--duration", "1e6")
         assert isinstance(run("simulate", *huge).exception, InvalidValue)

@@ -102,8 +102,16 @@ def test_the_api_and_what_is_not_there() -> None:
     answer = client.get("/api/v1/queues/typo")
     assert answer.status_code == 404
     assert "declared: q, other" in answer.json["error"]
-    assert client.get("/nothing").status_code == 404
+    nothing = client.get("/nothing")
+    assert nothing.status_code == 404
+    assert "/nothing" in nothing.json["error"]
     assert client.post("/metrics").status_code == 405
+
+
+@pytest.mark.parametrize("path", ["team/media", "team%2Fmedia"])
+def test_a_queue_whose_name_has_a_slash_is_found(path: str) -> None:
+    row = client_of(view(queue(), queue("team/media", waiting=7))).get(f"/api/v1/queues/{path}")
+    assert (row.status_code, row.json["name"], row.json["waiting"]) == (200, "team/media", 7)
 
 
 def test_a_version_that_is_none_in_an_accept_header() -> None:

@@ -92,10 +92,18 @@ def test_wrong_types_in_right_places_are_an_invalid_value(kind: type, row: dict[
         pass
 
 
-@pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a/b", "a\n", "ä", "a" * 101, "a:b", None, 7])
+@pytest.mark.parametrize(
+    "name",
+    ["", "-a", ".a", "a b", "/a", "a/", "a//b", "a/../b", "a/-b", "a/" * 50, "a\n", "ä", "a" * 101, "a:b", None, 7],
+)
 def test_bad_queue_names_are_refused(name: object) -> None:
     with pytest.raises(InvalidValue, match="queue name"):
         Request("r", name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["a", "a/b", "team/media.h264/4k", "a/" * 49 + "aa"])
+def test_queue_names_may_have_parts(name: str) -> None:
+    assert Request("r", name).queue == name
 
 
 @pytest.mark.parametrize("limit", [-1, math.nan, math.inf, checks.MAX_TIME_LIMIT_S * 2, "1", True, None])

@@ -222,7 +222,7 @@ def test_wrong_values_under_right_keys_are_a_usage_error(tmp_path: Path, values:
         ("limit: 1\nlimit: 2", "'limit' twice", ""),
         ("background: [{name: a, name: b}]", "'name' twice", ""),
         ("[limit]", "not a table", ""),
-        ("", "is None, not a table", ""),
+        ("", "is empty", ""),
         ("limit: [1", "not valid YAML in line", ""),
         ("a: !!python/object:os.system x", "not valid YAML", ""),
         ("limit: &a [*a]", "not a whole number", ""),

@@ -42,7 +42,7 @@ class Rule:
     def __post_init__(self) -> None:
         checks.count(self.minimum, "minimum", maximum=100_000)
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
-        checks.seconds(self.target, "target", maximum=1e9, zero=False)
+        checks.number(self.target, "target", maximum=1e9)
 
     def hpa(self) -> Spec:
         """The HPA of this rule."""
@@ -93,7 +93,9 @@ def parse(text: str) -> Rule:
         try:
             rule = CHANGES[key](rule, value)
         except ValueError as error:
-            raise InvalidValue(f"rule {text!r}: {value!r} is no {key}") from error
+            raise InvalidValue(
+                f"rule {text!r}: {value!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
+            ) from error
     return rule
 
 

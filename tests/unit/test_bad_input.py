@@ -1,0 +1,136 @@
+"""What a hostile user types: every error says what and what to do, has its exit code, and shows no traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from scaletest.broker.connection import explained
+from scaletest.cli.main import run
+from scaletest.model.errors import Unreachable
+from tests.conftest import program
+from tests.unit.runs import make
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without runs, cluster or settings, in a folder with files of every wrong kind."""
+    for name in [name for name in os.environ if name.startswith(("SCALETEST_", "KUBE"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").touch()
+    (tmp_path / "binary").write_bytes(bytes(range(256)))
+    (tmp_path / "text").write_text("just text")
+    (tmp_path / "broken").write_text("[1, 2")
+    (tmp_path / "deep.yaml").write_text("[" * 5000)
+    return tmp_path
+
+
+LONG = "x" * 5000
+BAD = [
+    (("report", LONG), "there is no run"),
+    (("runs", "show", LONG), "there is no run"),
+    (("compare", LONG, LONG), "there is no run"),
+    (("runs", "import", "empty", "--max-size", "nan"), "the largest size in MB is nan"),
+    (("runs", "import", "empty", "--max-size", "inf"), "the largest size in MB is inf"),
+    (("bench", "run", "deep.yaml"), "deep.yaml is no YAML"),
+    (("bench", "run", "IPerf", "--set", "streams=" + "[" * 5000), "is no YAML"),
+    (("bench", "part", "--role", "x", "--index", "0", "--folder", ".", "--scratch", "."), "holds no benchmark.json"),
+    (("validate", "--local", "--dry-run", "-f", "empty"), "empty is empty"),
+    (("media", "make", "--folder", "empty"), "empty cannot be made"),
+    (("media", "make", "--folder", "empty/below"), "empty/below cannot be made"),
+    (("autoscale", "simulate", "--rate", "0"), "rate is 0.0"),
+    (("autoscale", "simulate", "--variation", "nan"), "variation is nan"),
+    (("autoscale", "simulate", "--rule", "demand:target=nan"), "target is nan"),
+    (("autoscale", "simulate", "--rule", "demand:target=x"), "'x' is no target"),
+    (("autoscale", "simulate", "--run-dir", "nope"), "there is no run 'nope'"),
+    (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), BAD, ids=lambda value: " ".join(value)[:50] if value else "")
+def test_what_cannot_work_is_one_line_what_and_one_line_what_to_do(
+    line: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(list(line)) == 2
+    out, errors = capsys.readouterr()
+    what, remedy, *more = errors.splitlines()
+    assert (out, more) == ("", [])
+    assert what.startswith("error: ")
+    assert said in what
+    assert remedy.strip()
+    if line[0] in ("autoscale", "cluster"):  # a rate or a share is no time
+        assert " s" not in what.removeprefix("error: ").partition(" is ")[2][-2:]
+        assert "seconds" not in remedy
+
+
+@pytest.mark.parametrize("file", ["binary", "text", "broken", "deep.yaml"])
+def test_a_kubeconfig_that_is_none_is_no_cluster(
+    file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", file)
+    assert run(["cluster", "check"]) == 7
+    errors = capsys.readouterr().err
+    assert "the kubeconfig cannot be read" in errors
+    assert "Traceback" not in errors
+
+
+def test_a_run_is_not_exported_into_no_name(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("pass", home)
+    assert run(["runs", "export", "pass", ""]) == 2
+    assert "is no file" in capsys.readouterr().err
+
+
+def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("pass", home)
+    assert run(["lifecycle", "report", "--output-dir", "pass"]) == 2
+    assert "pass is a run of another kind" in capsys.readouterr().err
+
+
+def test_records_that_are_none_say_where_to_look(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("pass", home)
+    with (home / "pass" / "records.jsonl").open("ab") as file:
+        file.write(bytes(range(128, 256)) + b"\n")
+    assert run(["compare", "pass", "pass"]) == 2
+    assert "look into pass" in capsys.readouterr().err
+
+
+def test_run_times_come_from_a_run_by_its_name(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("pass", home / "data" / "scaletest" / "runs")
+    assert run(["autoscale", "simulate", "--run-dir", "LAST", "--rule", "demand", "--duration", "60"]) == 0
+    assert "demand" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [("autoscale", "rules"), ("config", "schema", "benchmark"), ("report", "pass")])
+def test_a_reader_that_is_gone_is_no_bug(home: Path, line: tuple[str, ...]) -> None:
+    make("pass", home)
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = _ended(program(*line), stdout=writing)
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (141, "")
+
+
+def _ended(line: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(line, stderr=subprocess.PIPE, text=True, timeout=120, check=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("DB index is out of range", "correct the database"),
+        ("unknown command 'SENTINEL', with args beginning with: 'MASTERS'", "correct the Redis URL"),
+        ("WRONGTYPE Operation against a key holding the wrong kind of value", "look at what its keys hold"),
+    ],
+)
+def test_what_redis_answers_decides_what_to_do(said: str, remedy: str) -> None:
+    with pytest.raises(Unreachable) as found, explained("redis://h"):
+        raise redis.exceptions.ResponseError(said)
+    assert remedy in found.value.hint
