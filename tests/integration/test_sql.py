@@ -137,6 +137,12 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink.close()
 
 
+@pytest.mark.parametrize("where", ["", " ", ":memory:", "mysql://h/d", "/nowhere/s.db"])
+def test_a_database_that_cannot_be_one_is_refused(where: str) -> None:
+    with pytest.raises(UsageError):
+        SqlSink(where, "run", "x")
+
+
 def test_a_database_that_is_not_there_is_said(database: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         SqlSink(database.replace("host=", "host=/nowhere"), "run", "x")
