@@ -1,14 +1,16 @@
 """A soak under attack: real Redis with AOF, 8 workers, 2 clients, and every second something dies.
 
 Every second a random worker is killed with -9 and replaced, another is frozen for a while, and a random connection is
-cut. Redis is killed with -9 twice and shut down once, at a quarter, half and three quarters of the way. A quarter of
-the requests are real commands with a grandchild each. At the end every request must have exactly one reply, the books
-must balance, and no process of any workload may be left.
+cut. No worker is, while half of them are still starting: a machine may be slower at that than one in a second. Redis is
+killed with -9 twice and shut down once, at a quarter, half and three quarters of the way. A quarter of the requests are
+real commands with a grandchild each. At the end every request must have exactly one reply, the books must balance, and
+no process of any workload may be left.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import logging
 import os
@@ -29,9 +31,10 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Record
 from scaletest.model.errors import Unreachable
 
-MARK = "86399.5"  # the grandchildren's sleep: nothing else on the machine has it
+MARK = f"86399.{os.getpid()}"  # the grandchildren's sleep: nothing else on the machine has it, no other soak either
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
 QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}
+START_S, DRAIN_S = 300.0, 120.0
 CLIENTS = 2
 IN_FLIGHT = 32
 
@@ -56,11 +59,30 @@ class Workers:
 
     def __init__(self, url: str, log: Path, heartbeat_s: float) -> None:
         self._url, self._log, self._heartbeat_s = url, log, heartbeat_s
-        self._lock = threading.Lock()
+        self._queues = Queues(connect(url))
+        self._numbers = itertools.count()
+        self._starting: dict[int, str] = {}
         self.processes: list[tuple[str, subprocess.Popen[bytes]]] = []
         for queue, (count, _, _) in QUEUES.items():
             for _ in range(count):
                 self.processes.append((queue, self._start(queue)))
+
+    @property
+    def few(self) -> bool:
+        """Whether half of them have not registered yet."""
+        return 2 * len(self._unregistered()) >= len(self.processes)
+
+    def _unregistered(self) -> list[int]:
+        """Ids of living processes that were never seen as workers; who is frozen may have been forgotten since."""
+        try:
+            there = {name for queue in QUEUES for name in self._queues.worker_names(queue)}
+        except Exception as error:
+            if not transient(error):
+                raise
+            there = set()
+        living = {process.pid for _, process in self.processes if process.poll() is None}
+        self._starting = {pid: name for pid, name in self._starting.items() if pid in living and name not in there}
+        return list(self._starting)
 
     def kill_one(self, chance: random.Random) -> None:
         """-9 for one, and a new one in its place."""
@@ -95,13 +117,15 @@ class Workers:
         """TERM for all; their exit codes."""
         for _, process in self.processes:
             process.send_signal(signal.SIGCONT)
-        time.sleep(3.0)  # one that was started, or frozen at its start, just now cannot drain before it can read
+        ends = time.monotonic() + START_S
+        while self._unregistered() and time.monotonic() < ends:
+            time.sleep(0.2)  # one that was started, or frozen at its start, just now cannot drain before it can read
         for _, process in self.processes:
             process.terminate()
         codes = []
         for _, process in self.processes:
             try:
-                codes.append(process.wait(30))
+                codes.append(process.wait(DRAIN_S))
             except subprocess.TimeoutExpired:
                 process.kill()
                 codes.append(process.wait())
@@ -109,11 +133,14 @@ class Workers:
 
     def _start(self, queue: str) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", self._url]
-        line += ["--heartbeat", str(self._heartbeat_s), "--max-attempts", "10", "--grace", "10"]
+        name = f"chaos-{next(self._numbers)}"
+        line += ["--name", name, "--heartbeat", str(self._heartbeat_s), "--max-attempts", "10", "--grace", "10"]
         if queue == "command":
             line += ["--null-input", "--null-output", "--", *COMMAND]
         with self._log.open("ab") as log:
-            return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+            made = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self._starting[made.pid] = name
+        return made
 
 
 class Attack:
@@ -129,10 +156,11 @@ class Attack:
     def second(self) -> None:
         """One second's worth."""
         self.counts["ended"] += self._workers.revive()
-        self._workers.kill_one(self._chance)
-        self._workers.freeze_one(self._chance)
-        self.counts["kills"] += 1
-        self.counts["freezes"] += 1
+        if not self._workers.few:
+            self._workers.kill_one(self._chance)
+            self._workers.freeze_one(self._chance)
+            self.counts["kills"] += 1
+            self.counts["freezes"] += 1
         try:
             victims = [row["id"] for row in self._redis.client_list() if row.get("name") != "attack"]
             if victims:

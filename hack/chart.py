@@ -36,6 +36,7 @@ RULES: dict[str, Any] = {
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
     "operator.namespaces": WORDS,
+    "networkPolicy.from": OBJECTS,
     "queueDefaults.maximum": COUNT,
     "queueDefaults.timeLimit": SECONDS,
     "queueDefaults.graceSeconds": {"type": ["integer", "null"], "minimum": 1},

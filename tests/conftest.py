@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def missing(what: str) -> None:
     pytest.skip(f"missing: {what}")
 
 
-def eventually(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait for a truthy value; it is no race that is waited away but another process's progress.
 
     Between two looks it rests as long as a look takes: what is waited for may need the processor.
@@ -109,8 +110,8 @@ def program(*arguments: str) -> list[str]:
 
 
 def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run scaletest to its end."""
-    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=100, check=False, **options)
+    """Run scaletest to its end; the time is against what hangs."""
+    return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=280, check=False, **options)
 
 
 @pytest.fixture
@@ -139,7 +140,29 @@ def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Call
     log.close()
 
 
-def wait_for(client: Client, count: int, seconds: float = 30.0) -> dict[str, Any]:
+class Gate:
+    """Work that takes as long as the test wants, however slow the machine is: a command that waits for a lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        self.command = ("flock", "--shared", self.path, "true")
+        self._file = path.open("w")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def open(self) -> None:
+        """Let everything through that waits or will come."""
+        self._file.close()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A closed gate."""
+    made = Gate(tmp_path / "gate")
+    yield made
+    made.open()
+
+
+def wait_for(client: Client, count: int, seconds: float = 60.0) -> dict[str, Any]:
     """Collect this many replies by id; a second reply for an id fails the test."""
     found: dict[str, Any] = {}
     deadline = time.monotonic() + seconds
@@ -179,6 +202,7 @@ def command_lines_below(parent: int) -> list[str]:
 
 
 __all__ = [
+    "Gate",
     "ScaletestError",
     "call",
     "command_lines_below",

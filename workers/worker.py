@@ -14,12 +14,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
-from rq import SimpleWorker
 from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
@@ -35,11 +33,12 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
-from workers import admission, entry
+from workers import admission
 from workers.breaker import Breaker
 from workers.device_faults import NoneFree
 from workers.leasing import Leasing
 from workers.runtime import Runtime, Settings
+from workers.slow_lane import SlowLane
 from workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
@@ -48,10 +47,9 @@ DEFAULT_GRACE_S = 30.0
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
-PUBSUB_RETRY_S = 2.0
 
 
-class Worker(SimpleWorker):
+class Worker(SlowLane):
     """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
 
     def __init__(
@@ -83,19 +81,14 @@ class Worker(SimpleWorker):
         self._force = Wake()
         self._stopping = Wake()
         self._breaker = Breaker()
-        self._forced = False
         self._fast_jobs = 0
-        self._slow_jobs = 0
         self._max_jobs: int | None = None
         self._burst = False
         self._crash: Exception | None = None
         self._idle = True
         self._booting = False
         self._stopped_at = 0.0
-        self._slow_began = 0.0
         self._grace: threading.Timer | None = None
-        self._lane: FastLane | None = None
-        self._slow: entry.Current | None = None
 
     # -- life -------------------------------------------------------------------------------------------------------
 
@@ -201,37 +194,6 @@ class Worker(SimpleWorker):
             "node": self._runtime.node,
             "pod": self._runtime.pod,
         }
-
-    # Redis may be away at any of these; RQ's loop would end the worker.
-
-    def check_for_suspension(self, burst: bool) -> None:
-        """The lane looks for it with every request."""
-        if self._lane is None:
-            super().check_for_suspension(burst)
-
-    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """RQ's heartbeat; ours goes on beside it."""
-        with self._excused(pipeline is None):
-            super().heartbeat(timeout, pipeline=pipeline)
-
-    def run_maintenance_tasks(self) -> None:
-        """RQ's maintenance; put off to the next time when Redis is away."""
-        with self._excused():
-            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
-
-    def _pubsub_exception_handler(self, exc: Exception, *args: Any) -> None:
-        """RQ's channel for commands to workers: it comes back by itself, and the lane has told that Redis is away."""
-        if self._lane is None or not transient(exc):
-            super()._pubsub_exception_handler(exc, *args)
-        self._stopping.wait(PUBSUB_RETRY_S)
-
-    @contextmanager
-    def _excused(self, excuse: bool = True) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            if self._lane is None or not excuse or not transient(error):
-                raise
 
     # -- stopping ---------------------------------------------------------------------------------------------------
 
@@ -383,65 +345,3 @@ class Worker(SimpleWorker):
             self.failed_job_count += 1
         if self._log_messages:
             logger.info("reply %s", cut(reply, 1000))
-
-    # -- RQ's own code ----------------------------------------------------------------------------------------------
-
-    def _fetch(self, taken: Taken) -> tuple[Job, Queue] | None:
-        """The job for RQ's own code, or None for poison, which is kept aside and never executed."""
-        queue = self.queues[0]
-        lot = Lot(taken.id, queue.name, self.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
-        self._slow_jobs += 1
-        try:
-            job = self.job_class.fetch(taken.id, connection=self.connection, serializer=self.serializer)
-            refusal = admission.refusal(job, self._allowed)
-        except Exception as error:
-            if transient(error):
-                logger.warning("worker %s: Redis is away, request %s will be taken again", self.name, taken.id)
-                return None
-            refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
-        if refusal:
-            logger.error("worker %s refuses job %s: %s", self.name, taken.id, refusal)
-            self._ledger.poison(lot, refusal)
-            return None
-        self._slow = entry.Current(self._runtime, self._ledger, lot)
-        job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
-        return job, queue
-
-    def execute_job(self, job: Job, queue: Queue) -> None:
-        """RQ's own code under our lease; its outcome is counted afterwards."""
-        slow, self._slow_began = self._slow, time.monotonic()
-        if slow is None:
-            super().execute_job(job, queue)
-            return
-        self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1, slow=True)
-        entry.current = slow
-        try:
-            super().execute_job(job, queue)
-        except Exception as error:
-            if not transient(error):
-                raise
-            logger.warning("worker %s: Redis went away at the end of job %s: it will be run again", self.name, job.id)
-            return
-        finally:
-            entry.current = self._slow = None
-            self._lifeline.let_go()
-        if not slow.settled:
-            run_s = time.monotonic() - self._slow_began
-            wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
-            outcome = Outcome.SUCCEEDED if slow.ok else Outcome.FAILED
-            self._ledger.settle(slow.lot, outcome.value, wait_s, run_s)
-
-    def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
-        """As RQ. The job's status does not tell: RQ leaves it alone when no result is kept."""
-        if self._slow is not None:
-            self._slow.ok = True
-        super().handle_job_success(job, *args, **options)
-
-    def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
-        """As RQ, but a job that was ended by our own stop goes back to its queue."""
-        if self._forced and self._slow is not None and not self._slow.settled:
-            self.execution = None
-            self._ledger.release(self._slow.lot)
-            self._slow.settled = True
-            return
-        super().handle_job_failure(job, queue, *args, **options)

@@ -211,15 +211,15 @@ def sequences(given: argparse.Namespace) -> dict[str, Any]:
         load = ClosedLoop(client, "q", lambda record: answered.update([record.reply.outcome.value]))
         for _ in range(12):
             here.start("--per-device", "4", "--device-wait", "600", recorder=True)
-        began = until(lambda: sum(held(here, redis).values()) == 8, 120)
+        began = until(lambda: sum(held(here, redis).values()) == 8, 300)
         load.set_parallel(16, 1)
         for _ in range(given.sequences):
             done += sequence(here, chance)
         for name in list(here.frozen):
             here.wake(name)
-        ended = until(lambda: sorted(held(here, redis).values()) == [4, 4], 60)
+        ended = until(lambda: sorted(held(here, redis).values()) == [4, 4], 300)
         load.set_parallel(0)
-        idle = load.wait_idle(120)
+        idle = load.wait_idle(300)
         load.close()
         rows = moments(here.log.parent / "moments")
     wrong = overlaps(rows)

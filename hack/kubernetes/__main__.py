@@ -16,6 +16,7 @@ from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.node import missing_packages
 from hack.kubernetes.pods import Pods
+from hack.kubernetes.policies import Policies
 
 
 def main() -> None:
@@ -52,6 +53,8 @@ def _up(plane: ControlPlane, given: argparse.Namespace) -> None:
             Adapter(plane, Names(plane.folder)).up()
         for kind in (JobSets, PyTorchJobs) if given.controllers else ():
             kind(plane).up()
+        if given.policies:
+            Policies(plane).up()
     except NotBuilt as error:
         sys.exit(f"error: {error}")
     except (TimeoutError, ValueError, Refused) as error:
@@ -84,9 +87,12 @@ def _arguments() -> argparse.Namespace:
     scalers.add_argument("--keda", action="store_true", help="KEDA beside it")
     scalers.add_argument("--adapter", action="store_true", help="prometheus-adapter over Debian's Prometheus beside it")
     parser.add_argument("--controllers", action="store_true", help="JobSet's and PyTorchJob's beside it")
+    parser.add_argument("--policies", action="store_true", help="enforce NetworkPolicies on the real node")
     given = parser.parse_args()
     if given.real and given.controllers:
         parser.error("--controllers answer on this machine's loopback, which a real node's API server does not see")
+    if given.policies and not given.real:
+        parser.error("--policies needs --real: pods on fake nodes have no network")
     return given
 
 

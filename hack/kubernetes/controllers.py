@@ -1,7 +1,8 @@
-"""Controllers of workload kinds as processes beside the control plane: JobSet's, and PyTorchJob's of Kubeflow.
+"""Controllers of workload kinds as processes beside the control plane: JobSet's, PyTorchJob's of Kubeflow, and Kueue.
 
-Each has its kinds and the rights that its makers give it, on a service account of its own. The API server asks JobSet's
-webhooks, which fill in defaults, over loopback with a certificate of ours; PyTorchJob's only validate and are left out.
+Each has its kinds and the rights that its makers give it, on a service account of its own. The API server asks the
+webhooks of JobSet and Kueue, which fill in defaults, over loopback with a certificate of ours; PyTorchJob's only
+validate and are left out.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Controller:
     """One of them, for a control plane without a real node. name: of its tool, namespace and account."""
 
     name = program = kind = ""
+    # kinds whose webhooks are served; None for all
+    hooked: frozenset[str] | None = None
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
@@ -80,6 +83,8 @@ class Controller:
         """A webhook configuration with the address of this process instead of a Service."""
         authority = base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
         row["metadata"]["name"] = f"{self.name}-{row['metadata']['name']}"
+        if self.hooked is not None:
+            row["webhooks"] = [hook for hook in row["webhooks"] if self.hooked & set(hook["rules"][0]["resources"])]
         for hook in row["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
             hook["clientConfig"] = {"url": f"https://localhost:{self._port}{path}", "caBundle": authority}
@@ -127,3 +132,27 @@ class PyTorchJobs(Controller):
     """PyTorchJob's controller."""
 
     name, program, kind = "training-operator", "training-operator", "pytorchjobs"
+
+
+class Kueue(Controller):
+    """Kueue's, of Jobs and JobSets, with its webhooks; JobSets are to be there already."""
+
+    name, program, kind = "kueue", "kueue", "clusterqueues"
+    hooked = frozenset({"jobs", "jobsets", "clusterqueues", "resourceflavors", "workloads", "cohorts"})
+
+    def flags(self) -> list[str]:
+        """A file says everything."""
+        keys.serving(self.folder, "localhost")
+        whole = {
+            "apiVersion": "config.kueue.x-k8s.io/v1beta1",
+            "kind": "Configuration",
+            "leaderElection": {"leaderElect": False},
+            "internalCertManagement": {"enable": False},
+            "health": {"healthProbeBindAddress": f"127.0.0.1:{self._health}"},
+            "webhook": {"host": "127.0.0.1", "port": self._port, "certDir": str(self.folder)},
+            "clientConnection": {"qps": 200, "burst": 400},
+            "integrations": {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]},
+        }
+        path = self.folder / "config.yaml"
+        path.write_text(json.dumps(whole))
+        return [f"--config={path}"]

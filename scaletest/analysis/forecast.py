@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaletest.analysis.stopping import SHORTEST_STEP_S
-from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
+from scaletest.analysis.throughput import least_each
 from scaletest.model import Plan
 
 # Starting a worker process, and noticing that it serves.
@@ -49,7 +49,6 @@ def _measured_s(plan: Plan, workers: int, spread: float) -> float:
     """Seconds under load; the first request of each worker only starts its first cycle."""
     if plan.step_s:
         return plan.step_s + plan.seconds
-    least = max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
     needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least, needed) * plan.seconds
+    seconds = (plan.warmup_s or 0.0) + max(least_each(workers), needed) * plan.seconds
     return min(plan.longest_s, max(SHORTEST_STEP_S, seconds))

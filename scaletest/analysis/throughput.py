@@ -85,6 +85,11 @@ def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughpu
     return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
 
 
+def least_each(workers: int) -> int:
+    """How many completions of each of `workers` workers are enough: see `Throughput.enough`."""
+    return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
+
+
 def cycles(times: Sequence[float]) -> list[float]:
     """The times between a worker's completions, in s."""
     return [later - earlier for earlier, later in pairwise(times)]

@@ -5,6 +5,9 @@ MSER-5 (Spratt 1998) does so on batches of five. Ours are equal parts of the tim
 so that all workers count together. MSER can be deceived (Wang and Glynn 2016), so what remains must not change
 along the time: else the step never settled. On steady data MSER cuts by chance, so the cut counts only when what lies
 before it differs from what lies behind.
+
+A cut leaves enough for a rate where there was enough. A step that asks for more may not have settled: that is said, but
+its rate is still known: a handful of requests that end while it is drained cannot make its measuring worthless.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from dataclasses import dataclass
 
 from scaletest.analysis.drift import rising
 from scaletest.analysis.series import Ends, after, rates, span
+from scaletest.analysis.throughput import least_each
 
 PER_BATCH = 5
 MOST_BATCHES = 60
@@ -51,9 +55,21 @@ def cut(ends: Ends) -> Warmup:
     if at == 0 or not _differs(batches[:at], batches[at:]):
         return Warmup(ends, first, 0.0, not rising(ends, SURELY, SURE_EFFECT))
     at += 1  # the end of a ramp hides in the noise: one batch more costs little
-    cut_s = first + at * (last - first) / count
+    room = _room(ends, first, last, count)
+    if room < 1:
+        return Warmup(ends, first, 0.0, False)
+    cut_s = first + min(at, room) * (last - first) / count
     kept = after(ends, cut_s)
-    return Warmup(kept, cut_s, at / count, not rising(kept, SURELY, SURE_EFFECT))
+    return Warmup(kept, cut_s, min(at, room) / count, at <= room and not rising(kept, SURELY, SURE_EFFECT))
+
+
+def _room(ends: Ends, first: float, last: float, count: int) -> int:
+    """How many of `count` batches may go so that enough remains; all of them where there is too little anyway."""
+    keep = least_each(len(ends))
+    if min(map(len, ends.values())) < keep:
+        return count
+    latest = min(times[-keep] for times in ends.values())
+    return math.ceil((latest - first) / (last - first) * count) - 1
 
 
 def mser(batches: Sequence[float]) -> int:

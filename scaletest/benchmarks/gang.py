@@ -15,20 +15,24 @@ from typing import Any, Protocol
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.said import seconds
+from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import JOBS, Resource
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import JOBSET, KUEUE, NO_GANG, VOLCANO
-from scaletest.model.errors import UsageError
+from scaletest.model.errors import Unreachable, UsageError
 
 JOBSETS = Resource("JobSet", "/apis/jobset.x-k8s.io/v1alpha2", "jobsets", True)
 POD_GROUPS = Resource("PodGroup", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", True)
 # The newer first; a cluster serves one of them or both.
-LOCAL_QUEUES = [
-    Resource("LocalQueue", f"/apis/kueue.x-k8s.io/{one}", "localqueues", True) for one in ("v1beta2", "v1beta1")
-]
+_APIS = [f"/apis/kueue.x-k8s.io/{one}" for one in ("v1beta2", "v1beta1")]
+LOCAL_QUEUES = [Resource("LocalQueue", api, "localqueues", True) for api in _APIS]
+WORKLOADS = [Resource("Workload", api, "workloads", True) for api in _APIS]
 QUEUE_NAME, GROUP_NAME = "kueue.x-k8s.io/queue-name", "scheduling.k8s.io/group-name"
+JOB_UID = "kueue.x-k8s.io/job-uid"
 # A queue may be long, but is not waited for without end.
 ADMIT_S = 24 * 3600.0
+# Where there is room it is given within this time; else others may measure meanwhile.
+AT_ONCE_S = 10.0
 _NEEDS = {KUEUE: "Kueue and JobSet", VOLCANO: "Volcano", JOBSET: "JobSet"}
 
 
@@ -36,6 +40,7 @@ class Finds(Protocol):
     """What is used of cluster.documents.Documents."""
 
     def find(self, what: Resource, namespace: str, name: str) -> Document | None: ...
+    def list(self, what: Resource, namespace: str = "", labels: str = "", fields: str = "") -> list[Document]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,11 @@ class Admission:
 def wanted(benchmark: Benchmark) -> bool:
     """Whether its parts are admitted together."""
     return benchmark.spec.gang != NO_GANG
+
+
+def admit_s(benchmark: Benchmark) -> float:
+    """Seconds by which all parts must be admitted."""
+    return float(benchmark.spec.queue_limit or ADMIT_S)
 
 
 def absent(benchmark: Benchmark, why: str) -> UsageError:
@@ -100,9 +110,24 @@ def admission(benchmark: Benchmark, objects: Finds, namespace: str) -> Admission
         return _scheduled(found, conditions)
     if found["spec"].get("suspend"):
         queue = f" in queue {benchmark.spec.queue_name}" if benchmark.spec.queue_name else ""
-        return Admission(0.0, f"waits{queue} until all parts are admitted")
+        why = _kueues(objects, namespace, found) if benchmark.spec.gang == KUEUE else ""
+        return Admission(0.0, f"waits{queue} until all parts are admitted" + (f": {why}" if why else ""))
     resumed = conditions.get("Suspended", {})
     return Admission(seconds(resumed.get("lastTransitionTime") or found["metadata"]["creationTimestamp"]))
+
+
+def _kueues(objects: Finds, namespace: str, job_set: Document) -> str:
+    """Kueue's word on why it does not admit a JobSet; "" when it has none, or nobody may ask for it."""
+    for what in WORKLOADS:
+        try:
+            rows = objects.list(what, namespace, f"{JOB_UID}={job_set['metadata']['uid']}")
+        except Busy:
+            raise
+        except (Missing, Refused, Unreachable):
+            continue
+        told = [one for row in rows for one in row.get("status", {}).get("conditions") or ()]
+        return next((str(one.get("message", "")) for one in told if one["type"] == "QuotaReserved"), "")
+    return ""
 
 
 def _scheduled(group: Document, conditions: Mapping[str, Document]) -> Admission:

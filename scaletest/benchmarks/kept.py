@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import gzip
-from typing import Protocol
+import math
+import zlib
+from typing import Any, Protocol
 
 from scaletest.benchmarks import gang, manifests, ssh
 from scaletest.benchmarks.manifests import Document
@@ -32,9 +33,52 @@ class Reads(Protocol):
     def log(self, namespace: str, pod: str) -> str | None: ...
 
 
+class Damaged(InvalidValue):
+    """A ConfigMap of ours was changed by somebody and cannot be read."""
+
+    def __init__(self, found: Document, why: object) -> None:
+        super().__init__(
+            f"the ConfigMap {found['metadata']['name']} was changed by somebody and cannot be read: {why}",
+            hint="delete the object that it belongs to, and make it again",
+        )
+
+
 def agreed(peers: Document) -> Benchmark:
-    """The benchmark as it was when its first object was made: what is changed later is not measured."""
-    return read(wire.load(peers["data"][manifests.DOCUMENT], "the benchmark"))
+    """The benchmark as it was when its first object was made: what is changed later is not measured. Raises Damaged."""
+    data = peers.get("data") or {}
+    if manifests.DOCUMENT not in data:
+        raise Damaged(peers, f"it has no {manifests.DOCUMENT}")
+    try:
+        found = read(wire.load(data[manifests.DOCUMENT], manifests.DOCUMENT))
+    except InvalidValue as error:
+        raise Damaged(peers, error.message) from error
+    if peers["metadata"]["name"] != manifests.name_of(found, "peers"):
+        raise Damaged(peers, f"it is of another benchmark, {found.name}")
+    return found
+
+
+def measuring_s(peers: Document) -> float:
+    """When measuring was begun, in seconds since the epoch. Raises Damaged."""
+    try:
+        found = float(peers["data"][manifests.MEASURING])
+    except ValueError as error:
+        raise Damaged(peers, f"{manifests.MEASURING}: {error}") from error
+    if not math.isfinite(found):
+        raise Damaged(peers, f"{manifests.MEASURING}: {found} is no time")
+    return found
+
+
+def zipped(found: Document, key: str) -> dict[str, Any]:
+    """What is packed under a key of a ConfigMap. Raises Damaged."""
+    try:
+        packed = (found.get("binaryData") or {})[key]
+        return wire.load(gzip.decompress(base64.b64decode(packed)).decode(), key)
+    except KeyError as error:
+        raise Damaged(found, f"it has no {key}") from error
+    except InvalidValue as error:
+        raise Damaged(found, error.message) from error
+    except (ValueError, OSError, EOFError, zlib.error) as error:
+        raise Damaged(found, f"{key}: {error}") from error
 
 
 def keep(objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, ended: Ended) -> Ended | None:
@@ -56,9 +100,12 @@ def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
 
 
 def unpacked(found: Document) -> Ended:
-    """The result in a ConfigMap."""
-    packed = base64.b64decode(found["binaryData"][RESULT])
-    return Ended.from_dict(wire.load(gzip.decompress(packed).decode(), "the stored result"))
+    """The result in a ConfigMap. Raises Damaged."""
+    data = zipped(found, RESULT)
+    try:
+        return Ended.from_dict(data)
+    except InvalidValue as error:
+        raise Damaged(found, error.message) from error
 
 
 def owned(found: Document, uid: str) -> bool:
@@ -79,15 +126,17 @@ def forget(kind: Kind, name: str, uid: str, objects: Reads, namespace: str) -> N
     _forget_one(CONFIG_MAPS, f"{name}-peers", uid, objects, namespace)
 
 
-def forget_together(name: str, uid: str, objects: Reads, namespace: str) -> None:
+def forget_together(asked: Benchmark, uid: str, objects: Reads, namespace: str) -> None:
     """Take away what held its parts together, with the Jobs that are its own; the peers still say what that was."""
-    peers = objects.find(CONFIG_MAPS, namespace, f"{name}-peers")
+    peers = objects.find(CONFIG_MAPS, namespace, f"{asked.name}-peers")
     if peers is None or not owned(peers, uid):
         return
-    # what cannot be read any more goes with its owner
-    with contextlib.suppress(InvalidValue):
-        if what := gang.holder(agreed(peers)):
-            _forget_one(what, name, uid, objects, namespace)
+    try:
+        one = agreed(peers)
+    except Damaged:
+        one = asked  # nobody knows better
+    if what := gang.holder(one):
+        _forget_one(what, asked.name, uid, objects, namespace)
 
 
 def _forget_one(what: Resource, name: str, uid: str, objects: Reads, namespace: str) -> None:

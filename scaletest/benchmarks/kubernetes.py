@@ -7,44 +7,24 @@ is there is not made again, and the result is stored before anything is taken aw
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from scaletest.benchmarks import endings, gang, manifests, obstacles, said, ssh
+from scaletest.benchmarks import gang, manifests, obstacles, said
+from scaletest.benchmarks.belongings import Belongings
 from scaletest.benchmarks.endings import Over, Taken
-from scaletest.benchmarks.kept import Reads, agreed, forget, forget_together, keep, owned, unpacked
+from scaletest.benchmarks.kept import Damaged, Reads, measuring_s
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.connection import Busy, Missing, Refused
-from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SECRETS, SERVICES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
+from scaletest.kinds.benchmark import Benchmark, Phase
 from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure, Peer
 from scaletest.model.errors import Unreachable, UsageError
 
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
 WRITTEN = "scaletest.dev/peers-written"
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """How far a benchmark is. pods: its pods as they are; message: what it waits for; edited: after it was begun."""
-
-    phase: Phase
-    message: str = ""
-    pods: tuple[Document, ...] = ()
-    ended: Ended | None = None
-    edited: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a benchmark belongs. owner: an owner reference; since_s: when it was asked for; image: unless it says."""
-
-    namespace: str
-    owner: Document
-    since_s: float
-    image: str
 
 
 def step(benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> Seen:
@@ -57,14 +37,8 @@ def differ(one: Benchmark, other: Benchmark) -> bool:
     return replace(one.spec, paused=False) != replace(other.spec, paused=False)
 
 
-class _Step:
+class _Step(Belongings):
     """One look at one benchmark."""
-
-    def __init__(self, benchmark: Benchmark, objects: Reads, place: Place, clock: Callable[[], float]) -> None:
-        self._benchmark, self._objects, self._clock = benchmark, objects, clock
-        self._namespace, self._owner, self._image = place.namespace, place.owner, place.image
-        self._since_s = place.since_s
-        self._role = benchmark.kind.measures
 
     def go(self) -> Seen:
         try:
@@ -72,7 +46,7 @@ class _Step:
                 self._forget()
                 return Seen(ended.phase, ended.message, (), ended)
             peers, asked = self._own(CONFIG_MAPS, manifests.peers_map(self._benchmark, self._owner)), self._benchmark
-            self._benchmark = agreed(peers)
+            self._benchmark = self._agreed(peers)
             return replace(self._go_on(peers), edited=differ(asked, self._benchmark))
         except Over as over:
             return self._store(over.ended, over.pods)
@@ -82,21 +56,10 @@ class _Step:
             # its result may have no place either
             self._forget()
             return Seen(Phase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
+        except Damaged as error:
+            return self._store(self._failed(Failure.INTERRUPTED, error.message, (error.hint,)), ())
         except (UsageError, Refused) as error:
             return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
-
-    def _ended(self) -> Ended | None:
-        """The result, when it is stored. Raises Taken when another has its place: it is not measured in vain."""
-        name = manifests.result_name(self._benchmark.name)
-        found = self._objects.find(CONFIG_MAPS, self._namespace, name)
-        if found is not None and not owned(found, self._owner["uid"]):
-            raise Taken(f"configmaps {name} is there and belongs to something else")
-        return unpacked(found) if found is not None else None
-
-    def _forget(self) -> None:
-        name, uid = self._benchmark.name, self._owner["uid"]
-        forget_together(name, uid, self._objects, self._namespace)
-        forget(self._benchmark.kind, name, uid, self._objects, self._namespace)
 
     def _go_on(self, peers: Document) -> Seen:
         if manifests.MEASURING not in peers["data"]:
@@ -136,33 +99,16 @@ class _Step:
         for what, job in rest:
             self._own(what, job)
 
-    def _own(self, what: Resource, body: Document, before: Callable[[], None] = lambda: None) -> Document:
-        """The object, made when it is not there, after `before`. Raises Taken when it is somebody else's."""
-        name = body["metadata"]["name"]
-        found = self._objects.find(what, self._namespace, name)
-        if found is None:
-            before()
-            found = self._objects.create(what, self._namespace, body) or {"metadata": {}}
-        if not owned(found, self._owner["uid"]):
-            raise Taken(f"{what.plural} {name} is there and belongs to something else")
-        return found
-
-    def _make_key(self) -> None:
-        """That of the parts, when they start processes on each other. One that is there is ours, as its name says."""
-        if ssh.wanted(self._benchmark.kind):
-            body = manifests.secret(self._benchmark, self._owner)
-            self._objects.create(SECRETS, self._namespace, body)
-
-    def _pods(self) -> list[Document]:
-        return self._objects.list(PODS, self._namespace, manifests.own(self._benchmark.name, self._owner["uid"]))
-
     def _prepare(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
         since_s = said.seconds(peers["metadata"]["creationTimestamp"])
         if gang.wanted(self._benchmark):
             admission = gang.admission(self._benchmark, self._objects, self._namespace)
             if not admission.since_s:
                 return self._queued(admission.message, peers, pods)
-            since_s = admission.since_s
+            if waits := self._waits():
+                return Seen(Phase.PENDING, waits, pods)
+            # what it waited for its turn is not its parts' fault
+            since_s = max(admission.since_s, self._since_s)
         for pod in pods:
             if pod["status"].get("phase") in ("Failed", "Succeeded"):
                 raise self._blamed(pod, pods, "a server ended before it was needed")
@@ -200,12 +146,9 @@ class _Step:
         """Raises Over when the parts were already running, or have waited for too long."""
         if manifests.PEERS in peers["data"]:
             raise Over(self._failed(Failure.INTERRUPTED, f"what was admitted was taken back: {message}"), pods)
-        if self._age(peers) > gang.ADMIT_S:
-            raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {gang.ADMIT_S:.0f} s: {message}"), pods)
-        return Seen(Phase.PENDING, message, pods)
-
-    def _measuring(self, pods: Sequence[Document]) -> list[Document]:
-        return [pod for pod in pods if pod["metadata"]["labels"][manifests.ROLE] == self._role]
+        if self._age(peers) > (limit := gang.admit_s(self._benchmark)):
+            raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {limit:.0f} s: {message}"), pods)
+        return Seen(Phase.PENDING, message, pods, queued=self._age(peers) > gang.AT_ONCE_S)
 
     def _measuring_job(self) -> Document:
         parts = [one for one in self._benchmark.kind.layout(self._benchmark.spec) if one.role == self._role]
@@ -227,9 +170,16 @@ class _Step:
     def _measure(self, peers: Document, pods: tuple[Document, ...]) -> Seen:
         job = self._objects.find(JOBS, self._namespace, gang.job_name(self._benchmark, self._role))
         measuring = self._measuring(pods)
+        unread = ""
         for pod in measuring:
             if pod["status"].get("phase") in ("Running", "Succeeded", "Failed"):
-                self._result(pod, pods)
+                try:
+                    self._result(pod, pods)
+                except Busy as error:
+                    # its node may be gone for ever, and the log with it
+                    unread = error.message
+        if unread:
+            return self._unread(unread, peers, pods)
         if job is None:
             raise Over(self._failed(Failure.INTERRUPTED, "the measuring Job was deleted by somebody"), pods)
         conditions = job.get("status", {}).get("conditions", ())
@@ -241,7 +191,7 @@ class _Step:
         running = any(pod["status"].get("phase") == "Running" for pod in measuring)
         start_s, limit_s = manifests.start_s(self._benchmark), self._benchmark.limit_s + manifests.SPARE_S
         limit = limit_s if running else start_s
-        since_s = float(peers["data"][manifests.MEASURING])
+        since_s = measuring_s(peers)
         if running:
             since_s = max(since_s, said.started_s(measuring[0]))
         why = "" if running else said.why_not(measuring[0]) if measuring else self._denied(job, pods)
@@ -250,6 +200,13 @@ class _Step:
             missing = "there was no result" if running else "the measuring part did not start"
             raise Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{more}"), pods)
         return Seen(Phase.RUNNING if running else Phase.PREPARING, why, pods)
+
+    def _unread(self, why: str, peers: Document, pods: tuple[Document, ...]) -> Seen:
+        """Raises Over when a log that cannot be read could hold no result that came in time."""
+        limit = self._benchmark.limit_s + manifests.SPARE_S
+        if self._clock() - max(measuring_s(peers), *map(said.started_s, self._measuring(pods))) > limit:
+            raise Over(self._failed(Failure.TIMED_OUT, f"there was no result in {limit:.0f} s; {why}"), pods)
+        return Seen(Phase.RUNNING, why, pods)
 
     def _denied(self, job: Document | None, pods: tuple[Document, ...]) -> str:
         """What keeps a Job from making pods. Raises Over when that will not pass."""
@@ -276,23 +233,3 @@ class _Step:
             raise Over(replace(found, name=self._benchmark.name, environment=environment), pods)
         if pod["status"]["phase"] != "Running":
             raise self._blamed(pod, pods, "the measuring pod ended without a result", log)
-
-    def _blamed(self, pod: Document, pods: tuple[Document, ...], message: str, log: str | None = None) -> Over:
-        text = log if log is not None else self._objects.log(self._namespace, said.name(pod)) or ""
-        return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
-
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
-        return endings.failed(self._benchmark, self._clock(), failure, message, lines)
-
-    # -- and its storing --------------------------------------------------------------------------------------------
-
-    def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
-        """The result first, then the end: whoever comes after a crash finds the one or the other."""
-        mine = keep(self._objects, self._namespace, self._benchmark, self._owner, ended)
-        if mine is None:
-            name = manifests.result_name(self._benchmark.name)
-            return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
-        return Seen(Phase.SUMMARISING, mine.message, pods)
-
-    def _age(self, document: Mapping[str, Any]) -> float:
-        return self._clock() - said.seconds(document["metadata"]["creationTimestamp"])

@@ -18,6 +18,13 @@ def name(pod: Document) -> str:
     return str(pod["metadata"]["name"])
 
 
+def marked(pod: Document) -> bool:
+    """Whether it says which part it is."""
+    meta = pod["metadata"]
+    index = (meta.get("annotations") or {}).get(INDEX, "0")
+    return ROLE in meta["labels"] and str(index).isdecimal()
+
+
 def seconds(stamp: str) -> float:
     """Of a time as Kubernetes writes it, since the epoch."""
     return datetime.fromisoformat(stamp).timestamp()
@@ -33,7 +40,7 @@ def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
     spec, found = benchmark.spec, []
     for pod in pods:
         role = pod["metadata"]["labels"][ROLE]
-        index = int(pod["metadata"]["annotations"].get(INDEX, 0))
+        index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
         at = address(pod, spec.ip_family, spec.network_name)
         if role != benchmark.kind.measures and at:
             found.append(Peer(role, index, name_of(benchmark, f"{role}-{index}"), at))

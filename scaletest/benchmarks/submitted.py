@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from scaletest.benchmarks.executor import Node, Told
-from scaletest.benchmarks.kept import Reads, stored
+from scaletest.benchmarks.kept import Damaged, Reads, stored
 from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.obstacles import refuse
 from scaletest.cluster.documents import NODES, Resource
@@ -106,7 +106,10 @@ class SubmittedExecutor:
             self._sleep(LOOK_S)
 
     def _result(self, benchmark: Benchmark, found: Document, began: float) -> Ended:
-        ended = stored(self._objects, self._namespace, benchmark.name, found["metadata"]["uid"])
+        try:
+            ended = stored(self._objects, self._namespace, benchmark.name, found["metadata"]["uid"])
+        except Damaged as error:
+            return self._failed(benchmark, Failure.INTERRUPTED, error.message, began, error.hint)
         if ended is not None:
             return ended
         said = found["status"]

@@ -6,6 +6,7 @@ one could be taken back.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import random
@@ -21,6 +22,7 @@ from scaletest.benchmarks.generators import Nodes, generate
 from scaletest.kinds import benchmark, fields
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.benchmark_set import DISJOINT, MOST, RANDOM, SetSpec, Values
+from scaletest.kinds.crd import MOST_NAME
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model.errors import InvalidValue
@@ -119,8 +121,20 @@ def _made(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> B
         raise InvalidValue(f"permutation {number + 1} {dict(values)}: {error.message}", hint=error.hint) from error
 
 
+def stem(name: str, longest: str) -> str:
+    """The name of a set as its benchmarks begin with it: cut where the longest end would not fit.
+
+    What was cut off is told by a checksum, so that two sets never give the same names.
+    """
+    if len(name) + len(longest) <= MOST_NAME:
+        return name
+    mark = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
+
+
 def _ordered(spec: SetSpec, name: str, made: list[Benchmark], chance: random.Random) -> list[Benchmark]:
     total, times = len(made) * spec.repetitions, range(spec.repetitions)
+    name = stem(name, max(f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else "", key=len))
 
     def copy(one: Benchmark, repetition: int) -> Benchmark:
         number = one.permutation * spec.repetitions + repetition + 1

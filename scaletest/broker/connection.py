@@ -11,10 +11,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import redis
 import redis.backoff
+import redis.connection
 import redis.exceptions
 import redis.retry
 import redis.sentinel
@@ -61,8 +62,8 @@ def transient(error: BaseException) -> bool:
 
 
 def masked(url: str) -> str:
-    """The URL without its password, fit for messages."""
-    return re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url)
+    """The URL without its passwords, fit for messages."""
+    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url))
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
@@ -117,24 +118,38 @@ def _from_url(url: str, options: dict[str, Any]) -> Redis:
 def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
     """sentinel://[USER:PASSWORD@]HOST:PORT[,HOST:PORT...]/SERVICE[/DB]: the service's present master.
 
-    User and password are the master's; the sentinels' own are SENTINEL_USERNAME and SENTINEL_PASSWORD in the query.
+    User and password are the master's; the sentinels' own are sentinel_username and sentinel_password in the query.
+    With ssl=true both are spoken to over TLS, with the ssl_... options that a rediss URL takes.
     """
     login, _, hosts = parts.netloc.rpartition("@")
     service, _, database = parts.path.strip("/").partition("/")
     if not service:
         raise ValueError("it names no service")
-    addresses = [(host, int(port or 26379)) for host, _, port in (word.rpartition(":") for word in hosts.split(","))]
-    query = dict(parse_qsl(parts.query))
-    own = {
-        name.removeprefix("sentinel_").lower(): value for name, value in query.items() if name.startswith("sentinel_")
-    }
+    read: Any = redis.connection.parse_url  # it knows the types of options
+    query: dict[str, Any] = read(f"redis://?{parts.query}")
+    own = {name.removeprefix("sentinel_"): query.pop(name) for name in list(query) if name.startswith("sentinel_")}
+    secure = {"ssl": True} if str(query.pop("ssl", "false")).lower() in ("1", "true", "yes") else {}
+    tls = secure | {name: value for name, value in query.items() if name.startswith("ssl_")}
     user, _, password = login.partition(":")
     make: Any = redis.sentinel.Sentinel
-    sentinel = make(addresses, sentinel_kwargs={**own, "socket_timeout": CONNECT_TIMEOUT_S})
+    addresses = [_address(word) for word in hosts.split(",")]
+    sentinel = make(addresses, sentinel_kwargs={**tls, **own, "socket_timeout": CONNECT_TIMEOUT_S})
     master: Redis = sentinel.master_for(
-        service, db=int(database or 0), username=unquote(user) or None, password=unquote(password) or None, **options
+        service,
+        username=unquote(user) or None,
+        password=unquote(password) or None,
+        db=int(database or 0),
+        **{**options, **secure, **query},
     )
     return master
+
+
+def _address(text: str) -> tuple[str, int]:
+    """HOST, HOST:PORT or [IPV6]:PORT of a sentinel."""
+    found = urlsplit(f"//{text}")
+    if not found.hostname:
+        raise ValueError(f"{text!r} is no sentinel's address")
+    return found.hostname, found.port or 26379
 
 
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
@@ -146,7 +161,7 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     if isinstance(pool, redis.sentinel.SentinelConnectionPool):
         options.pop("connection_pool", None)
         make: Any = redis.sentinel.SentinelConnectionPool
-        found = make(pool.service_name, pool.sentinel_manager, **options)
+        found = make(pool.service_name, pool.sentinel_manager, connection_class=pool.connection_class, **options)
     else:
         found = redis.ConnectionPool(connection_class=pool.connection_class, **options)
     return redis.Redis(connection_pool=found)

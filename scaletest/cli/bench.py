@@ -37,7 +37,7 @@ def command() -> None:
 @click.option("--repetitions", type=click.IntRange(1, 1000), help="How often each permutation is measured.")
 @click.option("--random-order", is_flag=True, help="Measure in blocks of random order.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random order and of samples.")
-@click.option("--warm-up", type=click.IntRange(0), help="Benchmarks that run before and do not count.")
+@click.option("--warm-up", type=click.IntRange(0, 1000), help="Benchmarks that run before and do not count.")
 @click.option("--stop-on-failure", is_flag=True, help="Start nothing more once one has failed.")
 @click.option(
     "--threshold",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import signal
@@ -201,7 +202,8 @@ def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: 
         "observer": statistics,
     }
     if settings["pace"] is not None:
-        return OpenLoop(client, given["queue"], statistics.add, settings["pace"], maximum=settings["maximum"], **common)
+        common |= {"maximum": settings["maximum"], "ends_s": given["duration"] or math.inf}
+        return OpenLoop(client, given["queue"], statistics.add, settings["pace"], **common)
     return ClosedLoop(client, given["queue"], statistics.add, total=settings["batch"], delay_s=given["delay"], **common)
 
 

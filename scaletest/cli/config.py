@@ -30,6 +30,11 @@ def schema(document: str, output: str) -> None:
     measurement           a line of steps.jsonl: one measuring of a step
     environment           environment.json of a run
     comparison            what compare -o json prints
+    lifecycle             lifecycle.json: what a lifecycle was to do
+    lifecycle-result      result.json of a lifecycle, and what lifecycle report -t json prints
+    lifecycle-submission  a line of its submissions.jsonl
+    lifecycle-record      a line of its records.jsonl: a workload or a pod
+    lifecycle-comparison  what lifecycle compare prints
     benchmark             what bench run takes: a benchmark of any kind, or a BenchmarkSet
     """
     from scaletest.cli import saturate, saturate_file

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,8 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, Unreachable
 
 TIMEOUT_S = 5.0
+# A server that says when to come again is obeyed, however long that is, but no longer than this in all.
+LONGEST_OBEYED_S = 3600.0
 # Answers to what the client did that pass all the same: timeout, conflict, too early, too many.
 _LATER = (408, 409, 425, 429)
 _NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -31,7 +33,12 @@ class Refused(ScaletestError):
 
 
 class Busy(Unreachable):
-    """The API server wants to be asked later (409, 429, 5xx, or a timeout)."""
+    """The API server wants to be asked later (409, 429, 5xx, or a timeout).
+
+    after_s: so long, when it says so; else 0.
+    """
+
+    after_s = 0.0
 
 
 class Conflict(Busy):
@@ -91,7 +98,15 @@ def explained(what: str, right: str = "") -> Iterator[None]:
         ) from error
 
 
-def refusal(status: int, reason: str, what: str, right: str = "") -> ScaletestError:
+def told(headers: Mapping[str, str]) -> float:
+    """The seconds after which the API server wants to be asked again; 0 when it does not say. Names are lower-case."""
+    after = headers.get("retry-after", "")
+    return float(after) if after.isdigit() else 0.0
+
+
+def refusal(
+    status: int, reason: str, what: str, right: str = "", headers: Mapping[str, str] | None = None
+) -> ScaletestError:
     """The error for an HTTP status that the API server answered."""
     if status == 404:
         return Missing(f"cannot {what}: there is none", hint="look at its name and at the namespace")
@@ -102,7 +117,9 @@ def refusal(status: int, reason: str, what: str, right: str = "") -> ScaletestEr
         )
     if 400 <= status < 500 and status not in _LATER:
         return Refused(f"cannot {what}: {status} {reason}", hint="it will not be done to this object: look at it")
-    return Busy(f"cannot {what}: {status} {reason}", hint="the API server is busy or broken; try again")
+    busy = Busy(f"cannot {what}: {status} {reason}", hint="the API server is busy or broken; try again")
+    busy.after_s = told(headers or {})
+    return busy
 
 
 def _namespace_of(config: Any, where: str | None, context: str) -> str:

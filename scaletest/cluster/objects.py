@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.connection import Busy, Missing, Refused, refusal
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, Missing, Refused, refusal, told
 from scaletest.cluster.raw import Raw, message
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError
@@ -26,8 +26,6 @@ APPLY_TIMEOUT_S = 30.0
 DELETE_TIMEOUT_S = 30.0
 DELETES_AT_ONCE, DELETE_TRIES = 32, 5
 LONGEST_PAUSE_S = 30.0
-# A server that says when to come again is obeyed, however long that is, but no longer than this in all.
-LONGEST_OBEYED_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +136,7 @@ class Objects:
             return 0, error.message, pause_s, 0.0
         if status in (200, 201):
             return status, "", 0.0, 0.0
-        after = answered.get("retry-after", "")
-        return status, message(body), pause_s, float(after) if after.isdigit() else 0.0
+        return status, message(body), pause_s, told(answered)
 
     def _wait_turn(self) -> None:
         while not self._stop.is_set() and (left := self._not_before - self._clock()) > 0:
@@ -193,8 +190,7 @@ class Objects:
                     return
                 if status not in LATER or tries == DELETE_TRIES:
                     raise refusal(status, message(body), what, what)
-                after = answered.get("retry-after", "")
-                self._hold(float(after) if after.isdigit() else 0.5 * 2**tries, everyone=status == 429)
+                self._hold(told(answered) or 0.5 * 2**tries, everyone=status == 429)
             except Busy:
                 if tries == DELETE_TRIES:
                     raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -37,9 +37,9 @@ class Raw:
 
     def get(self, path: str, what: str, right: str = "", **query: str) -> Any:
         """The answer's JSON. Raises Missing, Busy, Unreachable."""
-        status, body, _ = self.fetch(path, what, {}, **query)
+        status, body, headers = self.fetch(path, what, {}, **query)
         if status != 200:
-            raise refusal(status, message(body), what, right)
+            raise refusal(status, message(body), what, right, headers)
         try:
             return json.loads(body)
         except ValueError as error:
@@ -64,16 +64,18 @@ class Raw:
             answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(what, error) from error
-        return answer.status, answer.data, {name.lower(): value for name, value in answer.headers.items()}
+        return answer.status, answer.data, _lower(answer.headers)
 
     @contextmanager
-    def stream(self, path: str, what: str, silence_s: float, **query: str) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Status, and the body in pieces as they arrive. Raises Busy when nothing comes for `silence_s`."""
+    def stream(
+        self, path: str, what: str, silence_s: float, **query: str
+    ) -> Iterator[tuple[int, Iterator[bytes], dict[str, str]]]:
+        """Status, the body in pieces as they arrive, and headers. Raises Busy when nothing comes for `silence_s`."""
         timeout = self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s)
         answer = None
         try:
             answer = self._request("GET", path, {}, query, timeout=timeout, preload_content=False)
-            yield answer.status, answer.stream(65536, decode_content=True)
+            yield answer.status, answer.stream(65536, decode_content=True), _lower(answer.headers)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
             raise self._no_answer(what, error) from error
         finally:
@@ -92,6 +94,10 @@ class Raw:
 
     def _no_answer(self, what: str, error: Exception) -> Busy:
         return Busy(f"cannot {what}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?")
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
 
 
 def service_path(namespace: str, name: str, port: str) -> str:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.cluster.connection import Busy, refusal
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Busy, refusal
 from scaletest.cluster.raw import Raw, message
 from scaletest.model.errors import ScaletestError
 
@@ -93,7 +93,9 @@ class _Feed:
                 pause = 0.1
             except Busy as error:
                 logger.info("%s; trying again", error)
-                self._feeds.stopped.wait(pause * random.uniform(0.5, 1.0))
+                # a server that says when to come again is overloaded: whoever asks sooner makes it worse
+                own_s = pause * random.uniform(0.5, 1.0)
+                self._feeds.rest(max(own_s, min(error.after_s, LONGEST_OBEYED_S)))
                 pause = min(LONGEST_PAUSE_S, pause * 2)
             except Exception as error:
                 self._feeds.put(error)
@@ -106,11 +108,11 @@ class _Feed:
         token, uids = "", set()
         while True:
             query = {**self.collection.query, "limit": str(PAGE)} | ({"continue": token} if token else {})
-            status, body, _ = self._raw.fetch(self.collection.path, what, {}, **query)
+            status, body, headers = self._raw.fetch(self.collection.path, what, {}, **query)
             if status == GONE:
                 raise Busy(f"cannot {what}: its pages expired")
             if status != 200:
-                raise refusal(status, message(body), what, f"list and watch {self.collection.path}")
+                raise refusal(status, message(body), what, f"list and watch {self.collection.path}", headers)
             page = json.loads(body)
             for row in page["items"]:
                 uids.add(row["metadata"]["uid"])
@@ -129,12 +131,13 @@ class _Feed:
         }  # fmt: skip
         what = f"watch {self.collection.path}"
         try:
-            with self._raw.stream(self.collection.path, what, SILENCE_S, **query) as (status, pieces):
+            with self._raw.stream(self.collection.path, what, SILENCE_S, **query) as (status, pieces, headers):
                 if status == GONE:
                     self.version = ""
                     return
                 if status != 200:
-                    raise refusal(status, message(b"".join(pieces)), what, f"list and watch {self.collection.path}")
+                    right = f"list and watch {self.collection.path}"
+                    raise refusal(status, message(b"".join(pieces)), what, right, headers)
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S
                 self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)
@@ -175,11 +178,21 @@ class _Feed:
 
 
 class Feeds:
-    """Several collections at once. clock: seconds since the epoch. requests: sent to the API server so far."""
+    """Several collections at once. clock: seconds since the epoch. requests: sent to the API server so far.
 
-    def __init__(self, raw: Raw, collections: Sequence[Collection], clock: Callable[[], float]) -> None:
+    rest: waits so many seconds before a refused request is sent again, or until the feeds are closed.
+    """
+
+    def __init__(
+        self,
+        raw: Raw,
+        collections: Sequence[Collection],
+        clock: Callable[[], float],
+        rest: Callable[[float], object] | None = None,
+    ) -> None:
         self.raw, self.clock = raw, clock
         self.stopped = threading.Event()
+        self.rest = rest or self.stopped.wait
         self._queue: queue.Queue[_Line | Seen | threading.Event | Exception] = queue.Queue(WAITING)
         self._feeds = [_Feed(self, one) for one in collections]
 

@@ -39,7 +39,9 @@ class SetSpec:
         choices=(GIVEN, RANDOM),
     )
     seed: int = spec_field(0, "Of the random order and of samples.", minimum=0)
-    warm_up: int = spec_field(0, "Benchmarks of the first permutation that run before and do not count.", minimum=0)
+    warm_up: int = spec_field(
+        0, "Benchmarks of the first permutation that run before and do not count.", minimum=0, maximum=1000
+    )
     on_failure: str = spec_field(
         "continue", "What a failed benchmark does to the others.", choices=("continue", "stop")
     )

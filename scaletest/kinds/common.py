@@ -81,6 +81,9 @@ class CommonSpec:
     queue_name: str = spec_field(
         "", "Kueue's LocalQueue, or Volcano's queue.", pattern=r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", words="a name"
     )
+    queue_limit: int = spec_field(
+        0, "Seconds, in a cluster, by which a gang must be admitted; 0 for 86400, a day.", minimum=0
+    )
     paused: bool = spec_field(False, "Do not start until this is false.")
     pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
 
@@ -98,6 +101,8 @@ class CommonSpec:
             raise InvalidValue(
                 f"queueName {self.queue_name} with gang {self.gang} queues nothing", hint="set gang to kueue or volcano"
             )
+        if self.queue_limit and self.gang == NO_GANG:
+            raise InvalidValue("queueLimit without a gang limits nothing", hint="set gang, or use startLimit")
         if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
             raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
 

@@ -17,7 +17,7 @@ from scaletest.model import VerdictKind
 
 CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000
-# Of a benchmark: its Jobs and pods have longer ones, which are host names. Of a set: -N is added.
+# Of a benchmark: its Jobs and pods have longer ones, which are host names. Those of a set's benchmarks are cut to it.
 MOST_NAME = 40
 NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _TEXT: Schema = {"type": "string"}
@@ -55,7 +55,7 @@ def definition(kind: Kind) -> dict[str, Any]:
     columns += [_column("Finished", ".status.finishedAt", "date"), _column("Result", ".status.summary")]
     columns += [{**_column("Message", ".status.message"), "priority": 1}]
     columns += [{**_column(_title(one.name), f".status.headlines.{one.name}"), "priority": 1} for one in kind.headlines]
-    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns, MOST_NAME)
+    return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
 
 
 def set_definition() -> dict[str, Any]:
@@ -96,12 +96,10 @@ def set_definition() -> dict[str, Any]:
         _column("Result", ".status.summary"),
         _column("Finished", ".status.finishedAt", "date"),
     ]
-    return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns, MOST_NAME - 2)
+    return _object(SET, "benchmarksets", spec, {"type": "object", "properties": status}, columns)
 
 
-def _object(
-    name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]], longest: int
-) -> dict[str, Any]:
+def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -126,7 +124,7 @@ def _object(
                             "type": "object",
                             "required": ["spec"],
                             "properties": {"spec": spec, "status": status},
-                            "x-kubernetes-validations": [_named(longest)],
+                            "x-kubernetes-validations": [_named()],
                         }
                     },
                     "subresources": {"status": {}},
@@ -137,13 +135,13 @@ def _object(
     }
 
 
-def _named(longest: int) -> Schema:
+def _named() -> Schema:
     """The rule of names, for new objects only: one that is there must still be changed, and may go."""
-    first = f"size(self.metadata.name) <= {longest} && self.metadata.name.matches('{NAMES}')"
+    first = f"size(self.metadata.name) <= {MOST_NAME} && self.metadata.name.matches('{NAMES}')"
     return {
         "rule": f"oldSelf.hasValue() || ({first})",
         "optionalOldSelf": True,
-        "message": f"the name must have a-z, 0-9 and '-' only, a letter first, {longest} characters at most",
+        "message": f"the name must have a-z, 0-9 and '-' only, a letter first, {MOST_NAME} characters at most",
     }
 
 

@@ -61,6 +61,12 @@ def of_pod(body: Mapping[str, Any]) -> dict[str, float | None]:
     return found
 
 
+def claims(body: Mapping[str, Any]) -> int:
+    """How many claims for devices are made for a pod."""
+    rows = (body.get("spec") or {}).get("resourceClaims") or ()
+    return sum("resourceClaimTemplateName" in row for row in rows)
+
+
 def _started(state: Mapping[str, Any]) -> tuple[bool, float | None] | None:
     for name in ("running", "terminated"):
         if state.get(name):

@@ -59,9 +59,22 @@ def collections(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
             continue
     if plan.pvc:
         found.append(Collection("pvc", objects.resource("v1", "PersistentVolumeClaim").path(plan.namespace), label))
+    if plan.claim_template or "resourceClaimTemplateName" in plan.template:
+        found += _claims(plan, objects)
     if plan.event_times:
         found.append(Collection("event", objects.resource("v1", "Event").path(plan.namespace)))
     return found
+
+
+def _claims(plan: LifecyclePlan, objects: Objects) -> list[Collection]:
+    """Claims for devices. They carry the labels of their template, which is not ours: all of the namespace."""
+    for version in ("v1", "v1beta2", "v1beta1"):
+        try:
+            path = objects.resource(f"resource.k8s.io/{version}", "ResourceClaim").path(plan.namespace)
+        except Missing:
+            continue
+        return [Collection("claim", path)]
+    return []
 
 
 class Sampler:

@@ -43,6 +43,8 @@ class Tracker:
         self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
         self._uids: dict[str, str] = {}  # of workloads' own objects
         self._early: dict[str, dict[str, float]] = {}  # Events of pods that were not seen yet, by uid
+        self._wanted: dict[str, int] = {}  # claims for devices of a pod, by its uid
+        self._allocated: dict[str, dict[str, Stamp]] = {}  # those that have their devices, by uid of the pod and theirs
         self.foreign: Counter[str] = Counter()
         self.events = 0
         self.touched: set[str] = set()
@@ -52,6 +54,7 @@ class Tracker:
             "pod": self._pod,
             "podgroup": self._podgroup,
             "pvc": self._pvc,
+            "claim": self._claim,
         }
 
     def see(self, seen: Seen) -> None:
@@ -119,21 +122,49 @@ class Tracker:
         body, one = seen.object, self._get(name)
         metadata = body["metadata"]
         uid = metadata["uid"]
-        pod = one.pods.get(uid)
-        if pod is None:
-            pod = one.pods[uid] = Pod(uid, metadata["name"])
-            self._owners[uid] = name
+        pod = self._pod_of(one, uid, metadata["name"])
         pod.node = pod.node or (body.get("spec") or {}).get("nodeName", "")
         pod.failed = pod.failed or (body.get("status") or {}).get("phase") == "Failed"
         for milestone, time_s in milestones.of_pod(body).items():
             _passed(pod.stamps, milestone, time_s, _arrival(seen) if milestone == "created" else seen.at_s)
         for milestone, event_s in self._early.pop(uid, {}).items():
             pod.mark(milestone, Stamp(event_s=event_s))
+        if wanted := milestones.claims(body):
+            self._wanted[uid] = wanted
+            self._all_allocated(pod)
         if seen.kind == "DELETED":
             pod.gone = True
             pod.mark("deleted", Stamp(watch_s=seen.at_s))
         if metadata["name"] == name and not metadata.get("ownerReferences"):
             self._workload(seen, name)  # a bare pod is its own workload
+
+    def _pod_of(self, one: Workload, uid: str, name: str) -> Pod:
+        pod = one.pods.get(uid)
+        if pod is None:
+            pod = one.pods[uid] = Pod(uid, name)
+            self._owners[uid] = one.name
+        return pod
+
+    def _claim(self, seen: Seen, name: str) -> None:
+        """A claim for devices that was made for a pod, which may not be seen yet. When it got them is known by its
+        arrival, and by the API where that has a field for it."""
+        metadata, status = seen.object["metadata"], seen.object.get("status") or {}
+        owner = next((one for one in metadata.get("ownerReferences") or () if one["kind"] == "Pod"), None)
+        if owner is None:
+            return
+        pod = self._pod_of(self._get(name), owner["uid"], owner["name"])
+        _passed(pod.stamps, "claim_created", milestones.created(seen.object), _arrival(seen))
+        if (found := status.get("allocation")) is not None:
+            at_s = None if seen.kind == "DELETED" else seen.at_s
+            stamp = Stamp(milestones.epoch(found.get("allocationTimestamp")), at_s)
+            self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
+            self._all_allocated(pod)
+
+    def _all_allocated(self, pod: Pod) -> None:
+        stamps = self._allocated.get(pod.uid, {}).values()
+        if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
+            last = (max(times) if None not in times else None for times in zip(*stamps, strict=True))
+            pod.mark("claim_allocated", Stamp(*last))
 
     def _podgroup(self, seen: Seen, name: str) -> None:
         _passed(self._get(name).stamps, "pod_group_created", milestones.created(seen.object), _arrival(seen))

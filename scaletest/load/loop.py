@@ -84,6 +84,7 @@ class Loop(ABC):
         self._backoff_s = 0.0
         self._resume_at = 0.0
         self._turn_began: float | None = None
+        self._read_at = 0.0
         self._changed = threading.Event()
         self.duplicates = 0
         self.resubmitted = 0
@@ -100,6 +101,11 @@ class Loop(ABC):
     def waiting_since(self) -> list[float]:
         """When those in flight began or should have begun, on the loop's clock."""
         return [row.began for row in list(self._pending.values())]
+
+    @property
+    def read_at(self) -> float:
+        """When the replies were read whose records the sink gets now, on the loop's clock."""
+        return self._read_at
 
     @property
     def alive(self) -> bool:
@@ -226,7 +232,7 @@ class Loop(ABC):
             self._observer.turn(now - self._turn_began, len(self._pending))
         patience_s = max(self._resume_at - now, 0.0) if now < self._resume_at else self._patience_s(now)
         finished = self._client.replies(min(patience_s, READ_TIMEOUT_S))
-        now = self._turn_began = self._clock()
+        now = self._turn_began = self._read_at = self._clock()
         for _, reply in finished:
             pending = self._pending.pop(reply.id, None)
             if pending is None:

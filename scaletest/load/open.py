@@ -25,6 +25,8 @@ class OpenLoop(Loop):
     """Follows `pace`: seconds from the begin of the load. What is late is submitted at once, in order, and counts late.
 
     maximum: so many may be in flight; what is due beyond that waits here, and its time runs.
+    began: when the pace begins, on the clock; None: now.
+    ends_s: nothing that is due from then on is submitted, however late whoever stops the loop notices the time.
     """
 
     def __init__(
@@ -35,6 +37,8 @@ class OpenLoop(Loop):
         pace: Iterator[float],
         *,
         maximum: int,
+        began: float | None = None,
+        ends_s: float = math.inf,
         arguments: tuple[str, ...] = (),
         time_limit_s: float = 0.0,
         log_messages: bool = False,
@@ -55,18 +59,18 @@ class OpenLoop(Loop):
         self._maximum = maximum
         self._warned = False
         self._stopped = False
-        self._stopped_at = math.inf
         self._overdue = 0
         self._next: float | None = None
         self._refused: deque[float] = deque()
         self._idle.clear()
-        self._began = clock()
+        self._began = clock() if began is None else began
+        self._ends = self._began + ends_s
         self._advance()
         self.start()
 
     def stop(self) -> None:
         """Submit nothing more."""
-        self._stopped_at = min(self._stopped_at, self._clock())
+        self._ends = min(self._ends, self._clock())
         self._stopped = True
         self._changed.set()
 
@@ -74,7 +78,7 @@ class OpenLoop(Loop):
     def overdue_since(self) -> list[float]:
         """When they were due that were not submitted when the load was stopped; at most MOST_OVERDUE, once."""
         times: list[float] = []
-        while self._stopped and self._next is not None and self._next < self._stopped_at and len(times) < MOST_OVERDUE:
+        while self._stopped and self._next is not None and self._next < self._ends and len(times) < MOST_OVERDUE:
             times.append(self._next)
             self._advance()
         return times
@@ -84,7 +88,7 @@ class OpenLoop(Loop):
         """How many were due when the load was stopped, and were not submitted; counted up to MOST_OVERDUE."""
         if not self._stopped:
             return 0
-        while self._next is not None and self._next < self._stopped_at and self._overdue < MOST_OVERDUE:
+        while self._next is not None and self._next < self._ends and self._overdue < MOST_OVERDUE:
             self._overdue += 1
             self._advance()
         return self._overdue
@@ -97,7 +101,8 @@ class OpenLoop(Loop):
             self._warn(now)
             return ()
         begins: list[float] = []
-        while self._next is not None and self._next <= now and len(begins) < min(room, TURN_REQUESTS):
+        room = min(room, TURN_REQUESTS)
+        while self._next is not None and self._next <= now and self._next < self._ends and len(begins) < room:
             begins.append(self._next)
             self._advance()
         return begins
@@ -128,7 +133,7 @@ class OpenLoop(Loop):
             )
 
     def _patience_s(self, now: float) -> float:
-        if self._stopped or self._next is None or len(self._pending) >= self._maximum:
+        if self._stopped or self._next is None or self._next >= self._ends or len(self._pending) >= self._maximum:
             return READ_TIMEOUT_S
         return max(0.0, self._next - now)
 

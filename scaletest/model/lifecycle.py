@@ -19,7 +19,8 @@ from scaletest.model.errors import InvalidValue
 
 # A pod's milestones in the order in which a pod passes them.
 POD_MILESTONES = (
-    "created", "scheduled", "ready_to_start", "initialized", "started", "containers_ready", "ready", "finished",
+    "created", "claim_created", "claim_allocated", "scheduled", "ready_to_start", "initialized", "started",
+    "containers_ready", "ready", "finished",
 )  # fmt: skip
 # What a pod may meet besides.
 POD_INCIDENTS = ("decided", "evicted", "deleted")
@@ -68,7 +69,7 @@ Stamps = dict[str, Stamp]
 
 @dataclass(slots=True)
 class Pod:
-    """A pod of a workload. failed: it ended badly. gone: it exists no more."""
+    """A pod of a workload. uid, name: its own; node: where it runs. failed: it ended badly. gone: it exists no more."""
 
     uid: str
     name: str
@@ -84,8 +85,9 @@ class Pod:
 
 @dataclass(slots=True)
 class Workload:
-    """One submitted, or observed, workload. expected: pods that it needs at once; None when nobody says.
+    """One submitted, or observed, workload. name, namespace, kind: of its object.
 
+    expected: pods that it needs at once; None when nobody says. failed: it ended badly.
     gone: it exists no more. reason: why it failed. seen: whether its object was ever seen.
     """
 
@@ -152,8 +154,9 @@ def _plain(stamps: Stamps) -> dict[str, dict[str, float]]:
 class Submission:
     """One try to submit a workload, whatever became of it. submitted_s, accepted_s: our clock, seconds since the epoch.
 
+    name, namespace: of the workload; project: of Run:ai. accepted: whether it is there; reason: what speaks against it.
     submitted_s is None when an interrupted submit had sent it and nobody noted when. status: the HTTP status or exit
-    code that refused it, 0 when accepted. tries: how often it was sent.
+    code that refused it, 0 when accepted. tries: how often it was sent. throttled: how often that was too much.
     """
 
     name: str

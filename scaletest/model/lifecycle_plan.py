@@ -24,9 +24,17 @@ _STEP = 0x9E3779 | 1
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePlan:
-    """kind: the name of a template; template: its text. selector: of observed pods, "" when we submit.
+    """What to submit, or whom to observe.
 
+    run: six hex digits, from which names follow; kind: the name of a template; namespace: where; count: workloads.
+    project: of Run:ai; processes: submissions in flight, and the size of a burst.
     interval_s: open load, a burst every so many seconds, late or not. delay_s: closed load, a pause after each burst.
+    workers: pods of a distributed workload; gpus: devices of a pod; resource: the name under which these are offered;
+    image: what pods run; seconds: how long, as sleep takes it; pvc: whether each has a claim for a volume.
+    storage_class: of that claim; claim_template: a ResourceClaimTemplate for each pod's devices, instead of a resource.
+    until: the milestone that ends a workload; tool: what submits; tool_path: where it is;
+    event_times: whether Events are watched too. template: the text of it; template_file: where it was read;
+    api_version, object_kind: of its object. selector: of observed pods, empty when we submit.
     """
 
     run: str

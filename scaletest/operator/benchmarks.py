@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks.kept import Reads, agreed, forget, owned
-from scaletest.benchmarks.kubernetes import Place, Seen, step
+from scaletest.benchmarks import gang
+from scaletest.benchmarks.kept import Damaged, Reads, agreed, forget, owned
+from scaletest.benchmarks.kubernetes import step
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
 from scaletest.benchmarks.obstacles import NAME, refuse
+from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.documents import CONFIG_MAPS, Busy, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
@@ -27,6 +29,7 @@ TOGETHER = "scaletest.dev/together"
 PAUSED = "paused: set spec.paused to false"
 # The same for all and at any time, or each would be written anew whenever another measures.
 WAITS = f"waits for its turn; the Lease {LEASE} says who measures"
+ADMITTED = f"all parts are admitted; {WAITS}"
 Tell = Callable[[Document, str, str, str], None]
 
 
@@ -95,7 +98,9 @@ def write(
     before = found.get("status") or {}
     if any(before.get(key) != status.as_kept(value) for key, value in now.items()):
         try:
-            objects.patch(what, namespace, found["metadata"]["name"], {"status": now}, "status")
+            # what another operator, or a user, has written since is read first
+            seen = {"resourceVersion": found["metadata"]["resourceVersion"]}
+            objects.patch(what, namespace, found["metadata"]["name"], {"metadata": seen, "status": now}, "status")
         except Missing:
             return False
         if message := status.told(before, now):
@@ -123,7 +128,7 @@ def _looked(
         if not (found.get("status") or {}).get("startedAt"):
             accounts.check(one, objects, namespace)
     except UsageError as error:
-        begun = _begun(found, objects, namespace)
+        begun = _begun(kind, found, objects, namespace)
         if begun is None:
             one = Benchmark(found["metadata"]["name"], kind, kind.spec())
             return one, _refused(one, error, settings)
@@ -132,28 +137,39 @@ def _looked(
     return one, replace(seen, edited=seen.edited or late)
 
 
-def _begun(found: Document, objects: Reads, namespace: str) -> Benchmark | None:
+def _begun(kind: Kind, found: Document, objects: Reads, namespace: str) -> Benchmark | None:
     """What is being measured, when that has begun."""
     meta = found["metadata"]
     peers = objects.find(CONFIG_MAPS, namespace, f"{meta['name']}-peers")
-    return agreed(peers) if peers is not None and owned(peers, meta["uid"]) else None
+    if peers is None or not owned(peers, meta["uid"]):
+        return None
+    try:
+        return agreed(peers)
+    except Damaged:
+        return Benchmark(meta["name"], kind, kind.spec())  # its next step ends it, and says why
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
     fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
     # one that waits in a queue has begun: its parts may be admitted at any moment
-    if fresh and one.spec.paused and _begun(found, objects, namespace) is None:
+    if fresh and one.spec.paused and _begun(one.kind, found, objects, namespace) is None:
         lock.give_back()
         return Seen(Phase.PENDING, PAUSED)
-    if TOGETHER not in found["metadata"].get("labels", {}) and lock.take():
+    alone = TOGETHER not in found["metadata"].get("labels", {})
+    # one that is in a queue needs its turn only when it is admitted, so others may measure meanwhile
+    queues = fresh and gang.wanted(one) and _begun(one.kind, found, objects, namespace) is not None
+    if alone and not queues and lock.take():
         return Seen(Phase.PENDING, WAITS)
     since = datetime.fromisoformat(found["metadata"]["creationTimestamp"]).timestamp()
     started = (found.get("status") or {}).get("startedAt")
     since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
     try:
-        return step(
-            one, objects, Place(namespace, owner(found), since, image_of(one.kind, settings.image)), settings.clock
-        )
+        seen = step(
+            one, objects,
+            Place(namespace, owner(found), since, image_of(one.kind, settings.image),
+                  lambda: ADMITTED if alone and lock.take() else ""),
+            settings.clock,
+        )  # fmt: skip
     except Unreachable as error:
         # a missing right or a quota may be mended, but not for ever
         if isinstance(error, Busy):
@@ -161,6 +177,9 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
         if settings.clock() - since > start_s(one) + one.limit_s + SPARE_S:
             return _refused(one, error, settings)
         return Seen(Phase.PREPARING, f"{error.message}; {error.hint}")
+    if seen.queued:
+        lock.give_back()
+    return seen
 
 
 def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:

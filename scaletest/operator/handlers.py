@@ -9,17 +9,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, cast
 
 import kopf
-from prometheus_client import CollectorRegistry, Counter, start_http_server
+from prometheus_client import CollectorRegistry, Counter
 
 from scaletest.benchmarks.kept import Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmarks, sets, status
+from scaletest.operator import benchmarks, listening, sets, status
 from scaletest.operator.benchmarks import Settings
 from scaletest.operator.line import LOOK_S, Line, entry, idle
 
@@ -55,13 +56,25 @@ def run(
 ) -> None:  # fmt: skip
     """Serve until SIGTERM. namespaces: none for all. accounts: see Settings. health_port: 0 for none."""
     metrics = Metrics()
-    if metrics_port:
-        start_http_server(metrics_port, registry=metrics.registry)
     registry = handlers(objects, Settings(image, time.time, _tell, accounts or {}), metrics)
-    kopf.run(
-        registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
-        stop_flag=stop, liveness_endpoint=f"http://0.0.0.0:{health_port}/healthz" if health_port else None,
-    )  # fmt: skip
+    _healthy(registry, health_port)
+    with listening.metrics(metrics_port, metrics.registry):
+        kopf.run(
+            registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
+            stop_flag=stop,
+        )  # fmt: skip
+
+
+def _healthy(registry: kopf.OperatorRegistry, port: int) -> None:
+    serving = AsyncExitStack()
+
+    @kopf.on.startup(registry=registry)
+    async def serve(**_: Any) -> None:
+        await serving.enter_async_context(listening.health(port))
+
+    @kopf.on.cleanup(registry=registry)
+    async def end(**_: Any) -> None:
+        await serving.aclose()
 
 
 def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.OperatorRegistry:
@@ -157,6 +170,10 @@ def _tried(kind: str, metrics: Metrics, look: Callable[[], Any]) -> Any:
         metrics.error(kind)
         logger.warning("%s; trying again", error)
         return None
+    except Exception:
+        # a mistake of ours; whoever looks at the metrics is to learn of it
+        metrics.error(kind)
+        raise
 
 
 def _tell(document: dict[str, Any], kind: str, reason: str, message: str) -> None:

@@ -1,4 +1,6 @@
-"""Whose turn it is: of those that wait in a namespace only the oldest asks the API server; nobody else has news for it.
+"""Whose turn it is: of those that wait in a namespace only the first asks the API server; nobody else has news for it.
+
+The first is one that holds its nodes already, as all its parts are admitted, else the oldest.
 
 A thousand that each asked every second would keep the API server from everything else.
 """
@@ -10,19 +12,20 @@ from typing import Any
 
 from scaletest.kinds.benchmark import Phase
 from scaletest.operator import status
-from scaletest.operator.benchmarks import PAUSED, TOGETHER, WAITS
+from scaletest.operator.benchmarks import ADMITTED, PAUSED, TOGETHER, WAITS
 
-Entry = tuple[str, str, str]
+# Whether it still needs its nodes, its age, name and uid.
+Entry = tuple[bool, str, str, str]
 LOOK_S = 1.0
 
 
 def entry(document: Mapping[str, Any]) -> Entry | None:
-    """Its place, by age; None when it does not wait for others."""
+    """Its place; None when it does not wait for others."""
     meta, said = document["metadata"], document.get("status") or {}
-    waits = said.get("phase") == Phase.PENDING and said.get("message") == WAITS
-    if not waits or meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
+    message = said.get("message") if said.get("phase") == Phase.PENDING else ""
+    if message not in (WAITS, ADMITTED) or meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
         return None
-    return meta["creationTimestamp"], meta["name"], meta["uid"]
+    return message == WAITS, meta["creationTimestamp"], meta["name"], meta["uid"]
 
 
 def idle(document: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from scaletest.benchmarks.endings import Taken
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kept import Reads, owned
+from scaletest.benchmarks.kept import Damaged, Reads, owned, zipped
 from scaletest.benchmarks.manifests import START_S
 from scaletest.benchmarks.obstacles import NAME
 from scaletest.benchmarks.runner import startable
@@ -140,10 +140,15 @@ def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -
         kept = objects.create(CONFIG_MAPS, namespace, body)
     if kept is None or not owned(kept, meta["uid"]):
         raise Taken(f"configmaps {name} is there and belongs to something else")
-    text = gzip.decompress(base64.b64decode(kept["binaryData"][PLAN])).decode()
+    try:
+        plan = BenchmarkPlan.from_dict(zipped(kept, PLAN))
+    except Damaged:
+        raise
+    except InvalidValue as error:
+        raise Damaged(kept, error.message) from error
     if len(settings.plans) >= MOST_PLANS:
         settings.plans.clear()
-    plan = settings.plans[meta["uid"]] = BenchmarkPlan.from_dict(wire.load(text, "the plan"))
+    settings.plans[meta["uid"]] = plan
     return plan
 
 
@@ -151,7 +156,8 @@ def _fits(plan: BenchmarkPlan) -> None:
     for one in plan.benchmarks:
         if not NAME.fullmatch(one.name):
             raise InvalidValue(
-                f"its benchmarks would be named {one.name}, which no Service can be", hint="give the set a shorter name"
+                f"its benchmarks would be named {one.name}, which no Service can be",
+                hint="use a-z, 0-9 and '-' in the set's name, a letter first",
             )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -72,17 +74,19 @@ class QueueLoad:
         self, client: Client, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]
     ) -> Measured:
         turns, effort, samples = _Turns(self._maximum), Effort(), list[Sample]()
-        began = self._clock()
+        began, made = self._clock(), threading.Event()
 
         def take(record: Record) -> None:
-            ended = self._clock() - began
+            made.wait()
+            ended = loop.read_at - began
             due = max(0.0, ended - record.total_s)
             reply = record.reply
             samples.append(
                 Sample(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
             )
 
-        loop = self._loop(client, take, order, turns)
+        loop = self._loop(client, take, order, turns, began)
+        made.set()
         try:
             while not (stopping() or self._over(loop, order, samples, self._clock() - began)):
                 loop.wait_idle(min(LOOK_S, max(0.01, order.seconds - (self._clock() - began))))
@@ -106,12 +110,12 @@ class QueueLoad:
             named, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
         )
 
-    def _loop(self, client: Client, take: Callable[[Record], None], order: Order, turns: _Turns) -> Loop:
+    def _loop(self, client: Client, take: Callable[[Record], None], order: Order, turns: _Turns, began: float) -> Loop:
+        more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
         if order.pace is not None:
-            return OpenLoop(
-                client, self._queue, take, order.pace, maximum=self._maximum, observer=turns, **self._options
-            )
-        loop = ClosedLoop(client, self._queue, take, total=order.count or None, observer=turns, **self._options)
+            more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
+            return OpenLoop(client, self._queue, take, order.pace, maximum=self._maximum, **more)
+        loop = ClosedLoop(client, self._queue, take, total=order.count or None, **more)
         loop.set_parallel(order.parallel)
         return loop
 

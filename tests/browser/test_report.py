@@ -57,7 +57,7 @@ def browse(chromium: str, page: Path, *options: str) -> tuple[str, list[str]]:
         "--dump-dom",
         page.as_uri(),
     ]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=280, check=True)
     return done.stdout, re.findall(r"CONSOLE.*", done.stderr)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from hack.kubernetes import ControlPlane
 from tests.conftest import program
+from tests.unit.valid import FILES, checked, fits
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -35,10 +36,11 @@ def runner(plane: ControlPlane, namespace: str, tmp_path: Path) -> Run:
 
 
 def run_json(lifecycle: Run, *words: str, code: int = 0) -> dict[str, Any]:
-    """`run` with its result."""
+    """`run` with its result. What it prints and what it leaves fits the schemas."""
     done = lifecycle("run", "--output-dir", "out", "--output", "json", "-g", "0", *words, code=code)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    folder = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
+    assert fits(folder) == set(FILES)
+    return checked(json.loads(done.stdout), "lifecycle-result")
 
 
 def step(result: dict[str, Any], name: str) -> dict[str, Any]:

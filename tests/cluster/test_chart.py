@@ -122,9 +122,9 @@ def test_queue_names_become_names_of_objects(helm: str) -> None:
     assert all(len(name) <= 63 for name in names)
 
 
-@pytest.mark.parametrize("name", ["exporter", "sleep-client"])
+@pytest.mark.parametrize("name", ["exporter", "operator", "sleep-client"])
 def test_a_queue_takes_no_name_of_another_object(helm: str, name: str) -> None:
-    rows = objects(render(helm, "--set", f"queues.{name}.note=x"))
+    rows = objects(render(helm, "--set", f"queues.{name}.note=x", "--set", "operator.enabled=true"))
     names = [(row["kind"], row["metadata"]["name"]) for row in rows]
     assert len(names) == len(set(names))
 
@@ -234,6 +234,17 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         (["fullnameOverride=Upper_Case"], "/fullnameOverride"),
         (["image.repository="], "/image/repository"),
         (["test.queue=typo"], "test.queue is typo"),
+        (["test.queue=sleep", "queues.sleep.autoscaling.kind=cron"], "test.queue is sleep"),
+        ([r"commonLabels.app\.kubernetes\.io/component=x"], "commonLabels: app.kubernetes.io/component"),
+        (["queues.sleep.podLabels.scaletest/redis=no"], "queues.sleep.podLabels: scaletest/redis"),
+        (
+            ["monitoring.rules.enabled=true", r"monitoring.rules.labels.helm\.sh/chart=x"],
+            "monitoring.rules.labels: helm.sh/chart",
+        ),
+        (
+            [f"queues.sleep.autoscaling.{one}" for one in ("kind=job", "metric=waiting", "target=0.5")],
+            "queues.sleep.autoscaling.target is 0.5",
+        ),
         (["operator.enabled=true", "operator.gang={Kueue}"], "operator.gang: there is no Kueue"),
         (["redis.enabled=false", "externalRedis.host=h", "externalRedis.username=u"], "externalRedis.existingSecret"),
         (["redis.enabled=false", "externalRedis.urlKey=url"], "externalRedis.existingSecret"),
@@ -248,6 +259,15 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
 )
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
     assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
+
+
+def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
+    given = ["redis.enabled=false", "externalRedis.sentinel.nodes={a:1,b:2}", "queues.sleep.autoscaling.kind=keda"]
+    rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
+    (scaled,) = (row for row in rows if row["kind"] == "ScaledObject")
+    waiting, running = scaled["spec"]["triggers"]
+    assert waiting["type"] == running["type"] == "redis-sentinel"
+    assert (waiting["metadata"]["addresses"], waiting["metadata"]["sentinelMaster"]) == ("a:1,b:2", "mymaster")
 
 
 def test_an_hpa_goes_to_zero_from_1_37_on(helm: str) -> None:

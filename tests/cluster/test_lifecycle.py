@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
+from tests.cluster.conftest import established
 from tests.cluster.lifecycles import Run, run_json, step
 from tests.conftest import eventually, program
 
@@ -247,6 +248,34 @@ def test_claims_are_bound_and_measured(lifecycle: Run, plane: ControlPlane, name
     assert bound["sources"] == {"watch": 3}  # the API does not say when
 
 
+def test_devices_are_allocated_and_measured(lifecycle: Run, plane: ControlPlane, namespace: str) -> None:
+    # given four devices on two nodes, published by their driver, and a template of claims for one of them
+    expression = {"expression": "device.driver == 'gpu.intel.com'"}
+    group = {"apiVersion": "resource.k8s.io/v1"}
+    request = {"name": "gpu", "exactly": {"deviceClassName": f"gpu-{namespace}"}}
+    meta = {"name": "gpus", "namespace": namespace}
+    plane.apply(
+        [
+            {**group, "kind": "DeviceClass", "metadata": {"name": f"gpu-{namespace}"},
+             "spec": {"selectors": [{"cel": expression}]}},
+            {**group, "kind": "ResourceClaimTemplate", "metadata": meta,
+             "spec": {"spec": {"devices": {"requests": [request]}}}},
+        ]
+    )  # fmt: skip
+    # when three Indexed Jobs of two pods want them, which is more than there are
+    result = run_json(lifecycle, "-t", "distributed", "--num-workers", "2", "-n", "3", "--claim-template", "gpus")
+    # expect that the scheduler gave each pod its device, and what the watch of claims saw
+    assert (result["books"]["measured"], result["throughput"]["pods"]) == (3, 6)
+    assert step(result, "claim_allocated")["sources"] == {"watch": 3}  # the API does not say when
+    of_pods = step(result, "pod_claim_allocated")["seconds"]
+    assert of_pods["count"] == 6 and of_pods["min"] > 0
+    # and only on nodes that have such devices
+    out = Path(lifecycle.environment["KUBECONFIG"]).parent / "out"  # type: ignore[attr-defined]
+    rows = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
+    assert {row["node"] for row in rows if row["record"] == "pod"} <= {"intel-0", "intel-1"}
+    plane.kubectl("delete", "deviceclass", f"gpu-{namespace}")
+
+
 def test_by_kubectl(lifecycle: Run) -> None:
     path = tool("kubernetes", "kubectl")
     result = run_json(lifecycle, "-n", "3", "--tool", "kubectl", "--tool-path", path, "-p", "3")
@@ -332,8 +361,7 @@ def runai(plane: ControlPlane, namespace: str) -> Iterator[str]:
     ]
     rows += [crd("run.ai", "v1", "RunaiJob"), crd("kubeflow.org", "v1", "PyTorchJob")]
     plane.apply([*rows, crd("scheduling.run.ai", "v1", "PodGroup")])
-    for row in rows:
-        plane.kubectl("wait", "--for=condition=Established", f"crd/{row['metadata']['name']}", "--timeout=30s")
+    established(plane)
     project = f"p-{namespace}"
     home = f"runai-{project}"
     plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": home}}])

@@ -20,7 +20,7 @@ import yaml
 from hack.kubernetes import ControlPlane, Refused
 from scaletest.kinds.crd import definitions
 from tests.cluster.charts import ROOT
-from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
+from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
 
 pytestmark = needs_own
@@ -61,6 +61,9 @@ class Operator:
         body = {"apiVersion": API, "kind": kind, "metadata": {"name": name, "namespace": self.namespace}, "spec": spec}
         self._plane.apply([body])
 
+    def create(self, body: dict[str, Any]) -> None:
+        self._plane.kubectl("-n", self.namespace, "create", "-f", "-", stdin=json.dumps(body))
+
     def status(self, what: str, name: str) -> dict[str, Any]:
         found = self.get(what, name).get("status", {})
         assert isinstance(found, dict)
@@ -76,7 +79,7 @@ class Operator:
 def defined(plane: ControlPlane) -> Iterator[None]:
     """Our definitions."""
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    established(plane)
     yield
 
 
@@ -241,7 +244,7 @@ def test_the_command_line_has_the_operator_measure_a_sweep(operator: Operator, t
 
 def test_what_comes_too_late_or_cannot_be_named_is_said_at_once(operator: Operator) -> None:
     # given names that no Job can have: refused at admission
-    for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 39), ("IPerf", "a.b")):
+    for kind, name in (("IPerf", "x" * 41), ("BenchmarkSet", "x" * 41), ("IPerf", "a.b")):
         with pytest.raises(Refused, match="characters at most"):
             operator.apply(kind, name, {"template": {"kind": "IPerf"}} if kind == "BenchmarkSet" else {})
     # and a set whose plan is made

@@ -1,6 +1,6 @@
 """Parts that are admitted together, on fake nodes: the objects against the definitions of JobSet, Kueue and Volcano.
 
-Their controllers are played: what Kueue resumes, the Jobs that JobSet makes, the pods that Volcano gives a node.
+Volcano itself is played: the pods that it gives a node. For the others see test_operator_queues.py.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from hack.kubernetes import ControlPlane, NotBuilt, tool
 from scaletest.benchmarks import gang, manifests
 from scaletest.kinds import benchmark
 from scaletest.kinds.crd import definitions
-from tests.cluster.conftest import CHART, Helm, kubeconfig_of, needs_own
+from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
 # helm and a control plane of its own come first
 pytestmark = [needs_own, pytest.mark.timeout(300)]
-QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "LocalQueue", "spec": {"clusterQueue": "all"}}
 SPECS = {"kueue": {"gang": "kueue", "queueName": "team"}, "volcano": {"gang": "volcano", "queueName": "fast"},
          "jobset": {"gang": "jobset"}}  # fmt: skip
 
@@ -32,7 +31,7 @@ SPECS = {"kueue": {"gang": "kueue", "queueName": "team"}, "volcano": {"gang": "v
 def defined(plane: ControlPlane) -> None:
     """Our definitions."""
     plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    established(plane)
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +43,10 @@ def admitters(plane: ControlPlane) -> Iterator[None]:
         missing(str(error))
         raise
     plane.kubectl("apply", "--server-side", "-f", file)
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    established(plane)
     yield
-    plane.kubectl("delete", "-f", file, "--wait=false")
+    # whoever comes next may define them anew
+    plane.kubectl("delete", "-f", file, "--timeout=60s")
 
 
 @pytest.fixture
@@ -88,25 +88,6 @@ def test_every_object_is_valid(
                       stdin=json.dumps({**body, **kinds}))  # fmt: skip
 
 
-def test_what_kueue_admits_is_measured(plane: ControlPlane, admitters: None, operator: Operator) -> None:
-    # given a queue that is full
-    plane.apply([{**QUEUE, "metadata": {"name": "team", "namespace": operator.namespace}}])
-    operator.apply("IPerf", "one", {"duration": 5, **SPECS["kueue"]})
-    eventually(lambda: "queue team" in operator.status("iperf", "one").get("message", ""), 60)
-    assert operator.status("iperf", "one")["phase"] == "Pending"
-    assert not made(operator, "pods") and not operator.get("jobs")["items"]
-    # when it is admitted, and JobSet makes its Jobs
-    operator.kubectl("patch", "jobset", "one", "--type=merge", "-p", '{"spec":{"suspend":false}}')
-    job_set = operator.get("jobset", "one")
-    meta = {key: job_set["metadata"][key] for key in ("name", "uid")}
-    owner = {"apiVersion": job_set["apiVersion"], "kind": "JobSet", "controller": True, **meta}
-    plane.apply([job_of(row, owner, operator.namespace) for row in job_set["spec"]["replicatedJobs"]])
-    # expect it measured once, and nothing left
-    eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
-    assert len(operator.measured()) == 1
-    eventually(lambda: not operator.get("jobsets,jobs")["items"] and not made(operator, "pods,services"), 60)
-
-
 def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, operator: Operator) -> None:
     # given pods that no other scheduler takes
     operator.apply("IPerf", "one", {"duration": 5, **SPECS["volcano"]})
@@ -129,9 +110,3 @@ def made(operator: Operator, what: str) -> list[Any]:
     """What is there of benchmarks, beside what the chart has made."""
     found = json.loads(operator.kubectl("get", what, "-l", manifests.BENCHMARK, "-o", "json"))["items"]
     return list(found)
-
-
-def job_of(row: dict[str, Any], owner: dict[str, Any], namespace: str) -> dict[str, Any]:
-    """The Job that JobSet makes of a part."""
-    meta = {"name": f"{owner['name']}-{row['name']}-0", "namespace": namespace, "ownerReferences": [owner]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": row["template"]["spec"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
@@ -23,7 +24,8 @@ def validate(tmp_path: Path, *arguments: str, **options: Any) -> tuple[int, dict
 
 
 def test_sleep_scales_and_passes(tmp_path: Path) -> None:
-    code, result = validate(tmp_path, "--limit", "2", "--seconds", "0.5", "--scale", "1.5")
+    options = ("--limit", "2", "--seconds", "0.5", "--scale", "1.5", "--max-step", "30")
+    code, result = validate(tmp_path, *options)
     assert (code, result["verdict"]["kind"]) == (0, "PASS")
     assert [step["workers"] for step in result["steps"]] == [1, 2]
     assert result["steps"][1]["ratio"]["value"] == pytest.approx(2, rel=0.1)
@@ -40,7 +42,7 @@ def test_a_shared_lock_does_not_scale_and_fails_with_the_ratio(tmp_path: Path) -
     # given a command that only one worker at a time can run
     lock = tmp_path / "lock"
     code, result = validate(
-        tmp_path, "--limit", "2", "--seconds", "0.1", "--step-time", "3", "--", "flock", str(lock), "sleep", "0.1"
+        tmp_path, "--limit", "2", "--seconds", "0.4", "--step-time", "8", "--", "flock", str(lock), "sleep", "0.4"
     )
     assert (code, result["verdict"]["kind"]) == (3, "FAIL")
     assert "1 -> 2 workers: ratio" in result["verdict"]["reason"]
@@ -65,7 +67,8 @@ def test_each_local_worker_gets_its_own_device(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     options = ("--limit", "2", "--seconds", "0.1", "--step-time", "1", "--device-glob", str(tmp_path / "renderD*"))
     code, _ = validate(tmp_path, *options, "--scale", "1", "--", "sh", "-c", "sleep 0.1; test -e FILENAME")
-    assert code in (0, 4)
+    # what they reach in a second is not asked for
+    assert code in (0, 3, 4)
     records = [Record.from_json(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
     assert {Path(r.reply.device).name for r in records if r.step == 2} == {"renderD128", "renderD129"}
 
@@ -73,33 +76,34 @@ def test_each_local_worker_gets_its_own_device(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int) -> None:
     run = tmp_path / "run"
-    line = program("validate", "--local", "--limit", "4", "--seconds", "0.2", "--run-dir", str(run), "-o", "json")
+    line = program("validate", "--local", "--limit", "32", "--seconds", "0.2", "--run-dir", str(run), "-o", "json")
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     eventually(lambda: (run / "result.json").exists())
     process.send_signal(number)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=120)
     assert process.returncode == 4
     result = json.loads(out)
     assert result["verdict"]["kind"] == "INVALID"
     assert "interrupted" in result["verdict"]["reason"]
     assert result["steps"][0]["completions"] >= 8
     queue = json.loads((run / "plan.json").read_text())["queue"]
-    eventually(lambda: not processes_with(queue), 5)
+    eventually(lambda: not processes_with(queue))
 
 
 def test_a_killed_run_leaves_no_process(tmp_path: Path) -> None:
-    mark = "16.1803"
+    mark = f"1618.{os.getpid()}"
     line = program("validate", "--local", "--limit", "2", "--run-dir", str(tmp_path / "run"), "--", "sleep", mark)
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     eventually(lambda: processes_with(mark))
     process.kill()
     process.wait()
-    eventually(lambda: not processes_with(mark), 10)
+    eventually(lambda: not processes_with(mark))
 
 
 def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: Any) -> None:
     options = ("--limit", "1", "--seconds", "0.1", "--step-time", "1", "--run-dir", str(tmp_path / "run"))
-    assert call("validate", "--redis-url", url, *options).returncode == 0
+    # on a busy machine it may have measured too little
+    assert call("validate", "--redis-url", url, *options).returncode in (0, 4)
     left = {key.decode() for key in redis.keys("*")} - {"scaletest:pulse", "scaletest:interval"}
     assert not {key for key in left if not key.startswith("rq:worker:")}
     assert Queues(redis).names() == []
@@ -176,10 +180,10 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
         eventually(lambda: (tmp_path / "run" / "result.json").exists())
         server.kill()
         server.start()
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=280)
     assert b"Traceback" not in err, err
     result = json.loads(out)
-    assert process.returncode in (0, 4), err
+    assert process.returncode in (0, 3, 4), err
     assert [step["failures"] for step in result["steps"]] == [0, 0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
+from scaletest.load import pace
 from tests.conftest import call, eventually, missing, program
 
 
@@ -121,7 +123,7 @@ def test_a_second_signal_ends_it_at_once(serve: Start) -> None:
     service.process.send_signal(signal.SIGINT)
     eventually(lambda: service.stats()["parallel"] == 0)
     service.process.send_signal(signal.SIGTERM)
-    service.process.communicate(timeout=20)
+    service.process.communicate(timeout=60)
     assert service.process.returncode == 143
 
 
@@ -165,7 +167,7 @@ def test_peers_that_connect_and_stay_silent_stop_nobody(serve: Start) -> None:
             peer.close()
 
 
-def test_the_calls_of_a_validation_script(serve: Start, start: Any) -> None:
+def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) -> None:
     """As curl sends them: parallel 0, scale, reset, parallel N, wait, throughput and failures, nodes at the end."""
     if shutil.which("curl") is None:
         missing("curl")
@@ -173,9 +175,8 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any) -> None:
 
     def curl(path: str) -> str:
         line = ["curl", "--no-progress-meter", f"{service.address}{path}"]
-        return subprocess.run(line, capture_output=True, text=True, timeout=20, check=True).stdout
+        return subprocess.run(line, capture_output=True, text=True, timeout=60, check=True).stdout
 
-    throughput: list[float] = []
     for count in (1, 2, 4):
         assert curl("/parallel?type=plain&value=0") == "0"
         eventually(lambda: service.stats()["in_flight"] == 0)
@@ -183,15 +184,18 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any) -> None:
             start()
         assert curl("/reset?type=plain") == "Reseted"
         assert curl(f"/parallel?type=plain&value={count}") == str(count)
+        # as many at work as workers, and a number that lies between what is known before and after it was asked for
+        eventually(lambda count=count: Queues(redis).state("q").running == count)
         eventually(lambda count=count: service.stats()["succeeded"] >= 15 * count)
-        throughput.append(float(curl("/reqs-per-sec?type=plain")))
+        before, shown, after = service.stats(), float(curl("/reqs-per-sec?type=plain")), service.stats()
+        assert before["succeeded"] / after["elapsed_s"] - 0.01 <= shown
+        assert shown <= after["succeeded"] / before["elapsed_s"] + 0.01
         assert curl("/fails?type=plain") == "0"
         assert f"Sending {count} requests in parallel." in curl("/stats?type=plain")
     assert "Success replies:" in curl("/nodes")
     # what the script takes for an error: more than the maximum is not echoed as asked
     assert curl("/parallel?type=plain&value=8") == "4"
     assert json.loads(curl("/parallel?type=json&value=2")) == {"result": 2, "info": "requests in parallel"}
-    assert [later > 1.5 * earlier for earlier, later in itertools.pairwise(throughput)] == [True, True]
 
 
 def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
@@ -207,22 +211,27 @@ def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
     assert "300 failed and 0 successful" in failed.stdout
 
 
+# How many arrivals of that seed fall into the second.
+POISSON = sum(1 for _ in itertools.takewhile(lambda at: at < 1, pace.poisson(50, random.Random(1))))
+
+
 @pytest.mark.parametrize(
     ("options", "count"),
     [
         (("--steps", "40:0.5,0:0.2,80:0.5"), 60),
-        (("--rate", "50", "--duration", "1"), None),
-        (("--poisson", "50", "--seed", "1", "--duration", "1"), None),
+        (("--rate", "50", "--duration", "1"), 50),
+        (("--poisson", "50", "--seed", "1", "--duration", "1"), POISSON),
     ],
 )
-def test_open_load_follows_its_pace(start: Any, url: str, options: tuple[str, ...], count: int | None) -> None:
+def test_open_load_follows_its_pace(start: Any, url: str, options: tuple[str, ...], count: int) -> None:
     start()
     line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "-o", "json", *options, "--", "0")
     done = call(*line)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    assert said["failed"] == 0
-    assert said["succeeded"] == count or (count is None and said["succeeded"] > 10)
+    # what this process was too late to submit before the end was due all the same
+    late = re.search(r"(\d+) requests were due and never submitted", done.stderr)
+    assert (said["succeeded"] + int(late.group(1) if late else 0), said["failed"]) == (count, 0)
 
 
 def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
@@ -316,9 +325,7 @@ def test_what_was_never_answered_or_submitted_is_told(url: str) -> None:
     load = ("--rate", "100", "--max-parallel", "5", "--duration", "1", "--grace", "0.1")
     done = call("client", "--queue", "q", "--redis-url", url, "--listen", "none", *load)
     assert "5 requests had no reply" in done.stderr
-    found = re.search(r"(\d+) requests were due and never submitted", done.stderr)
-    assert found is not None
-    assert 90 <= int(found.group(1)) <= 110
+    assert "95 requests were due and never submitted" in done.stderr
     assert done.returncode == 5
 
 

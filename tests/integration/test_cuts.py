@@ -60,6 +60,12 @@ def lot(client: Client, redis: Any) -> Lot:
     return Lot(name, "q", "w", 1, client.name, 1)
 
 
+def now_us(redis: Any) -> int:
+    """Redis's clock."""
+    seconds, micros = redis.time()
+    return int(seconds * 1_000_000 + micros)
+
+
 def load_all(redis: Any) -> None:
     """So that no call needs a second try for a reason of its own."""
     for name in ("submit", "settle", "release", "poison", "cancel", "purge", "beat", "reap"):
@@ -118,8 +124,8 @@ def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
 def test_beat_and_reap(url: str, redis: Any, queues: Queues, lot: Lot, cut: Callable[[str], None]) -> None:
     load_all(redis)
     retrying = Retrying("test", patience_s=10)
-    dead = Lifeline(connect(url), "w", "q", interval_s=0.2)
-    alive = Lifeline(connect(url), "other", "q", interval_s=0.2)
+    dead = Lifeline(connect(url), "w", "q", interval_s=60.0)
+    alive = Lifeline(connect(url), "other", "q", interval_s=60.0)
     dead._beat()
     redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
     cut("beat")
@@ -134,7 +140,7 @@ def test_beat_and_reap(url: str, redis: Any, queues: Queues, lot: Lot, cut: Call
 def test_two_reapers_at_once_put_back_once(url: str, redis: Any, queues: Queues, lot: Lot) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    reapers = [Lifeline(connect(url), f"r{number}", "q", interval_s=5) for number in range(8)]
+    reapers = [Lifeline(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]
     for reaper in reapers:
         reaper._beat()
     redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
@@ -148,13 +154,12 @@ def test_deadlines_stand_still_while_redis_is_away(url: str, redis: Any, queues:
     # given a lease that ran out, and nobody seen alive since
     redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
     redis.set(keys.PULSE, 1)
-    reaper = Lifeline(connect(url), "r", "q", interval_s=5)
+    reaper = Lifeline(connect(url), "r", "q", interval_s=60)
     # when a reaper comes first after the outage, expect three intervals more, and no harm before
+    before = now_us(redis)
     reaper._reap()
+    assert before <= redis.zscore(keys.leases("q"), f"{lot.id}:1:w") - 180e6 <= now_us(redis)
     assert queues.state("q").running == 1
-    deadline = redis.zscore(keys.leases("q"), f"{lot.id}:1:w")
-    seconds, micros = redis.time()
-    assert deadline - (seconds * 1e6 + micros) == pytest.approx(15e6, abs=2e6)
     # and when it comes again, the pulse is fresh and the lease holds
     reaper._reap()
     assert queues.state("q").running == 1

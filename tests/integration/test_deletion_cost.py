@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from scaletest.broker import Client
+from scaletest.broker import Client, Queues
 from scaletest.cluster.api import Busy
 from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, Worker, cost, costs
 from scaletest.model import Request
-from tests.conftest import call, eventually, program, wait_for
+from tests.conftest import Gate, call, eventually, program, wait_for
 
 
 class ApiServer(ThreadingHTTPServer):
@@ -89,13 +89,14 @@ def environment(api: ApiServer, tmp_path: Path) -> dict[str, str]:
 
 
 def test_a_busy_pod_costs_more_and_is_written_when_that_changes(
-    client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str
+    client: Client, start: Any, api: ApiServer, environment: dict[str, str], url: str, queues: Queues, gate: Gate
 ) -> None:
     # given two workers in pods, one of them busy
     api.pods = {"pod-a": {}, "pod-b": {}}
     for pod in api.pods:
-        start("--pod-env", "POD", "--heartbeat", "0.4", "--", "sleep", env={**environment, "POD": pod})
-    client.submit_one(Request(client.new_id(), "q", ("3",)))
+        start("--pod-env", "POD", "--", *gate.command, env={**environment, "POD": pod})
+    client.submit_one(Request(client.new_id(), "q"))
+    eventually(lambda: queues.state("q").running == 1)
     line = program("cluster", "deletion-cost", "--redis-url", url, "--interval", "0.1")
     keeper = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
     # expect idle 0 and busy high, each written once
@@ -104,11 +105,12 @@ def test_a_busy_pod_costs_more_and_is_written_when_that_changes(
     busy = next(name for name, value in api.patches if value != "0")
     assert 1_000_000_000 < int(api.pods[busy][ANNOTATION]) < 2**31
     # when the request ends, expect that pod written again, and nothing else for a while
+    gate.open()
     wait_for(client, 1)
     eventually(lambda: len(api.patches) >= 3)
     assert api.patches[2:] == [(busy, "0")]
     keeper.terminate()
-    keeper.communicate(timeout=20)
+    keeper.communicate(timeout=60)
     assert keeper.returncode == 0
     assert len(api.patches) == 3
 
@@ -122,7 +124,7 @@ def test_the_exporter_does_it_too(
     exporter = subprocess.Popen(line, env=environment, stderr=subprocess.PIPE, text=True)
     eventually(lambda: api.patches == [("pod-a", "0")])
     exporter.terminate()
-    exporter.communicate(timeout=20)
+    exporter.communicate(timeout=60)
     assert exporter.returncode == 0
 
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-import pytest
-
 from hack.benchmarks.devices import Tenure, overlaps, sequences
 
 
-@pytest.mark.timeout(300)
 def test_no_slot_of_full_workers_has_two_holders_while_they_are_attacked() -> None:
     row = sequences(Namespace(sequences=4, seed=5))
     assert row["pass"], row

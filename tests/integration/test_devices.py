@@ -20,7 +20,7 @@ import pytest
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot, device_leases
 from scaletest.model import Request
-from tests.conftest import eventually, program, wait_for
+from tests.conftest import Gate, eventually, program, wait_for
 
 EIGHT = [f"0000:0{n}:00.0" for n in range(8)]
 
@@ -34,7 +34,8 @@ class Clock:
         return self.now
 
 
-def leases(redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 5.0) -> DeviceLeases:
+def leases(redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 60.0) -> DeviceLeases:
+    """They live two intervals, longer than any step of a test takes; `expire` ends them."""
     return DeviceLeases(redis, "node", worker, interval_s=interval_s, nonce=worker, clock=clock)
 
 
@@ -81,19 +82,19 @@ def test_a_released_slot_is_free_at_once(redis: Any) -> None:
 
 def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
     leases(redis, "a").claim(EIGHT[:1], 1)
-    other = DeviceLeases(redis, "other", "b", interval_s=5.0, nonce="b")
+    other = DeviceLeases(redis, "other", "b", interval_s=60.0, nonce="b")
     assert other.claim(EIGHT[:1], 1) == Slot(EIGHT[0], 0)
 
 
 def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any) -> None:
-    # given a holder whose lease lives ten seconds
+    # given a holder whose lease lives two minutes
     clock = Clock()
     one = leases(redis, "a", clock)
     one.claim(EIGHT[:1], 1)
-    # when nine, and then ten seconds pass on its own clock
-    clock.now += 9
+    # when nine tenths of it, and then all pass on its own clock
+    clock.now += 108
     assert one.slot == Slot(EIGHT[0], 0)
-    clock.now += 1
+    clock.now += 12
     # expect it to hold nothing, until it renews what nobody took
     assert one.slot is None
     assert one.renew()
@@ -111,8 +112,8 @@ def test_a_lease_that_ended_is_taken_and_its_holder_told(redis: Any) -> None:
 
 
 def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
-    frozen = DeviceLeases(redis, "node", "w", interval_s=5.0, nonce="1")
-    fresh = DeviceLeases(redis, "node", "w", interval_s=5.0, nonce="2")
+    frozen = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="1")
+    fresh = DeviceLeases(redis, "node", "w", interval_s=60.0, nonce="2")
     frozen.claim(EIGHT[:1], 1)
     expire(redis, EIGHT[0])
     assert fresh.claim(EIGHT[:1], 1) is not None
@@ -142,13 +143,14 @@ def made(tmp_path: Path) -> str:
 
 
 def test_workers_spread_reply_with_their_slot_and_give_it_back(
-    start: Callable[..., Any], redis: Any, client: Client, made: str
+    start: Callable[..., Any], redis: Any, client: Client, made: str, gate: Gate
 ) -> None:
-    # given four workers of a queue on eight devices
-    workers = [start("--device-glob", made, "--heartbeat", "0.5", "--", "sleep", "0.2") for _ in range(4)]
-    for number in range(8):
-        client.submit([Request(f"r{number}", "q")])
-    replies = wait_for(client, 8).values()
+    # given four workers of a queue on eight devices, and work that ends when all four are at it
+    workers = [start("--device-glob", made, "--", *gate.command) for _ in range(4)]
+    client.submit([Request(f"r{number}", "q") for number in range(4)])
+    eventually(lambda: Queues(redis).state("q").running == 4)
+    gate.open()
+    replies = wait_for(client, 4).values()
     # expect as many devices as workers, with their identity
     assert len({(reply.worker, reply.device) for reply in replies}) == 4
     assert len({reply.device for reply in replies}) == 4
@@ -156,7 +158,7 @@ def test_workers_spread_reply_with_their_slot_and_give_it_back(
     # and nothing left when they end in order
     for worker in workers:
         worker.terminate()
-        worker.wait(20)
+        worker.wait(60)
     assert not list(redis.scan_iter("scaletest:device:*"))
 
 
@@ -164,7 +166,7 @@ def test_a_worker_without_a_free_device_says_which_option_shares_one(
     start: Callable[..., Any], url: str, made: str
 ) -> None:
     one = made.replace("renderD*", "renderD128")
-    start("--device-glob", one, "--heartbeat", "2")
+    start("--device-glob", one)
     line = program("worker", "--queue", "q", "--redis-url", url, "--device-glob", one, "--device-wait", "0.2")
     second = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
     assert second.returncode == 2
@@ -179,7 +181,7 @@ def test_a_killed_workers_device_comes_back(start: Callable[..., Any], queues: Q
     first.kill()
     first.wait()
     second = start("--device-glob", one, "--heartbeat", "0.5", wait=False)
-    eventually(lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q")), 20)
+    eventually(lambda: any(name.split("-")[-2] == str(second.pid) for name in queues.worker_names("q")))
 
 
 def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
@@ -190,7 +192,7 @@ def test_a_worker_that_lost_its_slot_puts_the_request_back_and_waits(
     options = ("--device-glob", one, "--heartbeat", "0.5", "--device-wait", "60", "--node-env", "NODE")
     start(*options, env={**os.environ, "NODE": "node"})
     expire(redis, one)
-    thief = leases(redis, "thief", interval_s=60.0)
+    thief = leases(redis, "thief")
     eventually(lambda: thief.claim([one], 1) or expire(redis, one))
     eventually(lambda: "lost its device's slot" in (tmp_path / "workers.log").read_text())
     # when a request comes, and the slot is free again later
@@ -227,7 +229,7 @@ def test_a_leased_device_costs_a_request_no_round_trip(
         wait_for(client, 200)
         spent.append(scripts() - before)
         worker.terminate()
-        worker.wait(20)
+        worker.wait(60)
     # expect the same number of calls with and without a device, but for how submitting and taking met
     assert abs(spent[1] - spent[0]) < 20, spent
 
@@ -305,7 +307,7 @@ def test_no_slot_has_two_holders_whatever_is_killed_and_frozen(url: str, redis: 
     frozen: dict[str, subprocess.Popen[bytes]] = {}
     with holders(url, log, 4, 0.2, EIGHT[:2]) as start:
         living = {f"h{n}": start(f"h{n}") for n in range(12)}
-        eventually(lambda: len({slot for _, slot, _ in moments(log)}) == 8, 60)
+        eventually(lambda: len({slot for _, slot, _ in moments(log)}) == 8)
         # when they are killed, frozen, woken and replaced at random a hundred times
         for number in range(100):
             action = chance.choice(["kill", "freeze", "wake"])

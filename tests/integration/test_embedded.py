@@ -39,8 +39,8 @@ def test_it_ends_with_a_killed_parent() -> None:
     parent.wait()
     parent.stdin.close()
     parent.stdout.close()
-    eventually(lambda: not processes_with(directory), 10)
-    eventually(lambda: not Path(directory).exists(), 10)
+    eventually(lambda: not processes_with(directory))
+    eventually(lambda: not Path(directory).exists())
 
 
 def test_the_wheels_server_serves_when_the_machine_has_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def export() -> Iterator[Start]:
     yield run
     for process in started:
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
         assert process.returncode == 0, errors
         assert "Traceback" not in errors
 
@@ -181,6 +181,6 @@ def test_usage_errors(url: str, server: EmbeddedServer) -> None:
     taken = base.stderr.readline().split()[-1].removeprefix("http://")
     result = call("exporter", "--redis-url", url, "--listen", taken)
     base.terminate()
-    base.communicate(timeout=30)
+    base.communicate(timeout=60)
     assert result.returncode == 2
     assert "cannot listen" in result.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
@@ -20,16 +21,19 @@ from tests.integration.test_broker import done
 
 @pytest.fixture
 def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
-    """A worker in a thread that answers at once; `outcome` may be changed."""
-    state: dict[str, Any] = {"stop": False, "outcome": Outcome.SUCCEEDED, "served": 0}
+    """A worker in a thread that answers at once, `most` requests in all; `outcome` and `most` may be changed."""
+    state: dict[str, Any] = {"stop": False, "outcome": Outcome.SUCCEEDED, "most": math.inf}
+    served = 0
 
     def serve() -> None:
+        nonlocal served
         lane = FastLane(connect(url), "w", "q", 10.0, Retrying("test", patience_s=20))
         finished = None
         while not state["stop"]:
-            taken = lane.cycle(finished, block_s=0.05)
+            taken = lane.cycle(finished, take=served < state["most"], block_s=0.05)
             finished = done(taken, state["outcome"]) if isinstance(taken, Taken) else None
-            state["served"] += finished is not None
+            served += finished is not None
+            time.sleep(0 if served < state["most"] else 0.01)
         lane.cycle(finished, take=False)
         lane.close()
 
@@ -53,16 +57,18 @@ def test_it_keeps_n_in_flight_and_n_may_change(client: Client, queues: Queues) -
 
 
 def test_records_carry_their_step_and_the_total_is_kept(client: Client, served: dict[str, Any]) -> None:
+    # given a worker that has served 50 when the step changes
+    served["most"] = 50
     records: list[Record] = []
     loop = ClosedLoop(client, "q", records.append, total=200)
     loop.set_parallel(4, step=1)
-    eventually(lambda: len(records) > 50)
+    eventually(lambda: len(records) == 50 and loop.in_flight == 4)
     loop.set_parallel(8, step=2)
-    assert loop.wait_idle(20)
+    served["most"] = math.inf
+    assert loop.wait_idle(60)
     loop.close()
-    assert len(records) == 200
-    assert [record.step for record in records[:20]] == [1] * 20
-    assert records[-1].step == 2
+    # expect that each carries the step in which it was submitted
+    assert [record.step for record in records] == [1] * 54 + [2] * 146
 
 
 def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any], monkeypatch: Any) -> None:
@@ -81,7 +87,7 @@ def test_it_survives_a_reader_that_fails(client: Client, served: dict[str, Any],
     loop = ClosedLoop(client, "q", records.append, total=100)
     loop.set_parallel(4)
     # expect every request to be answered all the same: what was read and dropped is asked for again
-    assert loop.wait_idle(30)
+    assert loop.wait_idle(60)
     loop.close()
     assert len({record.reply.id for record in records}) == 100
 
@@ -101,7 +107,7 @@ def test_it_does_not_run_hot_when_all_fail(client: Client, served: dict[str, Any
     loop = ClosedLoop(client, "q", lambda _: None, total=20, clock=lambda: time.monotonic() + skipped[0])
     monkeypatch.setattr(client, "replies", replies)
     loop.set_parallel(1)
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(60)
     loop.close()
     # expect each failure to make the next request wait longer, up to a limit
     assert waits[:4] == [0.05, 0.1, 0.2, 0.4]

@@ -79,7 +79,7 @@ def prometheus(url: str, tmp_path: Path, queues: Queues) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/api/v1/"
         for child in (process, exporter):
             child.terminate()
-            child.communicate(timeout=30)
+            child.communicate(timeout=60)
 
 
 def values(base: str, expression: str) -> list[float]:
@@ -95,10 +95,10 @@ def values(base: str, expression: str) -> list[float]:
 def test_every_query_of_the_dashboard_returns_data(prometheus: str, client: Client, start: Any) -> None:
     # given a worker with work for longer than this test
     start("--", "sleep", "0.05")
-    client.submit([Request(client.new_id(), "q") for _ in range(5000)])
+    client.submit([Request(client.new_id(), "q") for _ in range(20_000)])
     # expect data from every query, the moment Prometheus has seen a few scrapes
     for expression in expressions():
-        eventually(lambda expression=expression: values(prometheus, expression), 30)
+        eventually(lambda expression=expression: values(prometheus, expression))
     eventually(
         lambda: max(values(prometheus, 'sum(rate(scaletest_requests_total{queue=~"$queue"}[5s]))'), default=0) > 1
     )

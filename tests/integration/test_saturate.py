@@ -70,7 +70,8 @@ def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
         found = loaded(Call(url, connections=1), Order(float("inf"), pace=iter([0.0] * 5), count=5))
     times = sorted(one.latency_s for one in found.samples)
     assert len(times) == 5 and times[-1] >= 0.25
-    assert max(one.lag_s for one in found.samples) < times[-1] / 2
+    # noticed before the first was sent: to wait for a connection is no lateness of the tester
+    assert max(one.noticed_s for one in found.samples) <= min(one.sent_s for one in found.samples)
 
 
 @pytest.mark.parametrize(("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")])
@@ -109,7 +110,7 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
         once = Order(1.0, parallel=1, count=1)
         cases = {"refused": port, "timed out": quiet.getsockname()[1], "reset": rude.getsockname()[1]}
         for outcome, at in cases.items():
-            found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5), once)
+            found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
             assert [one.outcome for one in found.samples] == [outcome]
             assert outcome in CAUSES
 
@@ -128,27 +129,14 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
             *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
-            *(
-                "--start",
-                "2",
-                "--maximum",
-                "8",
-                "--confirm",
-                "1",
-                "--precision",
-                "0.1",
-                "--share",
-                "0.2",
-                "--wanted",
-                "5",
-            ),
-            *("--server-header", "Server-Time", "-o", "json"),
+            *("--start", "2", "--maximum", "8", "--confirm", "1", "--precision", "0.1"),
+            *("--share", "0.2", "--wanted", "5", "--server-header", "Server-Time", "-o", "json"),
             *("--sql", str(tmp_path / "s.db"), "--original-csv", str(tmp_path / "csv"), "--header", "X-Key: secret"),
             env=root,
         )
     result = json.loads(done.stdout)
     held_or_late(done.returncode, result)
-    assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.2)
+    check_capacity(result)
     folder = SaturationFolder(Path(result["folder"]))
     assert "secret" not in (folder.path / "environment.json").read_text()
     assert sum(one.requests for one in folder.saturation().steps) == len(
@@ -165,7 +153,13 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     assert "closed load on http" in call("runs", "list", env=root).stdout
     check_files(tmp_path, folder)
     sized = call("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json", env=root)
-    assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(10, rel=0.2)
+    each = result["saturation_per_s"]["value"] / 2
+    assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(each)
+
+
+def check_capacity(result: dict[str, Any]) -> None:
+    """Of what can do 20 requests a second. Who stands still for half a second shifts ten out of a step, or in."""
+    assert 12 < result["saturation_per_s"]["value"] < 30, result
 
 
 def held_or_late(code: int, result: dict[str, Any]) -> None:
@@ -305,7 +299,7 @@ def test_an_interrupted_run_says_so_and_is_kept(tmp_path: Path) -> None:
             "saturate", "--url", url, "--step-time", "60", "--warm", "0.5", "--run-dir", str(tmp_path / "run")
         )
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 4 and "interrupted by Ctrl-C" in out
@@ -320,7 +314,7 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
             *("--step-time", "600", "--warm", "1", "--run-dir", str(tmp_path / "run")),
         )
         process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists(), 60)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
         agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
         assert len(agents) == 2
         for agent in agents[:killed]:
@@ -436,18 +430,19 @@ def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
 
 
 def test_a_queue_saturates_at_what_its_workers_do(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
-    # given two workers that sleep 0.1 s: 20 requests a second
-    start()
-    start()
+    # given four workers that sleep 0.2 s: 20 requests a second
+    for _ in range(4):
+        start()
     done = call(
         *("saturate", "--queue", "q", "--redis-url", url, "--load", "closed", "--step-time", "2", "--warm", "1"),
-        *("--maximum", "6", "--confirm", "0", "--precision", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
-        *("--wanted", "5", "--share", "0.2", "--", "0.1"),
+        *("--maximum", "16", "--confirm", "0", "--precision", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+        *("--wanted", "5", "--share", "0.2", "--", "0.2"),
     )
     result = json.loads(done.stdout)
     held_or_late(done.returncode, result)
-    assert result["saturation_per_s"]["value"] == pytest.approx(20, rel=0.25)
-    assert result["saturation_in_flight"] in (2, 3, 4)
+    check_capacity(result)
+    # where answers take their time to be seen, more in flight are needed to keep four at work
+    assert 4 <= result["saturation_in_flight"] <= 16
     assert result["steps"][-1]["load"] == "open"
 
 
@@ -459,11 +454,11 @@ def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_p
         *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
         *("2", "--step-time", "6", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "1"),
     )
-    assert done.returncode == 0, done.stderr
+    held_or_late(done.returncode, json.loads(done.stdout))
     stored = SaturationFolder(tmp_path / "run").saturation()
     last = stored.samples[stored.steps[-1].number]
     # expect the very pace that one would have followed, each a third of it, and every reply
-    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=0.2)
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=1e-6)
     assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 4, "2": 4, "3": 4}
     assert len({one.request for one in last}) == 12 and all(one.ok for one in last)
 
@@ -502,11 +497,13 @@ def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(start: C
     found = load.measure(order, lambda: False, lambda ended, failed: None)
     # then every request that was due is on record, from when it was due
     due = sorted(one.due_s for one in found.samples)
-    # a few more when the step's end was noticed late
-    assert due[:300] == pytest.approx([n / 100 for n in range(300)], abs=0.1)
-    assert sorted(one.request for one in found.samples) == list(range(len(due)))
+    assert due == pytest.approx([n / 100 for n in range(300)], abs=1e-6)
+    assert sorted(one.request for one in found.samples) == list(range(300))
     assert found.unsent == sum(one.outcome == UNSENT for one in found.samples) > 100
     step = SaturationStep(0, "ramp", "open", 100.0, found.seconds, 300, 0.6, found.cpu, found.beat_s)
     judged = assess(SaturationPlan("q"), step, found.samples)
-    assert judged.growth is not None and judged.growth.value == pytest.approx(80, rel=0.2)
-    assert judged.saturated and not judged.tester
+    # 80, and more where the worker had to wait for a processor
+    assert judged.growth is not None and 75 < judged.growth.value <= 100 and judged.saturated
+    # and none was noticed late that had to wait for room, which is so from the time that ten are seen in flight
+    sent = sorted(one for one in found.samples if one.outcome != UNSENT)
+    assert [one.lag_s for one in sent[20:]] == [0.0] * len(sent[20:])

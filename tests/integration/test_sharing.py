@@ -25,8 +25,9 @@ def devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def compare(run: Path, devices: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
-    line = ["validate", "--local", "--run-dir", str(run), "--device-glob", f"{devices}/fake*", "-o", "json", *arguments]
-    done = call(*line)
+    # a busy machine ends steps by their precision late or never
+    line = ["validate", "--local", "--run-dir", str(run), "--device-glob", f"{devices}/fake*", "--max-step", "20"]
+    done = call(*line, "-o", "json", *arguments)
     assert done.stdout, done.stderr
     return done.returncode, checked(json.loads(done.stdout))
 
@@ -36,15 +37,15 @@ def records(run: Path) -> list[dict[str, Any]]:
 
 
 def test_a_device_with_a_ceiling_gives_it_back(tmp_path: Path, devices: Path) -> None:
-    # given two devices that serve two runs of 0.2 s each at full speed: 20 requests/s together
+    # given two devices that serve two runs of 0.4 s each at full speed: 10 requests/s together
     for number in range(2):
         (devices / f"fake{number}").touch()
-    fake = ("--", "fakedev", "--seconds", "0.2", "--law", "capped:2")
-    code, result = compare(tmp_path / "run", devices, "--per-device", "1,2,4,8", "--seconds", "0.2", *fake)
+    fake = ("--", "fakedev", "--seconds", "0.4", "--law", "capped:2")
+    code, result = compare(tmp_path / "run", devices, "--per-device", "1,2,4,8", "--seconds", "0.4", *fake)
     # expect the law as one of workers per device
     assert (code, result["verdict"]["kind"]) == (0, "PASS"), result["verdict"]
     assert result["law"]["name"] == "capped"
-    assert result["law"]["ceiling_per_s"] == pytest.approx(20, rel=0.1)
+    assert result["law"]["ceiling_per_s"] == pytest.approx(10, rel=0.1)
     assert result["sharing"]["best"] == 2
     # every device full in every step, and the records say how full
     rows = records(tmp_path / "run")
@@ -57,8 +58,8 @@ def test_a_device_with_a_ceiling_gives_it_back(tmp_path: Path, devices: Path) ->
 def test_a_device_with_contention_and_coherency_gives_both_back(tmp_path: Path, devices: Path) -> None:
     # given one device whose throughput is highest with sqrt(0.9 / 0.03) = 5.5 runs
     (devices / "fake0").touch()
-    fake = ("--", "fakedev", "--seconds", "0.2", "--law", "usl:0.1:0.03")
-    options = ("--per-device", "1,2,4,8,16", "--seconds", "0.2", "--precision", "0.01")
+    fake = ("--", "fakedev", "--seconds", "0.4", "--law", "usl:0.1:0.03")
+    options = ("--per-device", "1,2,4,8,16", "--seconds", "0.4", "--precision", "0.01")
     _, result = compare(tmp_path / "run", devices, *options, *fake)
     law = result["law"]
     assert law["name"] == "usl", law
@@ -80,11 +81,12 @@ def test_memory_that_ends_takes_a_number_out(tmp_path: Path, devices: Path) -> N
 def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, devices: Path) -> None:
     # given a comparison that is killed in its third step
     (devices / "fake0").touch()
-    run, options = tmp_path / "run", ("--seconds", "0.2", "--per-device", "1,2,3", "--device-glob", f"{devices}/fake*")
-    line = program("validate", "--local", *options, "--run-dir", str(run), "--", "fakedev", "--seconds", "0.2")
+    run, options = tmp_path / "run", ("--seconds", "0.4", "--per-device", "1,2,3", "--device-glob", f"{devices}/fake*")
+    options = (*options, "--max-step", "20", "--run-dir", str(run))
+    line = program("validate", "--local", *options, "--", "fakedev", "--seconds", "0.4")
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     steps = run / "steps.jsonl"
-    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) == 2)
+    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 2)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = steps.read_text()
@@ -102,8 +104,8 @@ def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, device
 
 def test_one_number_is_how_workers_of_an_ordinary_run_share(tmp_path: Path, devices: Path) -> None:
     (devices / "fake0").touch()
-    options = ("--per-device", "2", "--limit", "2", "--seconds", "0.2", "--scale", "1.5")
-    code, result = compare(tmp_path / "run", devices, *options, "--", "fakedev", "--seconds", "0.2")
+    options = ("--per-device", "2", "--limit", "2", "--seconds", "0.4", "--scale", "1.5")
+    code, result = compare(tmp_path / "run", devices, *options, "--", "fakedev", "--seconds", "0.4")
     assert (code, result["sharing"]) == (0, None), result["verdict"]
     assert {(row["step"], row["per_device"]) for row in records(tmp_path / "run")} == {(1, 2), (2, 2)}
     too_many = call("validate", "--local", "--per-device", "2", "--limit", "4", "--device-glob", f"{devices}/fake*")

@@ -44,7 +44,6 @@ def test_every_model_runs_through_the_queue(client: Client, start: Callable[...,
     assert float(replies["matmul"].figures["tflops"]) > 0
 
 
-@pytest.mark.timeout(300)
 def test_samples_per_second_come_out_of_a_validation(tmp_path: Path) -> None:
     line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--precision", "0.2", "--max-step", "30")
     words = ("torch", *WORDS["matmul"], *TINY)

@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import call, eventually, processes_with, program
+from tests.conftest import Gate, call, eventually, processes_with, program
 from tests.unit.valid import checked
 
 # A request that takes T (1 + a (n - 1) + b n (n - 1)) s with n workers: each leaves a file by which all are counted.
+# In whole milliseconds and thousandths, so that the shell needs no other program: what starts one uses the processor,
+# of which there may be little, and that is shared as well.
 SHARED = (
-    'touch "$1/$PPID"; n=$(ls "$1" | wc -l); '
-    'exec sleep $(awk "BEGIN { print $2 * (1 + $3 * ($n - 1) + $4 * $n * ($n - 1)) }")'
+    ': >"$1/$PPID"; t=$2 a=$3 b=$4; set -- "$1"/*; n=$#; exec sleep $((t * (1000 + a * (n - 1) + b * n * (n - 1))))e-6'
 )
+# The longest step is what a busy machine takes: it ends steps by their precision late or never.
+BOUNDED = ("--max-step", "20")
 
 
 def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -29,7 +32,8 @@ def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
 
 def shared(folder: Path, seconds: float, contention: float, coherency: float) -> list[str]:
     folder.mkdir()
-    return ["--", "sh", "-c", SHARED, "sh", str(folder), *map(str, (seconds, contention, coherency))]
+    thousandths = [str(round(1000 * value)) for value in (seconds, contention, coherency)]
+    return ["--", "sh", "-c", SHARED, "sh", str(folder), *thousandths]
 
 
 def near(interval: dict[str, float], truth: float) -> bool:
@@ -45,28 +49,31 @@ def part_of_one(result: dict[str, Any], shared_s: float) -> float:
 
 def test_contention_comes_out_within_its_interval_and_fails(tmp_path: Path) -> None:
     workload = shared(tmp_path / "workers", 0.4, 0.15, 0)
-    code, result = validate(tmp_path / "run", "--limit", "16", "--seconds", "0.4", *workload)
+    code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "16", "--seconds", "0.4", *workload)
     assert (code, result["verdict"]["kind"]) == (3, "FAIL")
     law = result["law"]
-    assert law["name"] == "amdahl"
+    # a processor that is short when many begin at once looks like coherency
+    assert law["name"] in ("amdahl", "usl"), law
     assert near(law["intervals"]["contention"], part_of_one(result, 0.15 * 0.4)), law
 
 
 def test_a_lock_around_every_request_is_contention_of_one(tmp_path: Path) -> None:
-    workload = ["--", "flock", str(tmp_path / "lock"), "sleep", "0.2"]
-    code, result = validate(tmp_path / "run", "--limit", "8", "--seconds", "0.2", *workload)
+    workload = ["--", "flock", str(tmp_path / "lock"), "sleep", "0.4"]
+    code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "8", "--seconds", "0.4", *workload)
     assert (code, result["verdict"]["kind"]) == (3, "FAIL")
     law = result["law"]
     if law["name"] == "capped":
-        assert law["ceiling_per_s"] == pytest.approx(1 / 0.2, rel=0.1)
+        # the lock is held while sleep starts, so no more than one in 0.4 s, and no fewer than one worker did alone
+        alone = float(result["steps"][0]["throughput_per_s"])
+        assert 0.9 * alone <= law["ceiling_per_s"] <= 1.05 / 0.4, law
     else:
-        assert near(law["intervals"]["contention"], part_of_one(result, 0.2)), law
+        assert near(law["intervals"]["contention"], part_of_one(result, 0.4)), law
 
 
 def test_a_peak_is_found_when_throughput_falls_again(tmp_path: Path) -> None:
     # given coherency 2 % and contention 3 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
     workload = shared(tmp_path / "workers", 0.3, 0.03, 0.02)
-    code, result = validate(tmp_path / "run", "--limit", "16", "--seconds", "0.3", *workload)
+    code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "16", "--seconds", "0.3", *workload)
     assert code == 3
     # the law names it; on a busy machine the intervals may be too wide for a law with a peak, and then the steps do
     peak = result["peak"]
@@ -80,7 +87,7 @@ def test_a_peak_is_found_when_throughput_falls_again(tmp_path: Path) -> None:
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     # given a run that is killed in its third step
     run = tmp_path / "run"
-    options = ["--limit", "8", "--seconds", "0.4", "--scale", "1.5"]
+    options = [*BOUNDED, "--limit", "8", "--seconds", "0.4", "--scale", "1.5"]
     process = subprocess.Popen(
         program("validate", "--local", *options, "--run-dir", str(run)),
         stdout=subprocess.DEVNULL,
@@ -88,12 +95,12 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
         start_new_session=True,
     )
     steps = run / "steps.jsonl"
-    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) == 2)
+    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 2)
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = {name: (run / name).read_text() for name in ("steps.jsonl", "records.jsonl")}
     queue = json.loads((run / "plan.json").read_text())["queue"]
-    eventually(lambda: not processes_with(queue), 10)
+    eventually(lambda: not processes_with(queue))
     # and whose last step left records without a line that says it is complete, and half a line
     stray = json.loads(before["records.jsonl"].splitlines()[-1]) | {"step": 4}
     with (run / "records.jsonl").open("a") as file:
@@ -124,11 +131,12 @@ def shape(value: Any) -> Any:
 
 def test_an_interrupted_step_is_measured_again(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    line = program("validate", "--local", "--limit", "2", "--seconds", "0.4", "--scale", "1.5", "--run-dir", str(run))
+    options = (*BOUNDED, "--limit", "2", "--seconds", "0.4", "--scale", "1.5", "--run-dir", str(run))
+    line = program("validate", "--local", *options)
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     eventually(lambda: (run / "steps.jsonl").exists())
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(30) == 4
+    assert process.wait(60) == 4
     resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
     assert json.loads(resumed.stdout)["verdict"]["kind"] == "PASS", resumed.stdout
     stops = [json.loads(line)["stop"] for line in (run / "steps.jsonl").read_text().splitlines()]
@@ -138,21 +146,28 @@ def test_an_interrupted_step_is_measured_again(tmp_path: Path) -> None:
 
 def test_a_finished_run_is_judged_again_and_nothing_is_measured(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    validate(run, "--limit", "1", "--seconds", "0.5")
+    code, _ = validate(run, *BOUNDED, "--limit", "1", "--seconds", "0.5")
     lines = (run / "steps.jsonl").read_text()
-    assert call("validate", "--local", "--resume", str(run)).returncode == 0
+    assert call("validate", "--local", "--resume", str(run)).returncode == code
     assert (run / "steps.jsonl").read_text() == lines
 
 
-def test_a_run_in_use_cannot_be_resumed(tmp_path: Path) -> None:
+def test_a_run_in_use_cannot_be_resumed(tmp_path: Path, gate: Gate) -> None:
+    # given a run that goes on until the test lets its requests end
     run = tmp_path / "run"
-    line = program("validate", "--local", "--limit", "1", "--seconds", "0.5", "--run-dir", str(run))
+    line = program(
+        "validate", "--local", "--limit", "1", "--step-time", "1", "--run-dir", str(run), "--", *gate.command
+    )
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
     eventually(lambda: (run / "workers.log").exists())
     second = call("validate", "--local", "--resume", str(run))
     assert second.returncode == 2
     assert "in use by another process" in second.stderr
-    assert process.wait(60) == 0
+    # and the other goes on
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    gate.open()
+    assert process.wait(120) == 4
 
 
 def test_repeats_are_shuffled_in_blocks_and_their_spread_is_the_interval(tmp_path: Path) -> None:

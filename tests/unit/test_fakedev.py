@@ -104,10 +104,10 @@ def test_a_run_ends_and_leaves_nothing(wake: Wake, place: Path) -> None:
 
 def test_failures_limits_and_interrupts(wake: Wake, place: Path) -> None:
     assert run(wake, "--seconds", "0", "--failure-rate", "1").outcome is Outcome.FAILED
-    assert run(wake, "--seconds", "30", limit_s=0.05).outcome is Outcome.TIMED_OUT
+    assert run(wake, "--seconds", "600", limit_s=0.05).outcome is Outcome.TIMED_OUT
     wake.set()
     with pytest.raises(Interrupted):
-        run(wake, "--seconds", "30")
+        run(wake, "--seconds", "600")
     assert list(place.iterdir()) == []
 
 
@@ -125,7 +125,7 @@ def in_background(wake: Wake, *words: str) -> threading.Thread:
 
 def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None:
     other = Wake()
-    thread = in_background(other, "--seconds", "30", "--memory", "600", "--device-memory", "1000")
+    thread = in_background(other, "--seconds", "600", "--memory", "600", "--device-memory", "1000")
     eventually(lambda: uses(place))
     result = run(wake, "--seconds", "0", "--memory", "600", "--device-memory", "1000")
     other.set()
@@ -136,7 +136,7 @@ def test_memory_that_does_not_fit_fails_the_run(wake: Wake, place: Path) -> None
 
 
 def test_a_killed_run_is_not_counted(place: Path) -> None:
-    line = [sys.executable, "-m", "scaletest", "worker", "--once", "--", "fakedev", "--seconds", "60"]
+    line = [sys.executable, "-m", "scaletest", "worker", "--once", "--", "fakedev", "--seconds", "600"]
     process = subprocess.Popen(line, env=dict(os.environ))
     eventually(lambda: uses(place))
     assert list(place.iterdir())
@@ -148,12 +148,12 @@ def test_a_killed_run_is_not_counted(place: Path) -> None:
 
 def test_metrics_are_served(place: Path) -> None:
     wake = Wake()
-    worker = in_background(wake, "--seconds", "30", "--memory", "5")
+    worker = in_background(wake, "--seconds", "600", "--memory", "5")
     eventually(lambda: any(use.activity > 0 for use in all_uses(folder())))
     with server("127.0.0.1", 0, ["nvidia"]) as made:
         thread = threading.Thread(target=made.serve_forever)
         thread.start()
-        with urllib.request.urlopen(f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{made.server_address[1]}/metrics", timeout=60) as answer:
             text = answer.read().decode()
         made.shutdown()
         thread.join()
@@ -207,7 +207,7 @@ def test_annotations_drive_what_the_exporter_says(
     (podinfo / "namespace").write_text("bench")
     monkeypatch.setenv(PODINFO_VARIABLE, str(podinfo))
     other = Wake()
-    thread = in_background(other, "--seconds", "30", "--device-memory", "1000")
+    thread = in_background(other, "--seconds", "600", "--device-memory", "1000")
     try:
         eventually(lambda: [use.activity for use in uses(place)] == [40])
         text = exposition(uses(place), ["nvidia"])

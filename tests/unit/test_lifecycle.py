@@ -184,6 +184,51 @@ def test_defect_05_the_bind_of_a_claim_is_measured_from_its_request() -> None:
     assert found is not None and found.values == (3.5,)
 
 
+def device_claim(name: str, pod_name: str, **status: Any) -> dict[str, Any]:
+    owner = {"kind": "Pod", "name": pod_name, "uid": f"uid-{pod_name}"}
+    made = {"name": name, "uid": f"uid-{name}", "creationTimestamp": iso(BEGAN), "ownerReferences": [owner]}
+    return {"metadata": made, "status": status}
+
+
+def test_devices_are_allocated_when_all_claims_of_a_pod_have_theirs() -> None:
+    name = "j-00aa11"
+    # given a pod with two claims of its own and one that it shares, seen after its first claim
+    mine = pod(f"{name}-x", name)
+    rows = [{"name": one, "resourceClaimTemplateName": "t"} for one in ("a", "b")]
+    mine["spec"]["resourceClaims"] = [*rows, {"name": "c", "resourceClaimName": "shared"}]
+    tracker = Tracker({name})
+    tracker.see(seen("claim", "ADDED", device_claim("a", f"{name}-x"), 1.0))
+    tracker.see(seen("claim", "MODIFIED", device_claim("a", f"{name}-x", allocation={"devices": {}}), 2.0))
+    tracker.see(seen("pod", "ADDED", mine, 2.5))
+    tracker.see(seen("claim", "ADDED", device_claim("b", f"{name}-x"), 3.0))
+    stamps = tracker.workloads[name].pods[f"uid-{name}-x"].stamps
+    assert stamps["claim_created"] == Stamp(BEGAN, BEGAN + 1.0)
+    assert "claim_allocated" not in stamps
+    # when the second has its devices, expect its time, the API's too where there is one of all
+    with_time = {"devices": {}, "allocationTimestamp": iso(BEGAN + 5)}
+    tracker.see(seen("claim", "MODIFIED", device_claim("b", f"{name}-x", allocation=with_time), 5.25))
+    assert stamps["claim_allocated"] == Stamp(None, BEGAN + 5.25)
+    found = of(*tracker.workloads.values(), until="scheduled").step("claim_allocated")
+    assert found is not None and (found.values, found.sources) == ((4.25,), {"watch": 1})
+
+
+def test_a_claim_that_nobody_saw_allocated_gets_no_time() -> None:
+    name = "j-00aa11"
+    mine = pod(f"{name}-x", name) | {"spec": {"resourceClaims": [{"name": "a", "resourceClaimTemplateName": "t"}]}}
+    allocated = device_claim("a", f"{name}-x", allocation={"devices": {}})
+    for kind, at_s in (("LISTED", None), ("DELETED", 9.0)):
+        tracker = Tracker({name})
+        tracker.see(seen("pod", "LISTED", mine))
+        tracker.see(seen("claim", kind, allocated, at_s))
+        stamps = tracker.workloads[name].pods[f"uid-{name}-x"].stamps
+        assert stamps["claim_allocated"] == Stamp()
+    # and one that was made by hand, or for somebody else, is nobody's
+    tracker = Tracker({name})
+    tracker.see(seen("claim", "ADDED", {"metadata": {"name": f"{name}-hand", "uid": "u"}, "status": {}}, 1.0))
+    tracker.see(seen("claim", "ADDED", device_claim("a", "stranger"), 1.0))
+    assert (tracker.workloads, tracker.foreign) == ({}, {"claim": 1})
+
+
 def happening(reason: str, name: str, at_s: float) -> dict[str, Any]:
     return {
         "metadata": {"name": "e", "uid": f"e-{reason}-{name}"},

@@ -14,6 +14,7 @@ from scaletest.cli.main import run
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.lifecycle.store import Store
 from tests.unit.lifecycles import submission, workload
+from tests.unit.valid import FILES, fits
 
 COUNT = 3
 
@@ -34,6 +35,10 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert run(["lifecycle", "report", "--output-dir", str(store.path), "-t", "json"]) == 0
     store.write("result.json", capsys.readouterr().out)
     return store
+
+
+def test_every_file_fits_its_schema(stored: Store) -> None:
+    assert fits(stored.path) == set(FILES)
 
 
 def test_it_is_listed_with_its_kind_and_verdict(stored: Store, capsys: pytest.CaptureFixture[str]) -> None:

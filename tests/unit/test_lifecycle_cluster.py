@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from scaletest.cli import lifecycle_work as work
-from scaletest.cluster.connection import Missing
+from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
 from scaletest.cluster.watch import Collection, Feeds, Seen
@@ -26,7 +26,7 @@ PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
 def gather(feeds: Feeds, enough: Callable[[list[Seen]], bool]) -> list[Seen]:
     """What is seen until it is enough."""
     found: list[Seen] = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not enough(found):
         assert time.monotonic() < deadline, found
         found += feeds.events(0.05)
@@ -40,7 +40,7 @@ def names(found: list[Seen], kind: str) -> list[str]:
 def held(*pieces: bytes, until: threading.Event) -> Iterator[bytes]:
     """A watch that stays open."""
     yield from pieces
-    until.wait(20)
+    until.wait(120)
 
 
 def test_pages_then_a_watch_and_one_request_for_each() -> None:
@@ -128,6 +128,33 @@ def test_what_happened_unwatched_has_no_arrival() -> None:
         done.set()
         feeds.close()
     assert [one.at_s for one in found if one.kind == "ADDED"] == [None]
+
+
+@pytest.mark.parametrize(("refused", "code"), [("list", 429), ("watch", 429), ("watch", 503)])
+def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> None:
+    # given a server that refuses a list or a watch: once with a time, then with one in the far future, then without
+    after = [{"Retry-After": "7"}, {"Retry-After": "999999"}, {}]
+    done = threading.Event()
+    rested: list[float] = []
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if after and ("watch" if "watch" in query else "list") == refused:
+            return code, after.pop(0), status(code, "slow down")
+        if "watch" not in query:
+            return page([])
+        return 200, {}, held(event("ADDED", thing("one", "11")), until=done)
+
+    with api(act) as (cluster, asked):
+        feeds = Feeds(Raw(cluster), [PODS], time.time, rest=rested.append)
+        found = gather(feeds, lambda seen: len(names(seen, "ADDED")) == 1)
+        done.set()
+        feeds.close()
+    # expect that it waits as long as it is told, an hour at most, and else as long as it likes
+    assert rested[:2] == [7.0, LONGEST_OBEYED_S]
+    assert len(rested) == 3 and 0 < rested[2] <= 1
+    # and nothing else is asked meanwhile, nor anew
+    assert len(asked) == 5
+    assert names(found, "ADDED") == ["one"]
 
 
 def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
@@ -256,7 +283,7 @@ def test_a_server_that_says_at_once_is_not_asked_in_a_loop() -> None:
 
 
 def test_many_are_in_flight_at_once() -> None:
-    together = threading.Barrier(16, timeout=15)
+    together = threading.Barrier(16, timeout=120)
 
     def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
         if method == "GET":

@@ -60,7 +60,7 @@ def test_single_failures_do_not_slow_the_load_down() -> None:
     )
     loop = ClosedLoop(client, "q", lambda _: None, total=40, clock=Clock())
     loop.set_parallel(1)
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(120)
     loop.close()
     assert len(client.submitted) == 40
 
@@ -79,7 +79,7 @@ def test_a_batch_is_submitted_once_and_then_the_loop_is_idle() -> None:
     client: Any = FakeClient(lambda request: replied(request.id))
     loop = ClosedLoop(client, "q", records.append, total=600)
     loop.set_parallel(600)
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(120)
     loop.close()
     assert len(records) == len(client.submitted) == 600
 
@@ -92,14 +92,14 @@ def test_open_load_measures_from_the_intended_start() -> None:
     class Stalled(FakeClient):
         def submit(self, requests: Any) -> int:
             if not go.is_set():
-                go.wait(20)
+                go.wait(60)
                 clock.now = 3.0
             return super().submit(requests)
 
     client: Any = Stalled(lambda request: replied(request.id, wait_s=0.0, run_s=0.0))
     loop = OpenLoop(client, "q", records.append, pace.steps([(10, 1)]), maximum=100, clock=clock)
     go.set()
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(120)
     loop.close()
     # expect the stall in every request that should have started meanwhile
     assert [record.total_s for record in records] == pytest.approx([3.0 - number / 10 for number in range(10)])
@@ -118,6 +118,34 @@ def test_open_load_does_not_wait_for_replies_but_for_room() -> None:
     loop.close()
 
 
+def test_open_load_has_an_end_that_nobody_can_notice_late() -> None:
+    # given 10 requests a second for a second, of which 3 may be in flight
+    clock = Clock()
+    client: Any = FakeClient()
+    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=3, ends_s=1.0, clock=clock)
+    # when nobody looks before two seconds have passed
+    clock.now = 2.0
+    eventually(lambda: len(client.submitted) == 3)
+    # expect that those due in that second were due, and no more
+    assert not loop.wait_idle(0.01)
+    loop.stop()
+    assert (loop.overdue, loop.overdue_since) == (7, [])
+    loop.close()
+
+
+def test_open_load_submits_nothing_that_is_due_after_its_end() -> None:
+    clock = Clock()
+    client: Any = FakeClient()
+    loop = OpenLoop(client, "q", lambda _: None, pace.constant(10), maximum=100, ends_s=1.0, clock=clock)
+    clock.now = 2.0
+    eventually(lambda: len(client.submitted) == 10)
+    before = len(client.waits)
+    eventually(lambda: len(client.waits) > before + 2)
+    loop.stop()
+    assert (len(client.submitted), loop.overdue) == (10, 0)
+    loop.close()
+
+
 def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
     clock, records = Clock(), []
     client: Any = FakeClient(lambda request: replied(request.id, wait_s=0.0, run_s=0.0), room=2)
@@ -128,7 +156,7 @@ def test_what_a_full_queue_refused_keeps_its_intended_start_and_order() -> None:
     clock.now = 2.0
     eventually(lambda: len(records) == 4)
     clock.now = 3.0
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(120)
     loop.close()
     assert [record.total_s for record in records] == pytest.approx([0.0, 0.0, 1.0, 0.9, 0.0])
 
@@ -139,11 +167,11 @@ def test_steering_clamps_and_never_waits_for_redis() -> None:
 
     class Away(FakeClient):
         def submit(self, requests: Any) -> int:
-            away.wait(20)
+            away.wait(60)
             return super().submit(requests)
 
         def wake(self) -> None:
-            away.wait(20)
+            away.wait(60)
 
     client: Any = Away()
     statistics = Statistics("q")
@@ -166,7 +194,7 @@ def test_an_open_load_cannot_be_steered() -> None:
     with pytest.raises(NotSteerable):
         steering.set_parallel(1)
     steering.stop()
-    assert steering.wait_idle(20)
+    assert steering.wait_idle(120)
     loop.close()
 
 
@@ -175,6 +203,6 @@ def test_failures_are_counted_as_their_outcome() -> None:
     statistics = Statistics("q")
     loop = ClosedLoop(client, "q", statistics.add, total=1, observer=statistics)
     loop.set_parallel(1)
-    assert loop.wait_idle(20)
+    assert loop.wait_idle(120)
     loop.close()
     assert statistics.snapshot().outcomes["timed_out"] == 1

@@ -11,9 +11,12 @@ from scaletest.benchmarks import gang, manifests
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import JOBS, Missing, Resource
 from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.frame import frame
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmarks, status
+from scaletest.operator.line import entry
 from tests.unit.test_operator import FakeCluster, Killed, asked, look, settings, until_ended
 
 KUEUE = {"gang": "kueue", "queueName": "team"}
@@ -209,7 +212,114 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
 
 
 @pytest.mark.parametrize("spec", [{"gang": "kueue"}, {"queueName": "team"}, {"gang": "jobset", "queueName": "team"},
-                                  {"gang": "slurm"}])  # fmt: skip
+                                  {"gang": "slurm"}, {"queueLimit": 60}])  # fmt: skip
 def test_a_queue_that_would_queue_nothing_is_refused(spec: dict[str, str]) -> None:
     with pytest.raises(InvalidValue):
         benchmark.read({"kind": "IPerf", "spec": spec})
+
+
+def test_a_queue_keeps_nobody_else_from_measuring() -> None:
+    # given one that waits in a queue, and another that waits for its turn
+    cluster = queued()
+    asked(cluster, "two")
+    assert look(cluster, "two")["message"] == benchmarks.WAITS
+    # when the first is not admitted at once
+    cluster.now += gang.AT_ONCE_S + 1
+    look(cluster)
+    # expect the second measured, and the first when it is admitted
+    assert until_ended(cluster, "two")["phase"] == "Completed"
+    admit(cluster)
+    assert until_ended(cluster)["phase"] == "Completed"
+
+
+def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_next() -> None:
+    # given one in a queue, one that measures meanwhile, and one more
+    cluster = queued()
+    cluster.now += gang.AT_ONCE_S + 1
+    look(cluster)
+    for name in ("two", "three"):
+        asked(cluster, name)
+    while look(cluster, "two")["phase"] != "Running":
+        cluster.logs.clear()
+    look(cluster, "three")
+    # when it is admitted
+    admit(cluster)
+    # expect it to be Pending and to say why, however long that takes
+    cluster.now += manifests.START_S
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == ("Pending", benchmarks.ADMITTED)
+    assert manifests.PEERS not in cluster.objects["configmaps", "one-peers"]["data"]
+    # and to be before those that hold nothing
+    places = {name: entry(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
+    assert places["two"] is None
+    assert places["one"] is not None and places["three"] is not None and places["one"] < places["three"]
+    # and to have the usual time to start from its turn on
+    cluster.delete(JOBS, "ns", "two-client")
+    assert until_ended(cluster, "two")["failure"] == "interrupted"
+    cluster.logs["one-client-0-0"] = frame(Ended("one", Phase.COMPLETED, {"bandwidth": 5e9}))
+    assert until_ended(cluster)["phase"] == "Completed"
+
+
+def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
+    cluster = queued()
+    cluster.now += gang.AT_ONCE_S + 1
+    look(cluster)
+    asked(cluster, "two")
+    cluster.ready = False
+    assert look(cluster, "two")["phase"] == "Preparing"
+    admit(cluster)
+    assert look(cluster)["message"] == benchmarks.ADMITTED
+    cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
+    found = look(cluster)
+    assert (found["phase"], found["message"]) == ("Pending", "waits in queue team until all parts are admitted")
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_kueue_says_why_it_waits(version: int) -> None:
+    # given a queue that is full, as the Workload that Kueue made says
+    cluster = queued()
+    uid = cluster.objects["jobsets", "one"]["metadata"]["uid"]
+    meta = {"name": "jobset-one-1a2b3", "labels": {gang.JOB_UID: uid}}
+    why = "couldn't assign flavors to pod set server: insufficient unused quota for cpu in flavor any, 1 more needed"
+    status = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": why}]}
+    cluster.put(gang.WORKLOADS[version], {"metadata": meta, "status": status})
+    assert look(cluster)["message"] == f"waits in queue team until all parts are admitted: {why}"
+
+
+def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
+    cluster = FakeCluster()
+    cluster.put(gang.LOCAL_QUEUES[0], QUEUE)
+    asked(cluster, **KUEUE, queueLimit=60)
+    look(cluster)
+    cluster.now += 61
+    found = until_ended(cluster)
+    assert (found["failure"], found["message"].partition(":")[0]) == ("timed_out", "not admitted in 60 s")
+
+
+@pytest.mark.parametrize("fatal", range(1, 60, 2))
+def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal: int) -> None:
+    # given two that are admitted together, after others could have measured
+    cluster = FakeCluster()
+    cluster.put(gang.LOCAL_QUEUES[0], QUEUE)
+    for name in ("one", "two"):
+        asked(cluster, name, **KUEUE)
+
+    def tried(name: str) -> None:
+        try:
+            look(cluster, name)
+        except Killed:
+            cluster.fatal = 0
+
+    for name in ("one", "two"):
+        look(cluster, name)
+        cluster.now += gang.AT_ONCE_S + 1
+        look(cluster, "one")
+    for name in ("one", "two"):
+        admit(cluster, name)
+    cluster.fatal = cluster.requests + fatal
+    # expect never both at once, and each once
+    for turn in range(40):
+        tried(("one", "two")[turn % 2])
+        maps = [cluster.objects.get(("configmaps", f"{name}-peers"), {"data": {}}) for name in ("one", "two")]
+        assert sum(manifests.MEASURING in one["data"] for one in maps) < 2
+    assert [cluster.objects["iperfs", name]["status"]["phase"] for name in ("one", "two")] == ["Completed"] * 2

@@ -88,7 +88,7 @@ class Slow(Scaled):
             # again: one that comes just before it waits does not wake the main thread
             while not self.interrupted.wait(0.05):
                 signal.pthread_kill(main, signal.SIGUSR1)
-            assert self.given_up.wait(30)
+            assert self.given_up.wait(120)
         super().scale(replicas)
 
 

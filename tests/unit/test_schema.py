@@ -19,6 +19,8 @@ from scaletest.archive.environment import environment
 from scaletest.cli import saturate, saturate_file
 from scaletest.cli.main import run as program
 from scaletest.model import Background, Measurement, Plan, Record, Reply
+from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
+from scaletest.model.lifecycle_plan import LifecyclePlan
 from scaletest.model.reply import ALWAYS
 from scaletest.model.schema import DOCUMENTS, parts
 from scaletest.model.schema.parts import descriptions, properties_of
@@ -56,8 +58,37 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
     assert set(validator("record").schema["required"]) == record - (names(Reply) - ALWAYS) - {"per_device"}
 
 
+def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other() -> None:
+    plan = validator("lifecycle").schema
+    assert set(plan["properties"]) == names(LifecyclePlan) | {"schema_version", "kind_of_run"}
+    assert set(plan["required"]) == set(plan["properties"]) and plan["additionalProperties"] is False
+    assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {"schema_version"}
+    workload, pod = validator("lifecycle-record").schema["oneOf"]
+    assert set(workload["properties"]) == names(Workload) - {"pods"} | {"schema_version", "record"}
+    assert set(pod["properties"]) == names(Pod) | {"record", "workload"}
+
+
+@pytest.mark.parametrize("change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}])
+def test_no_other_plan_is_one_of_a_lifecycle(change: dict[str, Any]) -> None:
+    plan = checked(LifecyclePlan("0a1b2c", "job", "n", 3).to_dict(), "lifecycle")
+    assert list(validator("lifecycle").iter_errors({**plan, **change}))
+
+
+def test_a_pod_is_no_workload_and_no_milestone_is_made_up() -> None:
+    (line, *_) = Workload("w", stamps={"created": Stamp(api_s=1.0)}).lines()
+    workload = checked(json.loads(line), "lifecycle-record")
+    for change in (
+        {"record": "pod"},
+        {"stamps": {"invented": {"api_s": 1.0}}},
+        {"stamps": {"created": {"api_s": None}}},
+    ):
+        assert list(validator("lifecycle-record").iter_errors({**workload, **change}))
+
+
 def test_every_setting_is_described() -> None:
     assert set(descriptions(Plan)) == names(Plan)
+    assert set(descriptions(LifecyclePlan)) == names(LifecyclePlan)
+    assert set(descriptions(Submission)) == names(Submission)
     assert properties_of(Plan)["command"]["description"] == "the workload's program and arguments; empty for sleep."
 
 

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.benchmarks import obstacles
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.generators import generate
 from scaletest.benchmarks.runner import counts, run, startable
-from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered
+from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered, stem
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
@@ -152,6 +153,29 @@ def test_names_are_padded_to_the_width_of_the_largest(count: int) -> None:
     assert names[1] == str(count)
 
 
+@given(
+    st.from_regex(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True), st.integers(0, 12), st.sampled_from([1, 9, 100])
+)
+def test_every_name_of_a_set_gives_names_that_pods_can_have(name: str, warm_up: int, repetitions: int) -> None:
+    # given any name that a set can have in a cluster
+    spec = {"template": {"kind": "IPerf"}, "warmUp": warm_up, "repetitions": repetitions}
+    found, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": name}, "spec": spec}, list)
+    # expect names that its benchmarks can have, all different, with as much of it as there is room for
+    names = [one.name for one in found.benchmarks]
+    assert len(set(names)) == len(names) == warm_up + repetitions
+    assert all(obstacles.NAME.fullmatch(one) for one in names)
+    begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
+    assert all(one.startswith(f"{begin}-") for one in names) and name.startswith(
+        begin if begin == name else begin.rpartition("-")[0]
+    )
+
+
+def test_sets_whose_names_begin_alike_share_no_benchmark() -> None:
+    names = [f"a-name-of-thirty-eight-characters-for-{letter}" for letter in "ab"]
+    one, other = (plan_of({**a_set(warmUp=1), "metadata": {"name": name}}, list)[0].benchmarks for name in names)
+    assert not {row.name for row in one} & {row.name for row in other}
+
+
 JSON = st.recursive(
     st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=3),
     lambda inner: st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
@@ -256,7 +280,7 @@ def test_only_benchmarks_that_share_no_node_run_at_once() -> None:
 
 
 def test_benchmarks_on_different_nodes_really_run_side_by_side() -> None:
-    meeting = threading.Barrier(2, timeout=20)
+    meeting = threading.Barrier(2, timeout=120)
     values = [{"nodes": ["a", "b"]}, {"nodes": ["c", "d"]}, {"nodes": ["a", "c"]}]
     found = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
 

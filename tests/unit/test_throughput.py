@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -129,6 +130,25 @@ def test_a_warm_up_is_cut_off_and_steady_data_are_not() -> None:
 
 def test_a_ramp_without_end_has_not_settled() -> None:
     assert not cut(ramped(1.0, 200, 200, random.Random(3))).settled
+
+
+def test_a_cut_leaves_enough_for_a_rate_and_says_that_it_asked_for_more() -> None:
+    # given 16 workers whose second request takes longer than the two that follow, which are all that MSER would keep
+    ends = {f"w{n}": [n / 99, 5 + n / 99, 8 + n / 99, 11 + n / 99] for n in range(16)}
+    # when the warm-up is cut off
+    warm = cut(ends)
+    # then three of each remain, the rate is known, and the step is not called settled
+    assert throughput(warm.ends, 16).enough
+    assert not warm.settled
+    assert warm.share > 0
+
+
+@given(st.lists(st.lists(st.floats(0.01, 9), min_size=8, max_size=20), min_size=1, max_size=16))
+def test_no_cut_takes_what_a_rate_needs(gaps: list[list[float]]) -> None:
+    ends = {f"w{n}": list(accumulate(one)) for n, one in enumerate(gaps)}
+    if throughput(ends, len(ends)).enough:
+        assert throughput(cut(ends).ends, len(ends)).completions >= 8
+        assert min(map(len, cut(ends).ends.values())) >= 3
 
 
 def test_mser_cuts_where_the_course_becomes_flat() -> None:

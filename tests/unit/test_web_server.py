@@ -50,7 +50,7 @@ def server() -> Iterator[Server]:
 
 def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
     """What comes back, perhaps nothing; unless the request is `whole` the server is told that no more comes."""
-    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+    with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(data)
         if not whole:
             peer.shutdown(socket.SHUT_WR)
@@ -92,10 +92,10 @@ class Impatient:
 
 def test_a_request_that_never_gets_whole_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Impatient(monkeypatch, lambda *_: []).server
-    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+    with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.settimeout(0.1)
         answer: bytes | None = None
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while answer is None and time.monotonic() < deadline:
             try:
                 peer.sendall(b"a")
@@ -120,9 +120,9 @@ def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(monkeypatc
             ended.set()
 
     server = Impatient(monkeypatch, app).server
-    with socket.create_connection((server.host, int(server.port)), timeout=10) as peer:
+    with socket.create_connection((server.host, int(server.port)), timeout=60) as peer:
         peer.sendall(b"GET / HTTP/1.0\r\n\r\n")
-        assert ended.wait(30)
+        assert ended.wait(120)
     server.close()
 
 
@@ -166,7 +166,7 @@ def test_ipv6_where_there_is_some() -> None:
         server = Server(make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0", counts)
     except UsageError as error:
         pytest.skip(str(error))
-    with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=60) as answer:
         assert answer.read() == b"0"
     server.close()
     loop.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -16,6 +18,23 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
     schema = DOCUMENTS[name]()
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
+
+
+# What lies in the folder of a lifecycle run, and what each is, whole or line by line.
+FILES = {
+    "lifecycle.json": "lifecycle", "environment.json": "environment", "result.json": "lifecycle-result",
+    "submissions.jsonl": "lifecycle-submission", "records.jsonl": "lifecycle-record",
+}  # fmt: skip
+
+
+def fits(folder: Path) -> set[str]:
+    """Check every such file of the folder; the names of those that are there."""
+    there = {name for name in FILES if (folder / name).exists()}
+    for name in there:
+        text = (folder / name).read_text("utf-8")
+        for part in text.splitlines() if name.endswith("jsonl") else [text]:
+            checked(json.loads(part), FILES[name])
+    return there
 
 
 def checked(document: dict[str, Any], name: str = "result") -> dict[str, Any]:

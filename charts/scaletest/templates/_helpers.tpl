@@ -13,7 +13,7 @@
 
 {{- define "scaletest.selector" -}}
 app.kubernetes.io/name: scaletest
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "scaletest.labels" -}}
@@ -22,8 +22,25 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- with .Values.commonLabels }}
+{{- include "scaletest.checkLabels" (dict "labels" . "what" "commonLabels") }}
 {{ toYaml . }}
 {{- end }}
+{{- end -}}
+
+{{/* Labels by which objects are found are nobody else's. Arguments: labels, what: the value that gives them. */}}
+{{- define "scaletest.checkLabels" -}}
+{{- range $label, $given := .labels -}}
+{{- if regexMatch "^(scaletest/|helm[.]sh/chart$|app[.]kubernetes[.]io/(name|instance|component|version|managed-by)$)" $label -}}
+{{- fail (printf "\n%s: %s is a label of the chart's own; take another one" $.what $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels of an object with some more. Arguments: root, labels, what. */}}
+{{- define "scaletest.moreLabels" -}}
+{{- include "scaletest.checkLabels" . -}}
+{{- $all := include "scaletest.labels" .root | fromYaml -}}
+{{- toYaml (mergeOverwrite $all (.labels | default dict)) -}}
 {{- end -}}
 
 {{/* Settings of the operator, whole: helm upgrade --reuse-values brings those of a chart that knew fewer, or none. */}}
@@ -41,9 +58,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* A queue's name as part of object names: no two queues share one, and none has that of an exporter or a client. */}}
+{{/* A queue's name as part of object names: no two queues share one, and none has that of an exporter, an operator or a client. */}}
 {{- define "scaletest.queueName" -}}
-{{- $taken := or (eq . "exporter") (hasSuffix "-client" .) -}}
+{{- $taken := or (has . (list "exporter" "operator")) (hasSuffix "-client" .) -}}
 {{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not $taken) -}}
 {{- . -}}
 {{- else -}}
@@ -70,6 +87,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if and (ne $scaling.kind "none") (ne $scaling.kind "cron") (or (hasPrefix "hpa" $scaling.kind) (eq $scaling.source "exporter") $scaling.deletionCost) (not .root.Values.exporter.enabled) -}}
 {{- fail (printf "\nqueues.%s.autoscaling needs the exporter: set exporter.enabled" .name) -}}
 {{- end -}}
+{{- if and (eq $scaling.source "redis") (or (eq $scaling.kind "job") (and (eq $scaling.kind "keda") (ne $scaling.metric "demand"))) (ne (float64 $scaling.target) (floor $scaling.target)) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.target is %v: KEDA wants a whole number for a list in Redis; set source: exporter" .name $scaling.target) -}}
+{{- end -}}
+{{- include "scaletest.checkLabels" (dict "labels" $queue.podLabels "what" (printf "queues.%s.podLabels" .name)) -}}
 {{- if gt (int $queue.client.parallel) (int $queue.client.maxParallel) -}}
 {{- fail (printf "\nqueues.%s.client: parallel is more than maxParallel" .name) -}}
 {{- end -}}
@@ -107,6 +128,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else -}}{{ int .graceSeconds }}{{- end -}}
 {{- end -}}
 
+{{/* A number without an exponent, which not everybody reads: 1000000 is no 1e+06. */}}
+{{- define "scaletest.number" -}}
+{{- if eq (float64 .) (floor .) }}{{ int64 (float64 .) }}{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
+{{/* host:port, as in [fd00::1]:6379. Arguments: host, port. */}}
+{{- define "scaletest.address" -}}
+{{- printf (contains ":" .host | ternary "[%s]:%d" "%s:%d") (trimAll "[]" .host) (int .port) -}}
+{{- end -}}
+
 {{/* As the subchart says it, which cannot be asked when it is disabled. */}}
 {{- define "scaletest.redisName" -}}
 {{- printf "%s-redis" (.Release.Name | trunc 40 | trimSuffix "-") -}}
@@ -137,7 +168,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "scaletest.redisEnv" -}}
 {{- if .root.Values.redis.enabled -}}
 - name: REDIS_PASSWORD
-  valueFrom: {secretKeyRef: {name: {{ include "scaletest.redisSecret" .root }}, key: password-{{ .role }}}}
+  valueFrom: {secretKeyRef: {name: {{ include "scaletest.redisSecret" .root | quote }}, key: password-{{ .role }}}}
 - name: SCALETEST_REDIS_URL
   value: redis://{{ .role }}:$(REDIS_PASSWORD)@{{ include "scaletest.redisName" .root }}:6379/0
 {{- else -}}
@@ -145,13 +176,13 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $e := .root.Values.externalRedis -}}
 {{- if $e.urlKey -}}
 - name: SCALETEST_REDIS_URL
-  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret }}, key: {{ $e.urlKey }}}}
+  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret | quote }}, key: {{ $e.urlKey | quote }}}}
 {{- else -}}
 {{- $login := "" -}}
 {{- if $e.existingSecret -}}
 {{- $login = printf "%s:$(REDIS_PASSWORD)@" ($e.username | urlquery) -}}
 - name: REDIS_PASSWORD
-  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret }}, key: {{ $e.passwordKey }}}}
+  valueFrom: {secretKeyRef: {name: {{ $e.existingSecret | quote }}, key: {{ $e.passwordKey | quote }}}}
 {{ end -}}
 {{- $query := list -}}
 {{- if $e.tls.enabled -}}
@@ -163,7 +194,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
   {{- if $e.tls.enabled }}{{ $query = append $query "ssl=true" }}{{ end }}
   value: {{ printf "sentinel://%s%s/%s/%d" $login (join "," $e.sentinel.nodes) $e.sentinel.service (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
 {{- else }}
-  value: {{ printf "%s://%s%s:%d/%d" (ternary "rediss" "redis" $e.tls.enabled) $login $e.host (int $e.port) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
+  value: {{ printf "%s://%s%s/%d" (ternary "rediss" "redis" $e.tls.enabled) $login (include "scaletest.address" $e) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
 {{- end }}
 {{- end -}}
 {{- end -}}
@@ -183,7 +214,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "scaletest.volumes" -}}
 - {name: tmp, emptyDir: {}}
 {{- if include "scaletest.hasRedisTls" . }}
-- {name: redis-tls, secret: {secretName: {{ .Values.externalRedis.tls.existingSecret }}}}
+- {name: redis-tls, secret: {secretName: {{ .Values.externalRedis.tls.existingSecret | quote }}}}
 {{- end }}
 {{- end -}}
 
@@ -215,8 +246,11 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{/* The queue that helm test validates. */}}
 {{- define "scaletest.testQueue" -}}
 {{- $found := .Values.test.queue -}}
-{{- if and $found (not (and (index .Values.queues $found) (include "scaletest.queue" (dict "root" . "name" $found) | fromYaml).client.enabled)) -}}
+{{- if and $found (not (and (hasKey .Values.queues $found) (include "scaletest.queue" (dict "root" . "name" $found) | fromYaml).client.enabled)) -}}
 {{- fail (printf "\ntest.queue is %s: there is no such queue with a client" $found) -}}
+{{- end -}}
+{{- if and $found (not (has (include "scaletest.queue" (dict "root" . "name" $found) | fromYaml).autoscaling.kind (list "none" "keda"))) -}}
+{{- fail (printf "\ntest.queue is %s: only workers whom nobody or KEDA scales can be validated" $found) -}}
 {{- end -}}
 {{- range $name, $given := .Values.queues -}}
 {{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}

@@ -23,11 +23,11 @@
 {{- $grace := int (include "scaletest.grace" $queue) -}}
 metadata:
   labels:
-    {{- include "scaletest.podLabels" $root | nindent 4 }}
+    {{- include "scaletest.selector" $root | nindent 4 }}
     app.kubernetes.io/component: worker
-    scaletest/queue: {{ include "scaletest.queueName" .name }}
+    scaletest/queue: {{ include "scaletest.queueName" .name | quote }}
     scaletest/redis: "true"
-    {{- with $queue.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+    {{- with merge (deepCopy ($queue.podLabels | default dict)) ($root.Values.commonLabels | default dict) }}{{ toYaml . | nindent 4 }}{{ end }}
   {{- with $queue.podAnnotations }}
   annotations: {{ toYaml . | nindent 4 }}
   {{- end }}
@@ -56,7 +56,7 @@ spec:
       imagePullPolicy: {{ $root.Values.image.pullPolicy }}
       args:
         - worker
-        - --queue={{ .name }}
+        - {{ printf "--queue=%s" .name | quote }}
         - --grace={{ max 1 (sub $grace 10) }}
         - --node-env=NODE_NAME
         - --pod-env=POD_NAME
@@ -129,10 +129,10 @@ spec:
   tolerations: {{ toYaml . | nindent 4 }}
   {{- end }}
   {{- with $queue.priorityClassName }}
-  priorityClassName: {{ . }}
+  priorityClassName: {{ . | quote }}
   {{- end }}
   {{- with $queue.runtimeClassName }}
-  runtimeClassName: {{ . }}
+  runtimeClassName: {{ . | quote }}
   {{- end }}
   {{- if not .burst }}
   topologySpreadConstraints:
@@ -143,7 +143,7 @@ spec:
       labelSelector:
         matchLabels:
           {{- include "scaletest.selector" $root | nindent 10 }}
-          scaletest/queue: {{ include "scaletest.queueName" .name }}
+          scaletest/queue: {{ include "scaletest.queueName" .name | quote }}
     {{- else }}
     {{- toYaml $queue.topologySpreadConstraints | nindent 4 }}
     {{- end }}

@@ -52,6 +52,8 @@ STEPS: tuple[Step, ...] = (
     Step("evicted", "First Eviction", "evicted", _PLACED),
     Step("pvc_requested", "First PVC Bind Request", "pvc_requested", _PLACED),
     Step("pvc_bound", "First PVC Bind", "pvc_bound", ("pvc_requested",)),
+    Step("claim_created", "All Device Claims Created", "claim_created", _PLACED),
+    Step("claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)),
     Step("ready_to_start", "Sandbox Ready", "ready_to_start", ("scheduled",)),
     Step("initialized", "Initialized", "initialized", ("scheduled",)),
     Step("started", "Containers Started", "started", ("scheduled",)),
@@ -65,6 +67,7 @@ STEPS: tuple[Step, ...] = (
     Step("total_finished", "Total Finished", "finished", _BEGUN, total=True),
     Step("total_backend_job_created", "Total Backend Job Creation", "backend_job_created", _BEGUN, total=True),
     Step("pod_scheduled", "A Pod Scheduled", "scheduled", ("created",), of_pods=True),
+    Step("pod_claim_allocated", "A Pod's Device Claims Allocated", "claim_allocated", ("claim_created",), of_pods=True),
     Step("pod_started", "A Pod's Containers Started", "started", ("scheduled",), of_pods=True),
     Step("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
@@ -74,11 +77,12 @@ WORDS = {
     "job_created": "job creation", "first_pod_created": "first pod creation", "last_pod_created": "last pod creation",
     "pod_group_created": "pod group creation", "decided": "scheduling decision", "scheduled": "scheduling of all pods",
     "evicted": "first eviction", "pvc_requested": "PVC bind request", "pvc_bound": "PVC bind",
+    "claim_created": "creation of all device claims", "claim_allocated": "allocation of all device claims",
     "ready_to_start": "sandboxes ready", "initialized": "initialised", "started": "containers started",
     "containers_ready": "containers ready", "ready": "ready", "finished": "finished",
     "backend_job_created": "backend job creation",
 }  # fmt: skip
-_OF_A_POD = {"created": "creation", "scheduled": "scheduling"}
+_OF_A_POD = {"created": "creation", "scheduled": "scheduling", "claim_created": "first device claim"}
 
 
 class Duration(NamedTuple):

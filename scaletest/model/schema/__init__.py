@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scaletest.model.schema import comparison, environment, plan, record, result
+from scaletest.model.schema import comparison, environment, lifecycle, plan, record, result
 from scaletest.model.schema.parts import Schema
 
 DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
@@ -19,6 +19,11 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "measurement": record.measurement,
     "environment": environment.environment,
     "comparison": comparison.comparison,
+    "lifecycle": lifecycle.plan,
+    "lifecycle-result": lifecycle.result,
+    "lifecycle-submission": lifecycle.submission,
+    "lifecycle-record": lifecycle.record,
+    "lifecycle-comparison": lifecycle.comparison,
 }
 
 __all__ = ["DOCUMENTS", "Schema"]

@@ -18,8 +18,8 @@ from scaletest.render.svg import Axis, Chart
 GENERAL = ("total_decided", "total_ready", "total_finished", "total_backend_job_created")
 DETAILED = (
     "accepted", "created", "job_created", "first_pod_created", "last_pod_created", "pod_group_created", "decided",
-    "scheduled", "evicted", "pvc_requested", "pvc_bound", "ready_to_start", "initialized", "started",
-    "containers_ready", "ready", "finished", "backend_job_created",
+    "scheduled", "evicted", "pvc_requested", "pvc_bound", "claim_created", "claim_allocated", "ready_to_start",
+    "initialized", "started", "containers_ready", "ready", "finished", "backend_job_created",
 )  # fmt: skip
 BINS = 30
 MOST_POINTS = 1500

@@ -4,7 +4,7 @@
 
 {{- define "redis.selector" -}}
 app.kubernetes.io/name: redis
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "redis.labels" -}}

@@ -1,0 +1,96 @@
+"""The chart with values that are odd and allowed: words that look like numbers, large numbers, addresses of IPv6."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.cluster.charts import CHART, NEWEST, objects, render
+from tests.cluster.conftest import helm_program
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(params=["helm3", "helm4"])
+def helm(request: pytest.FixtureRequest) -> str:
+    """Every Helm."""
+    return helm_program(request.param)
+
+
+# What somebody may call a queue, a secret or a namespace, and YAML would read as a number, a truth value or nothing.
+ODD = ("123", "1e3", "true", "null", "0x10", "2001-01-01")
+
+
+@pytest.mark.parametrize("word", ODD)
+def test_words_that_look_like_something_else_stay_words(helm: str, word: str) -> None:
+    values = {
+        "queues": {word: {"client": {"enabled": True, "arguments": ["2"], "tokenSecret": word},
+                          "autoscaling": {"kind": "keda", "minReplicas": 0}, "priorityClassName": word,
+                          "runtimeClassName": word, "podLabels": {"team": word}, "device": {"deviceClass": word}}},
+        "redis": {"existingSecret": word, "networkPolicy": {"kedaNamespace": word}, "server": word,
+                  "persistence": {"storageClass": word}},
+        "operator": {"enabled": True, "namespaces": [word, word]}, "commonLabels": {"owner": word},
+        "fullnameOverride": word,
+    }  # fmt: skip
+    given = [text for key, value in values.items() for text in ("--set-json", f"{key}={json.dumps(value)}")]
+    external = {"host": "h", "existingSecret": word, "username": word, "tls": {"enabled": True, "existingSecret": word}}
+    other = ["--set-json", f"externalRedis={json.dumps(external)}", "--set", "redis.enabled=false"]
+    for more in ([], other):
+        rows = objects(render(helm, *given, *more, "-n", word))
+        assert list(no_words(rows)) == []
+        names = [(row["kind"], row["metadata"].get("namespace"), row["metadata"]["name"]) for row in rows]
+        assert len(names) == len(set(names))
+
+
+def no_words(value: Any, path: str = "") -> Iterator[str]:
+    """Where something else than text stands where the API wants text."""
+    if isinstance(value, dict):
+        texts = path.endswith(("abels", "selector", "annotations", "Data"))
+        for key, inner in value.items():
+            named = key in ("name", "namespace", "key", "secretName", "username") or key.endswith("ClassName")
+            if (texts or named) and not isinstance(inner, str | dict):
+                yield f"{path}.{key}: {inner!r}"
+            if key != "openAPIV3Schema":
+                yield from no_words(inner, f"{path}.{key}")
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            if path.endswith(("args", "command")) and not isinstance(inner, str):
+                yield f"{path}[{index}]: {inner!r}"
+            yield from no_words(inner, f"{path}[{index}]")
+
+
+def test_a_release_may_have_a_number_for_a_name(helm: str) -> None:
+    line = [helm, "template", "123", str(CHART), "--kube-version", NEWEST]
+    text = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    assert list(no_words(objects(text))) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lists", "wanted"),
+    [
+        ("redis", "1000000", "1000000", "1000000"),
+        ("redis", "0.5", "1", "0.5"),
+        ("exporter", "1000000", None, "1000000"),
+    ],
+)
+def test_targets_are_numbers_that_keda_reads(
+    helm: str, source: str, target: str, lists: str | None, wanted: str
+) -> None:
+    given = ["kind=keda", f"source={source}", f"target={target}"]
+    text = render(helm, *[word for one in given for word in ("--set", f"queues.sleep.autoscaling.{one}")])
+    (scaled,) = (row["spec"] for row in objects(text) if row["kind"] == "ScaledObject")
+    assert {one["metadata"].get("listLength") for one in scaled["triggers"]} == {lists}
+    modifiers = scaled.get("advanced", {}).get("scalingModifiers", {})
+    assert wanted in (modifiers.get("target"), scaled["triggers"][0]["metadata"].get("targetValue"))
+
+
+@pytest.mark.parametrize("host", ["fd00::1", "[fd00::1]"])
+def test_an_address_of_ipv6_stands_in_brackets(helm: str, host: str) -> None:
+    text = render(helm, "--set", "redis.enabled=false", "--set", f"externalRedis.host={host}",
+                  "--set", "queues.sleep.autoscaling.kind=keda")  # fmt: skip
+    assert "redis://[fd00::1]:6379/0" in text
+    assert 'address: "[fd00::1]:6379"' in text

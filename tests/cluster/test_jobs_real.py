@@ -1,0 +1,109 @@
+"""Queues without a Deployment, in containers on a real node: KEDA makes Jobs for what waits, a CronJob empties one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hack.kubernetes import ControlPlane, NotBuilt, tool
+from hack.kubernetes.keda import Keda
+from hack.kubernetes.names import Names
+from hack.kubernetes.watch import Watch
+from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.test_real import install
+from tests.conftest import eventually, missing
+
+pytestmark = pytest.mark.timeout(900)
+
+LIMIT = 3
+SCALING = "queues.long.autoscaling"
+SETTINGS = (
+    f"{SCALING}.pollingInterval=2",
+    f"{SCALING}.maxReplicas={LIMIT}",
+    "queues.nightly.autoscaling.maxReplicas=2",
+)
+
+
+@pytest.fixture
+def keda(real: ControlPlane) -> Iterator[Keda]:
+    """KEDA beside the real node."""
+    made = Keda(real, Names(real.folder))
+    try:
+        made.up()
+    except NotBuilt as error:
+        missing(str(error))
+    yield made
+    made.down()
+
+
+class Jobs:
+    """All Jobs of a namespace that there ever were, as they were last: KEDA deletes those that ended some time ago."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._rows: dict[str, dict[str, Any]] = {}
+        self.most_active = 0
+        self._watch = Watch(plane, f"/apis/batch/v1/namespaces/{namespace}/jobs?watch=true", self._see)
+
+    def __enter__(self) -> Jobs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._watch.close()
+
+    def _see(self, kind: str, job: dict[str, Any]) -> None:
+        self._rows[job["metadata"]["uid"]] = job
+        active = sum(row["status"].get("active", 0) for row in self.rows if "completionTime" not in row["status"])
+        self.most_active = max(self.most_active, active)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        return list(self._rows.values())
+
+    def succeeded(self, owner: str) -> bool:
+        """Whether there were some of that owner's, and all succeeded without one pod that failed."""
+        mine = [row for row in self.rows if owner in {one["kind"] for one in row["metadata"]["ownerReferences"]}]
+        assert not any(row["status"].get("failed") for row in mine), mine
+        return bool(mine) and all("completionTime" in row["status"] for row in mine)
+
+
+@pytest.mark.usefixtures("keda")
+def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
+    helm, namespace = Helm(real, helm_program("helm3")), restricted(real)
+    client = ["-n", namespace, "exec", "deployment/bench-scaletest-long-client", "-c", "client", "--", "scaletest"]
+
+    def burst(queue: str, requests: int) -> subprocess.Popen[str]:
+        """Submits so many from the client's pod, and ends when all are done."""
+        line = ["client", "--queue", queue, "--batch", str(requests), "--listen", "none", "-o", "json", "--", "0.5"]
+        kubectl = [tool("kubernetes", "kubectl"), f"--kubeconfig={real.kubeconfig}"]
+        return subprocess.Popen([*kubectl, *client, *line], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def done(process: subprocess.Popen[str]) -> tuple[int, int]:
+        out, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, out + errors
+        found = json.loads(out)
+        return found["succeeded"], found["failed"]
+
+    def waiting(queue: str) -> int:
+        line = ["queue", "show", queue, "-o", "json"]
+        return int(json.loads(real.kubectl(*client, *line))["waiting"])
+
+    # given the example: no worker anywhere
+    given = [word for one in SETTINGS for word in ("--set", one)]
+    install(helm, namespace, "-f", str(CHART / "examples" / "jobs.yaml"), *given)
+    with Jobs(real, namespace) as jobs:
+        # when twelve requests come at once, expect Jobs of KEDA's that do them, no more at once than allowed
+        assert done(burst("long", 12)) == (12, 0)
+        eventually(lambda: jobs.succeeded("ScaledJob"), 120)
+        assert jobs.most_active <= LIMIT
+        # when four wait for the night, and it comes
+        process = burst("nightly", 4)
+        eventually(lambda: waiting("nightly") == 4)
+        real.kubectl("-n", namespace, "create", "job", "tonight", "--from=cronjob/bench-scaletest-nightly")
+        # expect the same of its Job, which ends when the queue is empty
+        assert done(process) == (4, 0)
+        eventually(lambda: jobs.succeeded("CronJob"), 120)
+    helm("uninstall", "bench", "-n", namespace, "--wait")

@@ -1,0 +1,152 @@
+"""Parts that are admitted together, with the real controllers of JobSet and Kueue beside the control plane; the nodes
+are fake, and what is measured is scripted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from hack.kubernetes import ControlPlane, NotBuilt
+from hack.kubernetes.controllers import JobSets, Kueue
+from scaletest.benchmarks import manifests
+from scaletest.kinds.crd import definitions
+from scaletest.operator.benchmarks import WAITS
+from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
+from tests.cluster.test_operator import ACCOUNT, Operator
+from tests.conftest import eventually, missing
+
+# helm, a control plane of its own and two controllers come first
+pytestmark = [needs_own, pytest.mark.timeout(300)]
+API = "kueue.x-k8s.io/v1beta1"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def controllers(plane: ControlPlane) -> Iterator[None]:
+    """Theirs and our definitions; a quota of two CPUs for all who ask Kueue."""
+    plane.kubectl("apply", "--server-side", "-f", "-", stdin=yaml.safe_dump_all(definitions()))
+    with ExitStack() as running:
+        try:
+            for kind in (JobSets, Kueue):
+                one = kind(plane)
+                running.callback(one.down)
+                one.up()
+        except NotBuilt as error:
+            missing(str(error))
+        established(plane)
+        flavor = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": "2"}]}
+        spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}]}
+        rows = [
+            {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "any"}, "spec": {}},
+            {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": "two"}, "spec": spec},
+        ]
+        plane.apply(rows)
+        yield
+        # what holds them back is their controller's to take away
+        for what in ("clusterqueue/two", "resourceflavor/any"):
+            plane.kubectl("delete", what, "--timeout=60s")
+
+
+@pytest.fixture
+def operator(plane: ControlPlane, namespace: str, helm3: Helm, tmp_path: Path) -> Iterator[Operator]:
+    """One with the rights that the chart gives for it, and no others; and a queue of its namespace."""
+    values = "operator.enabled=true,operator.crds=false,operator.gang={kueue}"
+    helm3("install", "bench", str(CHART), "-n", namespace, "--set", values)
+    queue = {"name": "team", "namespace": namespace}
+    plane.apply([{"apiVersion": API, "kind": "LocalQueue", "metadata": queue, "spec": {"clusterQueue": "two"}}])
+    one = Operator(plane, namespace, tmp_path)
+    one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
+    one.start()
+    yield one
+    for row in one.get("iperfs")["items"]:
+        one.kubectl("delete", "iperf", row["metadata"]["name"], "--timeout=60s")
+    one.end()
+    assert "forbidden" not in (tmp_path / "log").read_text("utf-8").lower()
+
+
+def gang(kind: str, cpu: str = "1") -> dict[str, Any]:
+    """A benchmark of two pods with a CPU each."""
+    queue = {"queueName": "team"} if kind == "kueue" else {}
+    return {"duration": 5, "gang": kind, "resources": {"requests": {"cpu": cpu}}, **queue}
+
+
+def hog(operator: Operator) -> None:
+    """Something of somebody else that leaves one of the two CPUs."""
+    safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {"name": "hog", "image": "none", "resources": {"requests": {"cpu": "1"}}, "securityContext": safe}
+    pod = {"restartPolicy": "Never", "containers": [container],
+           "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}}  # fmt: skip
+    meta = {"name": "hog", "labels": {"kueue.x-k8s.io/queue-name": "team"}}
+    # the label that keeps a Job's pod on a fake node from ending at once
+    labels = {manifests.BENCHMARK: "hog"}
+    spec = {"suspend": True, "template": {"metadata": {"labels": labels}, "spec": pod}}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
+    operator.create(body)
+    eventually(lambda: not operator.get("job", "hog")["spec"].get("suspend"), 60)
+
+
+def left(operator: Operator) -> list[Any]:
+    """What is there of benchmarks, results excepted."""
+    found = json.loads(operator.kubectl("get", "jobsets,jobs,pods,services", "-l", manifests.BENCHMARK, "-o", "json"))
+    return [*found["items"], *operator.get("workloads.kueue.x-k8s.io")["items"]]
+
+
+@pytest.mark.parametrize("kind", ["jobset", "kueue"])
+def test_what_is_admitted_at_once_is_measured_and_leaves_nothing(operator: Operator, kind: str) -> None:
+    # given a queue with room for both parts
+    operator.apply("IPerf", "one", gang(kind))
+    # expect it measured once, by parts that the controllers have made
+    eventually(lambda: operator.status("iperf", "one").get("phase") in ("Completed", "Failed"), 90)
+    found = operator.status("iperf", "one")
+    assert (found["phase"], found["summary"]) == ("Completed", "5.000 Gbit/s"), found
+    assert {role: len(rows) for role, rows in found["pods"].items()} == {"server": 1, "client": 1}
+    assert len(operator.measured()) == 1
+    # and nothing left, neither of ours nor of theirs
+    eventually(lambda: not left(operator), 60)
+
+
+def test_a_queue_that_is_full_says_why_and_keeps_nobody_else_from_measuring(operator: Operator) -> None:
+    # given a quota of two, of which somebody else has one; when a benchmark wants both
+    hog(operator)
+    operator.apply("IPerf", "both", gang("kueue"))
+    # expect it Pending with Kueue's own words, and not one of its parts made
+    eventually(lambda: "insufficient unused quota" in operator.status("iperf", "both").get("message", ""), 60)
+    assert operator.status("iperf", "both")["phase"] == "Pending"
+    parts = ("get", "jobs,pods", "-l", f"{manifests.BENCHMARK}=both", "-o", "name")
+    assert not operator.kubectl(*parts)
+    # and another, which needs no queue, measured meanwhile
+    operator.apply("IPerf", "plain", {"duration": 5})
+    eventually(lambda: operator.status("iperf", "plain").get("phase") == "Completed", 90)
+    assert operator.status("iperf", "both")["phase"] == "Pending"
+    # when there is room
+    operator.kubectl("delete", "job", "hog")
+    # expect it measured
+    eventually(lambda: operator.status("iperf", "both").get("phase") == "Completed", 90)
+    assert [name for name, _ in operator.measured()] == ["both", "plain"]
+
+
+def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) -> None:
+    # given one that has the whole quota and measures without end, and a second one
+    operator.apply("IPerf", "slow", gang("kueue"))
+    eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
+    operator.apply("IPerf", "next", gang("kueue"))
+    eventually(lambda: operator.status("iperf", "next").get("message") == WAITS, 60)
+    # when the first is deleted
+    operator.kubectl("delete", "iperf", "slow", "--timeout=60s")
+    # expect the second measured
+    eventually(lambda: operator.status("iperf", "next").get("phase") == "Completed", 90)
+    eventually(lambda: not left(operator), 60)
+
+
+def test_one_that_never_fits_fails_at_its_limit_and_goes_out_of_the_queue(operator: Operator) -> None:
+    operator.apply("IPerf", "huge", {**gang("kueue", "2"), "queueLimit": 5})
+    eventually(lambda: operator.status("iperf", "huge").get("phase") == "Failed", 90)
+    found = operator.status("iperf", "huge")
+    assert (found["failure"], "not admitted in 5 s" in found["message"]) == ("timed_out", True)
+    assert "maximum capacity" in found["message"]
+    eventually(lambda: not left(operator), 60)

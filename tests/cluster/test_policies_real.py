@@ -1,0 +1,130 @@
+"""The chart's NetworkPolicies, enforced on a real node: what needs a connection has it, and nobody else does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from hack.kubernetes import ControlPlane
+from hack.kubernetes.policies import Policies
+from scaletest import __version__
+from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.test_real import install
+from tests.conftest import eventually
+
+pytestmark = pytest.mark.timeout(900)
+
+COMPONENT = "app.kubernetes.io/component"
+# What only a policy answers, over IPv4 and IPv6: where nobody listens it is ECONNREFUSED.
+REFUSALS, CUT = ("EHOSTUNREACH", "EACCES"), "cut"
+CONNECT = """
+import errno, json, socket, sys
+said = {}
+for target in sys.argv[1:]:
+    host, _, port = target.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), 20).close()
+        said[target] = "open"
+    except OSError as error:
+        said[target] = errno.errorcode.get(error.errno, str(error))
+print(json.dumps(said))
+"""
+
+
+@pytest.fixture
+def keda(real: ControlPlane) -> Iterator[str]:
+    """The namespace that the chart takes for KEDA's."""
+    real.kubectl("create", "namespace", "keda")
+    eventually(lambda: real.kubectl("-n", "keda", "get", "serviceaccount", "default", "--ignore-not-found"))
+    yield "keda"
+    real.kubectl("delete", "namespace", "keda", "--wait=false")
+
+
+@pytest.fixture
+def enforced(real: ControlPlane) -> Iterator[Policies]:
+    """To be started by the test."""
+    made = Policies(real)
+    yield made
+    made.down()
+
+
+class Somebody:
+    """A pod that connects where it is told."""
+
+    def __init__(self, plane: ControlPlane, namespace: str, name: str, **labels: str) -> None:
+        self._plane, self._namespace, self._name = plane, namespace, name
+        safe = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        container = {"name": "pod", "image": f"scaletest:{__version__}", "securityContext": safe}
+        spec = {
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+            "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{**container, "command": ["sleep", "infinity"]}],
+        }
+        meta = {"name": name, "namespace": namespace, "labels": labels}
+        plane.apply([{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}])
+
+    def ready(self) -> None:
+        """It runs when this returns."""
+        self._plane.kubectl(
+            "-n", self._namespace, "wait", "--for=condition=Ready", f"pod/{self._name}", "--timeout=180s"
+        )
+
+    def connects(self, *targets: str) -> list[str]:
+        """What each host:port answered."""
+        line = ["-n", self._namespace, "exec", self._name, "--", "python3", "-c", CONNECT, *targets]
+        said = json.loads(self._plane.kubectl(*line))
+        return [CUT if said[one] in REFUSALS else said[one] for one in targets]
+
+
+def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> list[str]:
+    """A pod's own, of every family it has, as targets."""
+    text = plane.kubectl("-n", namespace, "get", "pods", "-l", selector, "-o", "json")
+    (pod,) = json.loads(text)["items"]
+    return [f"[{one['ip']}]:{port}" if ":" in one["ip"] else f"{one['ip']}:{port}" for one in pod["status"]["podIPs"]]
+
+
+def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, keda: str, enforced: Policies) -> None:
+    # given a release whose client and exporter are for whom we name, strangers beside it and elsewhere, and guests
+    helm, home, away = Helm(real, helm_program("helm3")), restricted(real), restricted(real)
+    peers = json.dumps([{"podSelector": {"matchLabels": {"guest": "yes"}}}])
+    strangers = [Somebody(real, home, "stranger"), Somebody(real, away, "stranger", **{"scaletest/redis": "true"})]
+    guest, scaler = Somebody(real, home, "guest", guest="yes"), Somebody(real, keda, "keda")
+    short = ["--set-string", "queues.sleep.client.arguments={1}"]
+    install(helm, home, "--set-json", f"networkPolicy.from={peers}", *short)
+    for one in (*strangers, guest, scaler):
+        one.ready()
+    of = partial(addresses, real, home)
+    services = [
+        f"bench-redis.{home}.svc.cluster.local:6379",
+        f"bench-scaletest-sleep-client.{home}.svc.cluster.local:9996",
+        f"bench-scaletest-exporter.{home}.svc.cluster.local:9998",
+    ]
+    redis = [services[0], *of("app.kubernetes.io/name=redis", 6379)]
+    worker = of(f"{COMPONENT}=worker", 9996)[0]
+    # while nobody enforces policies everybody connects: names, addresses and ports are right
+    for one in (*strangers, guest, scaler):
+        assert one.connects(*services, worker) == ["open", "open", "open", "ECONNREFUSED"]
+        assert set(one.connects(*redis)) == {"open"}
+    # when they count
+    enforced.up()
+    eventually(lambda: strangers[0].connects(services[0]) == [CUT])
+    # expect that strangers reach nothing, guests what they were let in to, and KEDA Redis
+    for one in strangers:
+        assert one.connects(*services, worker) == [CUT, CUT, CUT, CUT]
+        assert set(one.connects(*redis)) == {CUT}
+    assert guest.connects(*services, worker) == [CUT, "open", "open", CUT]
+    assert scaler.connects(*services, worker) == ["open", CUT, CUT, CUT]
+    # and that a validation has all it needs, with workers that are new: names, Redis, the API server, the client
+    assert "PASS  every doubling up to 2 workers" in helm("test", "bench", "-n", home, "--logs").stdout
+    # when the release lets everybody in
+    helm("upgrade", "bench", str(CHART), "-n", home, *short)
+    eventually(lambda: strangers[1].connects(*services[1:]) == ["open", "open"])
+    # expect one port of each and no other, as of a client's pod that of an exporter
+    ports = [
+        of(f"{COMPONENT}={one}", port)[0] for one, port in (("exporter", 9996), ("client", 9998), ("worker", 9998))
+    ]
+    assert strangers[1].connects(services[0], *ports) == [CUT, CUT, CUT, CUT]

@@ -1,0 +1,51 @@
+"""What the operator answers over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import urllib.request
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from scaletest.operator import listening
+
+FAMILIES = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return bytes(answer.read())
+
+
+def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
+    # when metrics are served
+    with listening.metrics(port, CollectorRegistry()):
+        for host in FAMILIES:
+            assert get(f"http://{host}:{port}/metrics") == b""
+
+    # and then the health, of a loop
+    async def asked() -> list[bytes]:
+        async with listening.health(port):
+            return [await asyncio.to_thread(get, f"http://{host}:{port}/healthz") for host in FAMILIES]
+
+    assert asyncio.run(asked()) == [b"{}"] * len(FAMILIES)
+    # expect the port free again each time
+    with socket.create_server(("", port)):
+        pass
+
+
+def test_nothing_is_served_where_nothing_is_asked_for() -> None:
+    async def asked() -> None:
+        async with listening.health(0):
+            pass
+
+    with listening.metrics(0, CollectorRegistry()):
+        asyncio.run(asked())

@@ -1,0 +1,49 @@
+"""Two operators in one namespace, by mistake or because one of them is on a node that nobody reaches any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from scaletest.model.errors import ScaletestError
+from tests.unit.test_operator import FakeCluster, asked, look, requests_of_a_whole_run
+
+ORDER = ("Preparing", "Running", "Summarising", "Completed")
+
+
+class Shared(FakeCluster):
+    """A cluster in which the other operator looks `looks` times after a request of the first one."""
+
+    at = looks = 0
+
+    def _count(self) -> None:
+        super()._count()
+        if self.requests == self.at:
+            for _ in range(self.looks):
+                tried(self)
+
+
+def tried(cluster: FakeCluster) -> Mapping[str, Any]:
+    """A look as the handlers have it: what fails is repeated."""
+    try:
+        return look(cluster)
+    except ScaletestError:
+        found: Mapping[str, Any] = cluster.objects["iperfs", "one"].get("status", {})
+        return found
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 6])
+@pytest.mark.parametrize("at", range(1, requests_of_a_whole_run() + 1))
+def test_two_operators_bring_one_result_and_leave_nothing(at: int, looks: int) -> None:
+    # given an operator that was interrupted between any two requests by all that another one does
+    cluster = Shared()
+    cluster.at, cluster.looks = at, looks
+    asked(cluster)
+    phases = [str(tried(cluster).get("phase", "Preparing")) for _ in range(12)]
+    # expect its end, which is never taken back, one result, and nothing left
+    assert phases[-1] == "Completed" and phases == sorted(phases, key=ORDER.index)
+    assert cluster.made.count("configmaps/one-result") == 1
+    assert not [key for key in cluster.objects if key[0] in ("jobs", "pods", "services")]
+    assert ("configmaps", "one-peers") not in cluster.objects
