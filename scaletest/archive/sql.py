@@ -188,6 +188,8 @@ def _ensure_postgres(cursor: Any) -> None:
 
 
 def _sqlite(path: str) -> Any:
+    if not path.strip() or path == ":memory:":
+        raise UsageError("a database without a name is lost at once", hint="give the path of a file")
     try:
         return sqlite3.connect(path, timeout=30.0)
     except sqlite3.Error as error:

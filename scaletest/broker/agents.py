@@ -12,10 +12,11 @@ import json
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
+from scaletest.broker.connection import REDIS_ERRORS, Redis
 from scaletest.model.errors import InvalidValue, UsageError
 
 # Without a word of the coordinator, which looks for results every second. It may be stopped for a while.
@@ -102,10 +103,11 @@ class Meeting:
         return None if found is None else _unpacked(found[1])
 
     def close(self) -> None:
-        """Delete everything; agents end then."""
-        names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
-        if names:
-            self._redis.delete(*names)
+        """Delete everything; agents end then. A Redis that is gone has nothing left, or forgets it by itself."""
+        with suppress(*REDIS_ERRORS):
+            names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
+            if names:
+                self._redis.delete(*names)
 
     def offset_s(self) -> float:
         """Redis server time less this process's clock, by the quickest of some looks."""

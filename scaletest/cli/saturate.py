@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
-    from scaletest.model.verdict import VerdictKind
     from scaletest.saturation import Runner, Store, Teller
 
 
@@ -80,18 +79,18 @@ def _saturate(plan: SaturationPlan, given: dict[str, Any]) -> int:
         before.callback(folder.forget_empty)
         before.enter_context(folder.locked())
         folder.begin(plan, saturate_options.public(sys.argv))
-        verdict = _measure(plan, given, found, (folder, database), teller)
+        code = _measure(plan, given, found, (folder, database), teller)
         lacking = database.finish(folder)
         teller.close()
         show(given["output"], folder)
         saturate_options.originals(given, folder)
-        return lacking or verdict.exit_code
+        return lacking or code
 
 
 def _measure(
     plan: SaturationPlan, given: dict[str, Any], found: Target, stores: tuple[SaturationFolder, Store], teller: Teller
-) -> VerdictKind:
-    """The run, up to its result on disk."""
+) -> int:
+    """The run, up to its result on disk; its exit code."""
     from scaletest.analysis.saturation.course import Course
     from scaletest.analysis.saturation.evaluation import conclude
     from scaletest.model.errors import AgentLost
@@ -121,7 +120,8 @@ def _measure(
         said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
         extra = {"extra": said} if lines else {}
         stores[0].result({**result.to_dict(), **extra})
-    return result.verdict.kind
+    lost = runner.lost if runner else None
+    return lost.exit_code if lost else result.verdict.kind.exit_code
 
 
 def show(form: str, folder: SaturationFolder) -> None:

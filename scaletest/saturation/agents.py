@@ -13,10 +13,11 @@ from dataclasses import asdict
 from typing import Any
 
 from scaletest.broker.agents import Meeting
+from scaletest.broker.connection import REDIS_ERRORS
 from scaletest.load.call import Call
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.load.payloads import Payloads
-from scaletest.model.errors import AgentLost, ScaletestError, WaitTimeout
+from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, WaitTimeout
 from scaletest.model.sample import Sample
 
 # From the order to its begin: all have read it by then.
@@ -55,7 +56,13 @@ class AgentsLoad:
             self._sleep(LOOK_S)
 
     def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
-        """As LevelLoad says."""
+        """As LevelLoad says. Unreachable when the Redis in which they meet is gone."""
+        try:
+            return self._measure(order, stopping, tell)
+        except REDIS_ERRORS as error:
+            raise Unreachable(f"the Redis of the agents went away: {error}", hint="look whether it runs") from error
+
+    def _measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
         self._number += 1
         begin_s = self._clock() + self._meeting.offset_s() + HEAD_START_S
         self._meeting.order(
@@ -69,7 +76,7 @@ class AgentsLoad:
                 self._meeting.stop()
             one = self._meeting.brought(self._number)
             if one is None:
-                self._check()
+                self._look()
                 if self._clock() > deadline:
                     left = self._agents - len(found)
                     raise AgentLost(
@@ -79,6 +86,13 @@ class AgentsLoad:
             found.append(one)
             tell(sum(len(row["samples"]) for row in found), 0)
         return merged(found, self._agents)
+
+    def _look(self) -> None:
+        try:
+            self._check()
+        except AgentLost:
+            self._meeting.alive()  # one that ended because Redis is gone is not what went wrong
+            raise
 
     def close(self) -> None:
         """End the meeting; agents end by themselves."""

@@ -14,7 +14,7 @@ from scaletest.analysis.saturation.search import Probe
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.load import pace
 from scaletest.load.order import LevelLoad, Measured, Order
-from scaletest.model.errors import AgentLost
+from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.sample import Sample, rounded
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
@@ -44,7 +44,7 @@ class Teller(Protocol):
 class Runner:
     """Measures a plan with a load. `stop` ends it after what is in flight; what was measured is judged all the same.
 
-    So it is when a load agent is lost, as INVALID.
+    So it is when a load agent or Redis is lost, as INVALID: `lost` is why.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Runner:
         self._clock, self._sleep, self._between = clock, sleep, between
         self._chance = random.Random(plan.seed)
         self._stopped = ""
+        self.lost: ScaletestError | None = None
 
     def stop(self, why: str) -> None:
         """End soon."""
@@ -73,13 +74,13 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """The whole run; what is left of it when it was stopped."""
-        course, began, lost = Course(self._plan), self._clock(), ""
+        course, began = Course(self._plan), self._clock()
         while course.next is not None and not self.stopped():
             probe = course.next
             try:
                 step, samples = self._measure(probe, course)
-            except AgentLost as error:
-                lost = error.message  # a step without one of its agents is no step; those before it are
+            except (AgentLost, Unreachable) as error:
+                self.lost = error  # a step without one of its agents is no step; those before it are
                 break
             if self.stopped():
                 break  # a step that was cut short must not be taken for a whole one
@@ -93,6 +94,7 @@ class Runner:
                 self._sleep(BACK_OFF_S)
             if probe.phase is Phase.WARM and found.success == 0:
                 break
+        lost = self.lost.message if self.lost else ""
         return conclude(course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began)
 
     def _measure(self, probe: Probe, course: Course) -> tuple[SaturationStep, Sequence[Sample]]:

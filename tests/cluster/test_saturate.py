@@ -206,7 +206,9 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     words = ("saturate", "--service", "svc/model", "-n", cluster.namespace, "--pause-autoscalers")
     tuned = (*words, "--tune", "cpu=4000", "--tune", "replicas=3", "--tune", "concurrency=7")
     environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path)}
-    process = subprocess.Popen(program(*tuned, "--concurrency-arg", "--workers"), env=environment)
+    process = subprocess.Popen(
+        program(*tuned, "--concurrency-arg", "--workers", "--ready-timeout", "86400"), env=environment
+    )
     try:
         eventually(lambda: state()[1]["args"] == ["--workers", "7"], 60)
     finally:

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -328,6 +329,41 @@ def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Pat
     assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == ["warm"]
     again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
     assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
+
+
+def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -> None:
+    # given a Redis of the agents that ends with the first request after the probe's step is on disk
+    from scaletest.broker import EmbeddedServer
+    from tests.integration.test_sql import Door
+
+    server, lock, ended, steps = EmbeddedServer(), threading.Lock(), threading.Event(), tmp_path / "run/steps.jsonl"
+    server.start()
+
+    def act() -> None:
+        with lock:
+            if steps.exists() and not ended.is_set():
+                ended.set()
+                server.stop()
+
+    try:
+        with Door(act) as door:
+            threading.Thread(target=door.serve_forever, daemon=True).start()
+            done = call(
+                *("saturate", "--url", f"http://127.0.0.1:{door.server_port}/", "--redis-url", server.url),
+                *("--agents", "2", "--load", "closed", "--mode", "sweep", "--start", "2", "--count", "50"),
+                *("--warm", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+            )
+            door.shutdown()
+    finally:
+        if not ended.is_set():
+            server.stop()
+    # then it is said why it ended, and what was measured before is reported
+    assert done.returncode == 7, done.stderr
+    result = json.loads(done.stdout)
+    assert result["verdict"]["kind"] == "INVALID" and "Redis of the agents went away" in result["verdict"]["reason"]
+    assert {one["phase"] for one in result["steps"]} == {"warm"}
+    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    assert again["verdict"] == result["verdict"]
 
 
 def children(pid: int) -> list[str]:

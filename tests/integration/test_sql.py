@@ -137,6 +137,12 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink.close()
 
 
+@pytest.mark.parametrize("where", ["", " ", ":memory:", "mysql://h/d", "/nowhere/s.db"])
+def test_a_database_that_cannot_be_one_is_refused(where: str) -> None:
+    with pytest.raises(UsageError):
+        SqlSink(where, "run", "x")
+
+
 def test_a_database_that_is_not_there_is_said(database: str) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         SqlSink(database.replace("host=", "host=/nowhere"), "run", "x")
@@ -268,16 +274,17 @@ def test_a_run_outlives_its_database_which_is_filled_later(postgres: Postgres, t
         postgres.start()
     # then everything was measured and kept, and it is said once what happened and what to do
     result = json.loads(done.stdout)
-    assert done.returncode == 7 and [one["requests"] for one in result["steps"]] == [20, 20], done.stderr
+    rows = {one["number"]: one["requests"] for one in result["steps"]}
+    assert done.returncode == 7 and len(rows) >= 2 and set(rows.values()) == {20}, done.stderr
     assert json.loads((tmp_path / "lost/result.json").read_text())["verdict"] == result["verdict"]
     assert done.stderr.count("the run goes on") == done.stderr.count("scaletest runs sql") == 1
     assert rows_of(postgres.url, "lost") == {}
     # when that is done, nothing is lacking
     line = shlex.split(done.stderr[done.stderr.index("runs sql") :].splitlines()[0])
     assert [call(*line).stdout for _ in range(2)] == [
-        f"lost: {count} steps written to {postgres.url}\n" for count in (2, 0)
+        f"lost: {count} steps written to {postgres.url}\n" for count in (len(rows), 0)
     ]
-    assert rows_of(postgres.url, "lost") == {0: 20, 1: 20}
+    assert rows_of(postgres.url, "lost") == rows
 
 
 def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(postgres: Postgres, tmp_path: Path) -> None:
@@ -295,9 +302,11 @@ def test_a_database_that_comes_back_before_the_end_gets_what_it_lacks(postgres: 
 
     lock = threading.Lock()
     done = saturated(act, postgres.url, tmp_path / "back")
-    assert done.returncode == EXITS[json.loads(done.stdout)["verdict"]["kind"]], done.stderr
-    assert "the run goes on" in done.stderr and "there again, and got 2 steps" in done.stderr
-    assert rows_of(postgres.url, "back") == {0: 20, 1: 20}
+    result = json.loads(done.stdout)
+    assert done.returncode == EXITS[result["verdict"]["kind"]], done.stderr
+    # a step in which the tester was late is measured again, so there may be more than two
+    assert "the run goes on" in done.stderr and f"and got {len(result['steps'])} steps" in done.stderr
+    assert rows_of(postgres.url, "back") == {one["number"]: 20 for one in result["steps"]}
 
 
 def test_a_database_that_is_not_there_is_refused_before_anything_is_loaded(database: str, tmp_path: Path) -> None:

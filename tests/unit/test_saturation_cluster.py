@@ -8,14 +8,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes import client
 
 from scaletest.cli import main
 from scaletest.cluster.before import Before
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.deployment import Scaler
+from scaletest.cluster.deployment import Deployment, Scaler
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import Service, noted
+from scaletest.cluster.service import Held, Service, noted
 from scaletest.model.errors import AgentLost, InvalidValue, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
@@ -50,6 +51,36 @@ def test_scaled_objects_are_listed_only_where_there_are_any(keda: bool) -> None:
         deployment = Service(cluster, "svc/model").deployment()
         assert deployment is not None
         assert [one.name for one in deployment.scalers()] == (["s"] if keda else [])
+
+
+def test_a_scaled_object_that_a_killed_run_paused_goes_on_and_one_that_somebody_paused_does_not() -> None:
+    # given one that we paused and never resumed, and one that somebody else did
+    paused = "autoscaling.keda.sh/paused"
+    marks: dict[str, dict[str, str]] = {"ours": {paused: "true", "scaletest/held": "true"}, "theirs": {paused: "true"}}
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        name = path.rsplit("/", 1)[1]
+        if method == "PATCH":
+            found = {**marks[name], **json.loads(body)["metadata"]["annotations"]}
+            marks[name] = {key: value for key, value in found.items() if value is not None}
+            return 200, {}, {}
+        if name == "scaledobjects":
+            return page([_aimed(each, marks[each]) for each in marks])
+        return page([]) if name == "horizontalpodautoscalers" else (200, {}, MODEL)
+
+    with api(act) as (found, _):
+        settings = client.Configuration(host=found.client.configuration.host)
+        cluster = Cluster(client.ApiClient(settings), found.namespace)
+        held = Held(cluster, Deployment(cluster, "model"))
+        assert [one.name for one in held.active()] == ["ours"]
+        # when it is taken over and released
+        assert held.adopt() == ["ScaledObject ours"] and held.release() == []
+    assert marks == {"ours": {}, "theirs": {paused: "true"}}
+
+
+def _aimed(name: str, marks: dict[str, str]) -> dict[str, Any]:
+    row = thing(name, spec={"scaleTargetRef": {"name": "model"}})
+    return {**row, "metadata": {**row["metadata"], "annotations": marks}}
 
 
 @pytest.mark.parametrize(
