@@ -8,7 +8,7 @@
     +-- RequestsFailed        5   requests failed in a command that gives no verdict
     |   +-- QueueFull         5   the queue holds its maximum already
     +-- WaitTimeout           6   what we waited for did not come in time
-    +-- Unreachable           7   Redis cannot be reached, or refuses us
+    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses us
         +-- NoServer          7   no embedded server can be had on this machine
 
 Each message says what happened and why; `hint` says what to do. A class names its exit code, so that no caller
