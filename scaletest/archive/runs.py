@@ -29,6 +29,14 @@ def opened(path: Path) -> RunFolder | None:
 
 def find(name: str, environment: Mapping[str, str]) -> RunFolder:
     """The run of that path or name; LAST is the newest, and the end of a name suffices when only one ends so."""
+    try:
+        Path(name).stat()
+    except PermissionError as error:
+        raise UsageError(
+            f"{name} cannot be looked into: {error.strerror}", hint="look at its folders' rights"
+        ) from error
+    except OSError:
+        pass  # no path then, but perhaps a name
     if (there := opened(Path(name))) is not None:
         return there
     known = runs(default_root(environment))

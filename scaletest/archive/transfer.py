@@ -55,7 +55,7 @@ def export(folder: RunFolder, target: Path) -> None:
             _pack(folder, raw)
         fresh.replace(target)
     except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise UsageError(f"{target} cannot be written: {error.strerror or error}", hint="give another FILE") from error
     finally:
         fresh.unlink(missing_ok=True)
 
@@ -80,7 +80,10 @@ def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST
             _check(run, archive)
             place.rename(target)
     except OSError as error:
-        raise UsageError(f"{archive} cannot be imported: {error.strerror or error}") from error
+        raise UsageError(
+            f"{archive} cannot be imported into {root}: {error.strerror or error}",
+            hint="look at the file and at the rights of the folder",
+        ) from error
     return type(run)(target)
 
 

@@ -56,7 +56,10 @@ def command() -> None:
 )
 @options.redis_url()
 @click.option(
-    "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
+    "--scratch",
+    type=click.Path(file_okay=False, writable=True, path_type=Path),
+    metavar="DIR",
+    help="Where working folders and test files go.",
 )
 @click.option(
     "--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is stored. [default: a new one]"
@@ -163,6 +166,7 @@ def show(run: str, form: str, output: Path) -> None:
     """Show a run of benchmarks. csv: one row a benchmark; junit: one test case a benchmark."""
     from scaletest.report.benchmarks import FORMATS
 
+    stored.spared(stored.find(run), output)
     text = FORMATS[form](_run(run))
     if str(output) == "-":
         sys.stdout.buffer.write(text.encode(errors="replace"))

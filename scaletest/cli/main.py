@@ -40,6 +40,8 @@ COMMANDS = {
 
 # No bug of ours: there is no room for what we write.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# Nor this: the path that we were given, or the user's own folders, cannot be used.
+CLOSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
 EXIT_CODES = """\b
 Exit codes:
@@ -158,6 +160,10 @@ def _unexpected(error: Exception) -> int:
     """Explain what no command expects; the exit code."""
     if isinstance(error, OSError) and error.errno in FULL:
         _say(f"error: {error.filename or 'the output'} cannot be written: {error.strerror}")
+        return UsageError.exit_code
+    if isinstance(error, OSError) and error.errno in CLOSED and error.filename:
+        _say(f"error: {str(error.filename)[:200]} cannot be used: {error.strerror}")
+        _say("  look at the path and at the rights of its folders")
         return UsageError.exit_code
     explained = _as_unreachable(error)
     if explained:

@@ -53,7 +53,7 @@ def make(folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int,
         raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="give another --folder DIR") from error
     made = []
     for line, path in lines:
-        _ask(line)
+        _ask(line, "can it write there?")
         made.append({"path": path, "bytes": Path(path).stat().st_size})
     if output != "table":
         options.show(made, output)
@@ -169,7 +169,7 @@ def _size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _ask(line: list[str]) -> str:
+def _ask(line: list[str], hint: str = "is it a video file?") -> str:
     """What a program writes. UsageError with its own words when it fails."""
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, errors="replace")
@@ -179,5 +179,5 @@ def _ask(line: list[str]) -> str:
         raise UsageError(f"{line[0]} took longer than {TIMEOUT_S:g} s", hint="ask for fewer frames") from error
     if done.returncode:
         words = done.stderr.strip().splitlines()
-        raise UsageError(f"{line[0]} failed: {words[-1] if words else done.returncode}", hint="is it a video file?")
+        raise UsageError(f"{line[0]} failed: {words[-1] if words else done.returncode}", hint=hint)
     return done.stdout

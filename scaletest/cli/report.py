@@ -57,6 +57,7 @@ def command(run: str, **given: Any) -> None:
     The run is judged anew from its records. Exit code 0 whatever the verdict, 2 when there is no such run.
     """
     folder = stored.find(run)
+    stored.spared(folder, given["output"], given["png"])
     saturated = stored.saturation(folder)
     if saturated is not None:
         _saturation(saturated, given)

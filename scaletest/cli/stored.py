@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -29,6 +32,14 @@ def find(name: str) -> RunFolder:
     from scaletest import archive
 
     return archive.find(name, os.environ)
+
+
+def spared(folder: RunFolder, *targets: Path | None) -> None:
+    """UsageError when what shall be written would take the place of what the run consists of."""
+    own = {(folder.path / name).resolve() for name in folder.files}
+    for target in targets:
+        if target is not None and target.resolve() in own:
+            raise UsageError(f"{target} is a file of the run itself", hint="give another FILE")
 
 
 def judged(folder: RunFolder) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -52,6 +53,8 @@ BAD = [
     (("autoscale", "simulate", "--rule", "demand:target=x"), "'x' is no target"),
     (("autoscale", "simulate", "--run-dir", "nope"), "there is no run 'nope'"),
     (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
+    (("lifecycle", "compare", LONG, LONG), "File name too long"),
+    (("runs", "import", "nope"), "nope cannot be imported"),
 ]
 
 
@@ -86,6 +89,38 @@ def test_a_run_is_not_exported_into_no_name(home: Path, capsys: pytest.CaptureFi
     make("pass", home)
     assert run(["runs", "export", "pass", ""]) == 2
     assert "is no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "line", [("report", "closed/run"), ("runs", "list"), ("lifecycle", "compare", "closed", "closed")]
+)
+def test_a_folder_that_is_closed_is_no_bug(
+    line: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given that nobody may look anywhere, whoever runs the tests
+    def refuse(path: Path, **options: Any) -> Any:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert run(list(line)) == 2
+    errors = capsys.readouterr().err
+    assert "Permission denied" in errors
+    assert "rights" in errors
+    assert "Traceback" not in errors
+
+
+def test_files_of_a_benchmark_do_not_go_into_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["bench", "run", "IPerf", "--scratch", "empty"]) == 2
+    assert "'empty' is a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["-o", "--png"])
+def test_a_report_never_takes_the_place_of_the_run(option: str, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make("pass", home)
+    before = (home / "pass" / "records.jsonl").read_bytes()
+    assert run(["report", "pass", "-t", "json", option, "pass/../pass/records.jsonl"]) == 2
+    assert "is a file of the run itself" in capsys.readouterr().err
+    assert (home / "pass" / "records.jsonl").read_bytes() == before
 
 
 def test_a_validation_is_no_lifecycle(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
