@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,11 +97,13 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
     with socket.create_server(("127.0.0.1", 0)) as quiet, socket.create_server(("127.0.0.1", 0)) as rude:
 
         def hang_up() -> None:
-            for _ in range(2):
-                other, _ = rude.accept()
-                other.recv(100)
-                other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-                other.close()
+            # until the socket is shut down
+            with suppress(OSError):
+                while True:
+                    other, _ = rude.accept()
+                    other.recv(100)
+                    other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    other.close()
 
         thread = threading.Thread(target=hang_up, daemon=True)
         thread.start()
@@ -113,6 +115,8 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
             found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
             assert [one.outcome for one in found.samples] == [outcome]
             assert outcome in CAUSES
+        rude.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 def test_a_request_that_cannot_be_made_ends_the_load() -> None:
