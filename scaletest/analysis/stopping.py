@@ -89,7 +89,7 @@ class Stopping:
     def _judge(self, warm: Warmup) -> Stop | None:
         rate = throughput(warm.ends, self.workers, cautious=True)
         self.seen = rate if rate.enough else None
-        if not rate.enough or warm.share > MOST_WARMUP or rising(warm.ends):
+        if not rate.enough or not warm.settled or warm.share > MOST_WARMUP or rising(warm.ends):
             return None
         wanted = demand(self.plan, self.workers)
         if rate.completions < wanted.requests:

@@ -136,11 +136,14 @@ def read(name: str, schema: Schema) -> dict[str, Any]:
     return dict(data)
 
 
-def load(text: str, what: str) -> Any:
-    """The value of a YAML or JSON text; UsageError for what is neither, or names one key twice."""
+def load(text: str, what: str, document: str = "plan-file") -> Any:
+    """The value of a YAML or JSON text; UsageError for what is neither, or names one key twice.
+
+    document: the schema that hints name.
+    """
     import yaml
 
-    loader = None
+    loader, hint = None, f"see: config schema {document}"
     if text.startswith("{"):
         # YAML reads JSON too, but not the pairs in which JSON escapes characters beyond 16 bits
         with suppress(ValueError, RecursionError):
@@ -154,12 +157,10 @@ def load(text: str, what: str) -> Any:
         return loader.construct_document(root) if root is not None else None
     except yaml.MarkedYAMLError as error:
         at = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UsageError(
-            f"{what} is not valid YAML{at}: {error.problem}", hint="see: config schema plan-file"
-        ) from error
+        raise UsageError(f"{what} is not valid YAML{at}: {error.problem}", hint=hint) from error
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it nests too deeply"
-        raise UsageError(f"{what} is not valid YAML: {reason}", hint="see: config schema plan-file") from error
+        raise UsageError(f"{what} is not valid YAML: {reason}", hint=hint) from error
     finally:
         if loader is not None:
             loader.dispose()

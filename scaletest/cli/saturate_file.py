@@ -42,7 +42,7 @@ def read(name: str, command: click.Command) -> dict[str, Any]:
     from scaletest.saturation import original
 
     what = "the plan on standard input" if name == "-" else name
-    data = plans.load(plans.text(name, what), what)
+    data = plans.load(plans.text(name, what), what, NAME)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         raise UsageError(f"{what} is no mapping of settings", hint="write KEY: VALUE, as in url: http://...")
     if original.is_original(data):

@@ -46,7 +46,8 @@ def text_of(name: str, file: Path | None) -> str:
     try:
         return (file or FOLDER / f"{name}.yaml").read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the template cannot be read: {error}", hint="give --template FILE") from error
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(f"the template {file or name} cannot be read: {why}", hint="give --template FILE") from error
 
 
 class Workloads:
@@ -138,6 +139,8 @@ def _parse(text: str) -> dict[str, Any]:
         found = [row for row in yaml.load_all(text, Loader) if row is not None]
     except yaml.YAMLError as error:
         raise InvalidValue(f"the template is no YAML: {cut(str(error), 200)}") from error
+    except RecursionError as error:
+        raise InvalidValue("the template nests too deeply", hint="give one Kubernetes object") from error
     if len(found) != 1:
         raise InvalidValue(
             f"the template holds {len(found)} objects", hint="give the workload alone; create what it needs before"

@@ -88,7 +88,7 @@ class SaturationPlan:
     def __post_init__(self) -> None:
         LoadKind(self.load), Mode(self.mode)
         for name in ("start", "maximum", "increment", "wanted"):
-            checks.seconds(getattr(self, name), name.replace("_", " "), maximum=MOST_RATE)
+            checks.number(getattr(self, name), name.replace("_", " "), maximum=MOST_RATE, zero=True)
         if not (math.isfinite(self.factor) and 1.05 <= self.factor <= 10):
             raise InvalidValue(f"the ramp's factor is {self.factor}", hint="give a number from 1.05 to 10")
         for name in ("precision", "success", "share"):

@@ -22,8 +22,8 @@ SHARED = (
 )
 # The longest step is what a busy machine takes: it ends steps by their precision late or never.
 BOUNDED = ("--max-step", "20")
-# For sleeps, which have no warm-up: who looks for one in a short step finds it in noise now and then, and the step has not
-# settled.
+# For sleeps, which have no warm-up: who looks for one in a short step finds it in noise now and then, and then the step
+# has not settled.
 STEADY = (*BOUNDED, "--warmup", "0.5")
 
 

@@ -55,6 +55,8 @@ BAD = [
     (("cluster", "deletion-cost", "--rate", "0"), "rate is 0.0"),
     (("lifecycle", "compare", LONG, LONG), "File name too long"),
     (("runs", "import", "nope"), "nope cannot be imported"),
+    (("saturate", "--url", "http://127.0.0.1:1", "--start", "nan", "--dry-run"), "start is nan"),
+    (("saturate", "-f", "broken", "--dry-run"), "broken is not valid YAML"),
 ]
 
 
@@ -72,6 +74,11 @@ def test_what_cannot_work_is_one_line_what_and_one_line_what_to_do(
     if line[0] in ("autoscale", "cluster"):  # a rate or a share is no time
         assert " s" not in what.removeprefix("error: ").partition(" is ")[2][-2:]
         assert "seconds" not in remedy
+
+
+def test_a_plan_file_of_a_search_is_told_its_own_schema(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["saturate", "-f", "broken", "--dry-run"]) == 2
+    assert "config schema saturation-plan-file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("file", ["binary", "text", "broken", "deep.yaml"])

@@ -536,6 +536,7 @@ spec:
         ("a: [", "no YAML"),
         ("- 1", "no Kubernetes object"),
         ("kind: Job", "no Kubernetes object"),
+        ("[" * 5000, "nests too deeply"),
         ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 objects"),
         ("", "0 objects"),
         ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}", "nothing fills"),
