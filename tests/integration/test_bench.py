@@ -320,8 +320,9 @@ spec:
     assert data["environment"]["programs"]["iperf3"].startswith("iperf 3") and data["environment"]["system"]
     assert records.read_text().splitlines()[:2] == done, "what had ended was not measured again"
     assert len(records.read_text().splitlines()) == 8
+    # it is no slower than itself; with two repetitions that differ much nothing more may be known
     shown = call("bench", "compare", str(run), str(run), "--tolerance", "99%")
-    assert shown.returncode == 0, shown.stdout
+    assert shown.returncode in (0, 4) and shown.stdout.count(" 1.000 [") == 4, shown.stdout
 
 
 def test_a_benchmark_is_a_request_to_a_worker(

@@ -98,7 +98,7 @@ def test_a_killed_comparison_goes_on_with_as_many_devices(tmp_path: Path, device
     # and when it is gone again, the rest
     (devices / "fake1").unlink()
     resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
-    assert json.loads(resumed.stdout)["sharing"]["equals"] == [3], resumed.stderr
+    assert 3 in json.loads(resumed.stdout)["sharing"]["equals"], resumed.stderr
     assert steps.read_text().startswith(before)
     assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [1, 2, 3]
 
