@@ -24,9 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scaletest.analysis.steps import sample
-from scaletest.analysis.stopping import Stopping
+from scaletest.analysis.stopping import Stopping, trimmed
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.warmup import cut
 from scaletest.archive import RunFolder
 from scaletest.model import Plan
 
@@ -103,7 +102,8 @@ def adaptive(plan: Plan, times: RunTimes, chance: random.Random) -> tuple[list[f
             ends = {name: row for name, row in ends.items() if row}
             if rule.look(sum(map(len, ends.values())), now, lambda ends=ends: (ends, 0.0)):  # type: ignore[misc]
                 break
-        rate = throughput(cut({str(index): row for index, row in enumerate(rows)}).ends, workers)
+        whole = {str(index): row for index, row in enumerate(rows)}
+        rate = throughput(trimmed(whole, plan.warmup_s, 0.0, rule.warm_at_s).ends, workers)
         found.append(rate.per_s)
         before = (workers, rate)
         used += max(row[-1] for row in rows)

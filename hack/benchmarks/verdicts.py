@@ -123,7 +123,7 @@ def _step(
         if name in running or name not in ends:
             running.discard(name)
             ends.setdefault(name, []).append(now)
-    warm = trimmed(ends, plan.warmup_s, 0.0)
+    warm = trimmed(ends, plan.warmup_s, 0.0, rule.warm_at_s)
     rate = throughput(warm.ends, workers)
     if rate.enough and (not warm.settled or drift(warm.ends).unsteady):
         rate = replace(rate, enough=False)

@@ -168,7 +168,7 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
 def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Sample:
     """What one measuring of a step says."""
     began_s = min((row.reply.started_s - row.reply.wait_s for row in rows if row.reply.started_s), default=0.0)
-    warm = trimmed(ends_of(rows), plan.warmup_s, began_s)
+    warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s)
     rate = throughput(warm.ends, measurement.workers)
     first, last = span(warm.ends)
     counted = [row for row in rows if row.ok and row.reply.ended_s >= first]

@@ -19,7 +19,7 @@ from scaletest.analysis.drift import rising
 from scaletest.analysis.ratio import Ratio, ratio
 from scaletest.analysis.series import Ends, after
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.warmup import Warmup, cut
+from scaletest.analysis.warmup import Warmup, agreed, cut
 from scaletest.model import Plan, VerdictKind
 
 # Shorter steps would be at the mercy of one scheduling delay, however many requests they hold.
@@ -46,10 +46,13 @@ class Stop(StrEnum):
     ENDED = "ended early"
 
 
-def trimmed(ends: Ends, warmup_s: float | None, began_s: float) -> Warmup:
-    """The completions without the warm-up: `warmup_s` seconds from `began_s` when given, else what MSER-5 finds."""
+def trimmed(ends: Ends, warmup_s: float | None, began_s: float, warm_at_s: float | None = None) -> Warmup:
+    """The completions without the warm-up: `warmup_s` seconds from `began_s` when given, else what MSER-5 finds.
+
+    warm_at_s: what it found when the step was ended for that, see `Stopping.warm_at_s`.
+    """
     if warmup_s is None:
-        return cut(ends)
+        return cut(ends) if warm_at_s is None else agreed(ends, warm_at_s)
     cut_s = began_s + warmup_s
     return Warmup(after(ends, cut_s), cut_s, 0.0, True)
 
@@ -59,6 +62,7 @@ class Stopping:
     """The rule for one step. before: throughput of the step that this one is compared with, None for the first.
 
     last: whether no later step is compared with this one. seen: throughput at the last look.
+    warm_at_s: where the look that ended the step saw the warm-up's end, 0 for none; None while no look has.
     """
 
     plan: Plan
@@ -67,6 +71,7 @@ class Stopping:
     last: bool
     next_look: int = 0
     seen: Throughput | None = None
+    warm_at_s: float | None = None
 
     @property
     def longest_s(self) -> float:
@@ -84,7 +89,11 @@ class Stopping:
             return None
         self.next_look = max(completions + 1, math.ceil(completions * LOOK_GROWTH))
         found, began_s = ends()
-        return self._judge(trimmed(found, plan.warmup_s, began_s))
+        warm = trimmed(found, plan.warmup_s, began_s)
+        stop = self._judge(warm)
+        if stop and plan.warmup_s is None:
+            self.warm_at_s = warm.cut_s if warm.share else 0.0
+        return stop
 
     def _judge(self, warm: Warmup) -> Stop | None:
         rate = throughput(warm.ends, self.workers, cautious=True)

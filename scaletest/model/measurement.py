@@ -15,6 +15,8 @@ class Measurement:
     scale_s: seconds from the order to scale until all workers served the queue.
     measured_s: seconds under load. stop: why it ended, a value of analysis.stopping.Stop.
     requests: how many of its records were written, so that a lost one is noticed; None where that was not counted.
+    warm_at_s: from when on it counts, on Redis's clock, by the look that ended it, 0: from the beginning; None where no
+    look ended it, or where the plan says.
     """
 
     workers: int
@@ -23,6 +25,7 @@ class Measurement:
     measured_s: float = 0.0
     stop: str = ""
     requests: int | None = None
+    warm_at_s: float | None = None
 
     def __post_init__(self) -> None:
         checks.count(self.workers, "workers", minimum=1)
@@ -31,6 +34,8 @@ class Measurement:
         checks.seconds(self.measured_s, "measured_s")
         if self.requests is not None:
             checks.count(self.requests, "requests")
+        if self.warm_at_s is not None:
+            checks.number(self.warm_at_s, "warm_at_s", maximum=1e12, zero=True)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -53,6 +58,7 @@ class Measurement:
             "measured_s": number,
             "stop": str,
             "requests": (int, type(None)),
+            "warm_at_s": (*number, type(None)),
         }
         try:
             return cls(**wire.take(data, "the measurement", known))

@@ -128,7 +128,7 @@ class Runner:
         self._tally = Tally()
         self._progress.phase(workers, "scaling")
         began = self._clock()
-        stop, scale_s, measured_s = Stop.ENDED, 0.0, 0.0
+        stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
         try:
             backend.scale(workers)
             self._wait_ready(workers, backend)
@@ -138,13 +138,13 @@ class Runner:
                     other.enter(workers, repeat)
                 load.set_parallel(workers, workers, repeat)
                 began = self._clock()
-                stop = self._measure(workers, repeat, backend, load)
+                stop, warm_at_s = self._measure(workers, repeat, backend, load)
                 measured_s = self._clock() - began
             self._progress.phase(workers, "draining")
             load.set_parallel(0)
             self._drain(load)
         finally:
-            self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop)))
+            self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s))
 
     def _keep(self, measurement: Measurement) -> None:
         """Write the step and the result so far; a step that was interrupted before its first record leaves nothing."""
@@ -171,8 +171,11 @@ class Runner:
                     hint="look at the workers' log",
                 )
 
-    def _measure(self, workers: int, repeat: int, backend: Backend, load: Load) -> Stop:
-        """Measure until the rule says stop, or more requests have failed than the plan tolerates."""
+    def _measure(self, workers: int, repeat: int, backend: Backend, load: Load) -> tuple[Stop, float | None]:
+        """Measure until the rule says stop, or more requests have failed than the plan tolerates.
+
+        Why it ended, and from when on it counts where the rule has found that.
+        """
         plan = self._plan
         self._progress.phase(workers, "measuring")
         rule = Stopping(plan, workers, self._base(workers, repeat), workers == plan.steps[-1])
@@ -185,12 +188,12 @@ class Runner:
             for other in self._others:
                 other.check()
             if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
-                return Stop.FAILURES
+                return Stop.FAILURES, None
             stop = rule.look(tally.completions, elapsed, tally.course)
             self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.seen)
             if stop:
-                return stop
-        return Stop.ENDED
+                return stop, rule.warm_at_s
+        return Stop.ENDED, None
 
     def _base(self, workers: int, repeat: int) -> tuple[int, Throughput] | None:
         """The step that this one is compared with. With repeats no doubling is decided within one of them."""

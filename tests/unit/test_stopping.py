@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from itertools import accumulate
 
 import pytest
 
 from scaletest.analysis.demand import demand
-from scaletest.analysis.stopping import Stop, Stopping
-from scaletest.analysis.throughput import Throughput
+from scaletest.analysis.stopping import Stop, Stopping, trimmed
+from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Plan
 
 Ends = dict[str, list[float]]
@@ -75,6 +76,34 @@ def test_a_percentile_is_waited_for() -> None:
     assert stop is Stop.PRECISE
     # 2 x 29 requests of 0.2 s
     assert at >= 58 * 0.2 - 0.01
+
+
+def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
+    # given sleeps of 0.4 s of 8 workers on a noisy machine, and steps that a look at 2 s finds to have settled
+    chance, doubted = random.Random(3), 0
+    for _ in range(300):
+        noise = [[0.4 + chance.choice((0.01, chance.expovariate(20))) for _ in range(5)] for _ in range(8)]
+        whole = {f"w{index}": list(accumulate(row)) for index, row in enumerate(noise)}
+        rule = Stopping(Plan(limit=8, seconds=0.4, precision=0.5), 8, None, True)
+        seen = {name: [at for at in row if at < 2] for name, row in whole.items()}
+        if rule.look(sum(map(len, seen.values())), 2.0, lambda seen=seen: (seen, 0.0)) is None:  # type: ignore[misc]
+            continue
+        # when the requests in flight have ended, expect the cut of that look, and a rate
+        warm = trimmed(whole, None, 0.0, rule.warm_at_s)
+        assert warm.settled
+        assert throughput(warm.ends, 8).enough
+        assert [len(row) for row in warm.ends.values()] == [
+            sum(at >= (rule.warm_at_s or 0.0) for at in row) for row in whole.values()
+        ]
+        doubted += not trimmed(whole, None, 0.0).settled
+    # as there are steps that would be in doubt without it
+    assert doubted > 10
+
+
+def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
+    rule = Stopping(Plan(limit=1), 1, None, True)
+    assert rule.look(4, 4.0, lambda: ({"w0": [1.0, 2.0, 3.0, 4.0]}, 0.0)) is None
+    assert rule.warm_at_s is None
 
 
 @pytest.mark.parametrize(
