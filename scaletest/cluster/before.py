@@ -115,9 +115,15 @@ class Note:
                     raise
                 sleep(LOOK_S)
 
-    def change(self, before: Before, container: Mapping[str, Any], replicas: int) -> None:
-        """Set container and replicas while the note is this one. Refused when it is not."""
-        self._patch(before, self._index(before, self._document()), container, replicas, [])
+    def change(self, before: Before, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int) -> None:
+        """Set container and replicas while the note is this one. Refused when it is not.
+
+        change: makes the container of the one that is there, with what was noted.
+        """
+        found = self._document()
+        index = self._index(before, found)
+        container = before.restored(found["spec"]["template"]["spec"]["containers"][index])
+        self._patch(before, index, change(container), replicas, [])
 
     def restore(self, before: Before) -> None:
         """Put back what was noted, and take the note away. Nothing when somebody did that meanwhile."""

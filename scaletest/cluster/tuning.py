@@ -77,13 +77,16 @@ class Tuning:
 
     def apply(self, setting: Mapping[str, str]) -> None:
         """Set cpu, memory, concurrency and replicas, those that are named; the others are as they were."""
-        container = changed(self._original, setting, self._env, self._argument)
         if self._before is None:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
             self._before = Before.of(self._original, self._replicas, self._env, at)
         # what was written is taken away again even when the answer never came, so it is asked for each time
         self._note.write(self._before, self._sleep)
-        self._note.change(self._before, container, int(setting.get("replicas", self._replicas)))
+        self._note.change(
+            self._before,
+            lambda found: changed(found, setting, self._env, self._argument),
+            int(setting.get("replicas", self._replicas)),
+        )
 
     def restore(self) -> None:
         """Everything as it was, and the note away."""

@@ -177,7 +177,7 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(plane: ControlPlane, clust
     assert before is not None
     note.restore(before)
     with pytest.raises(Refused):
-        note.change(before, found, 7)
+        note.change(before, lambda _: found, 7)
     assert Deployment(cluster, "model").replicas() == 2 and tuning.put_back() != []
 
 

@@ -17,6 +17,7 @@ from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Deployment, Scaler
 from scaletest.cluster.jobs import AgentJob
 from scaletest.cluster.service import Held, Service, noted
+from scaletest.cluster.tuning import Tuning
 from scaletest.model.errors import AgentLost, InvalidValue, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
@@ -174,6 +175,32 @@ def test_a_note_says_what_to_put_back_and_nothing_else() -> None:
     # and a variable that was not there goes
     without = Before.of({"name": "m"}, 2, "W", "now")
     assert without.restored(later) == {"name": "m", "image": "b"}
+
+
+def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
+    # given a tuning that has tried one setting, and somebody who rolls out another image
+    row: dict[str, Any] = {"name": "m", "image": "a", "resources": {"requests": {"cpu": "1"}}}
+    template = {"metadata": {"labels": LABELS}, "spec": {"containers": [row]}}
+    model = thing("model", spec={"selector": {"matchLabels": LABELS}, "template": template, "replicas": 2})
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        if method == "PATCH" and isinstance(found := json.loads(body), dict):
+            model["metadata"].setdefault("annotations", {}).update(found["metadata"]["annotations"])
+        elif method == "PATCH":
+            row.clear()
+            row.update(next(one["value"] for one in found if one["op"] == "replace"))
+        return 200, {}, model
+
+    with api(act) as (found, _):
+        settings = client.Configuration(host=found.client.configuration.host)
+        cluster = Cluster(client.ApiClient(settings), found.namespace)
+        tuning = Tuning(cluster, Deployment(cluster, "model"))
+        tuning.apply({"cpu": "2", "memory": "1Gi"})
+        row["image"] = "b"
+        # when it tries the next
+        tuning.apply({"cpu": "3"})
+    # then only what is tuned is another
+    assert row == {"name": "m", "image": "b", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}}
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "null", '{"at": 1}', Before("", "m", 1, None, ["x"]).text()[:-9]])
