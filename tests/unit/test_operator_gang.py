@@ -296,6 +296,17 @@ def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     assert (found["failure"], found["message"].partition(":")[0]) == ("timed_out", "not admitted in 60 s")
 
 
+@pytest.mark.parametrize("queue", [KUEUE, {"gang": "volcano"}])
+def test_no_job_ends_before_its_queue_was_waited_for(queue: dict[str, str]) -> None:
+    # given a queue that is waited for for a week
+    week = 7 * 24 * 3600
+    one = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
+    # then its Jobs, which run while Volcano has no place for their pods, last longer
+    (_, first), *rest = gang.made(one, {"uid": "u"}, "image")
+    jobs = [job["spec"] for _, job in rest] or [row["template"]["spec"] for row in first["spec"]["replicatedJobs"]]
+    assert len(jobs) == 2 and all(job["activeDeadlineSeconds"] > week + one.limit_s for job in jobs)
+
+
 @pytest.mark.parametrize("fatal", range(1, 60, 2))
 def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal: int) -> None:
     # given two that are admitted together, after others could have measured
