@@ -61,6 +61,14 @@ def admit_s(benchmark: Benchmark) -> float:
     return float(benchmark.spec.queue_limit or ADMIT_S)
 
 
+def wait_s(benchmark: Benchmark) -> float:
+    """Seconds that its pods may be there before they are used.
+
+    Volcano's are made before there is a place for them, and one that is admitted may have to wait for its turn.
+    """
+    return max(ADMIT_S, admit_s(benchmark)) if wanted(benchmark) else 0.0
+
+
 def absent(benchmark: Benchmark, why: str) -> UsageError:
     """The error of a cluster that lacks what admits, or does not let us use it."""
     gang = benchmark.spec.gang
@@ -145,9 +153,8 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
     parts = [part for part in benchmark.kind.layout(benchmark.spec) if part.role == role]
     job = manifests.job(benchmark, parts, owner, image)
     template = job["spec"]["template"]
-    # where the pods are made before they are admitted it runs meanwhile, and while an admitted one waits for its turn
-    job["spec"]["activeDeadlineSeconds"] += int(max(ADMIT_S, admit_s(benchmark)))
-    if role == benchmark.kind.measures and manifests.servers(benchmark):
+    job["spec"]["activeDeadlineSeconds"] += int(wait_s(benchmark))
+    if role == benchmark.kind.measures:
         template["spec"].setdefault("initContainers", []).append(_wait(template["spec"]["containers"][0]))
     if benchmark.spec.gang == VOLCANO:
         template["spec"]["schedulerName"] = "volcano"
@@ -156,7 +163,7 @@ def _job(benchmark: Benchmark, role: str, owner: Document, image: str) -> Docume
 
 
 def _wait(container: Document) -> Document:
-    """Waits until the operator has written that all servers are ready."""
+    """Waits until the operator has written that it is its turn and all servers are ready."""
     file = f"{manifests.FOLDER}/{manifests.MEASURING}"
     mounts = [one for one in container["volumeMounts"] if one["mountPath"] == manifests.FOLDER]
     same = {key: container[key] for key in ("image", "imagePullPolicy", "securityContext")}

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from scaletest.benchmarks import machine, namespaces, programs, ssh
+from scaletest.benchmarks import gang, machine, namespaces, programs, ssh
 from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
@@ -118,7 +118,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
     """Who the peers are, once it is known. Raises Failed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return Site({}, python=(sys.executable,))
-    until = time.monotonic() + start_s(benchmark)
+    until = time.monotonic() + start_s(benchmark) + gang.wait_s(benchmark)
     while not (folder / PEERS).exists():
         if time.monotonic() > until:
             raise Failed(Failure.TIMED_OUT, "nobody told the addresses of the peers")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import gang, manifests
+from scaletest.benchmarks import gang, manifests, part
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import JOBS, Missing, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.frame import frame
+from scaletest.kinds.kind import Failed
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmarks, status
@@ -202,7 +205,9 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
     asked(cluster, kind="PyTorch", model="resnet50", gang="jobset")
     benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
     job = cluster.objects["jobsets", "one"]["spec"]["replicatedJobs"]
-    assert len(job) == 1 and "initContainers" not in job[0]["template"]["spec"]["template"]["spec"]
+    # it begins when it is its turn, which may be long after it is admitted
+    (wait,) = job[0]["template"]["spec"]["template"]["spec"]["initContainers"]
+    assert len(job) == 1 and manifests.MEASURING in wait["command"][-1]
     # nothing is measured before its pod is there
     benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING not in cluster.objects["configmaps", "one-peers"]["data"]
@@ -294,6 +299,27 @@ def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     cluster.now += 61
     found = until_ended(cluster)
     assert (found["failure"], found["message"].partition(":")[0]) == ("timed_out", "not admitted in 60 s")
+
+
+@pytest.mark.parametrize("spec", [KUEUE, {}])
+def test_servers_that_are_admitted_wait_for_their_turn(
+    spec: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a server whose peers are told long after it was started, since another is being measured
+    one, now = benchmark.read({"kind": "MPIPingPong", "spec": spec}), [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += 60.0
+        if now[0] > 10 * manifests.START_S:
+            (tmp_path / manifests.PEERS).write_text('[{"role": "worker", "index": 0, "host": "h", "address": "a"}]')
+
+    monkeypatch.setattr(part, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    # then it has waited where it is part of a gang; else it is told as soon as all are ready, or never
+    if spec:
+        assert part._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
+    else:
+        with pytest.raises(Failed, match="nobody told"):
+            part._site(one, tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("queue", [KUEUE, {"gang": "volcano"}])
