@@ -73,7 +73,10 @@ RULES: dict[str, Any] = {
         "exclusiveMinimum": 0,
     },
     "queueDefaults.autoscaling.source": {"enum": ["redis", "exporter"]},
-    "queueDefaults.autoscaling.schedule": {"type": "string", "pattern": "^(@[a-z]+|([^ ]+ +){4}[^ ]+)$"},
+    "queueDefaults.autoscaling.schedule": {
+        "type": "string",
+        "pattern": "^(@[a-z]+|@every [0-9a-z.]+|([^ ]+ +){4}[^ ]+)$",
+    },
     "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
     "queueDefaults.autoscaling.pollingInterval": SOME,
     "queueDefaults.autoscaling.cooldownPeriod": COUNT,

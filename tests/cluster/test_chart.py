@@ -271,6 +271,13 @@ def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], name
     assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
 
 
+@pytest.mark.parametrize("schedule", ["@hourly", "@every 10m", "*/15 * * * *"])
+def test_a_schedule_is_any_that_a_cronjob_takes(helm: str, schedule: str) -> None:
+    cron = ["--set", "queues.sleep.autoscaling.kind=cron", "--set", f"queues.sleep.autoscaling.schedule={schedule}"]
+    (found,) = (row for row in objects(render(helm, *cron)) if row["kind"] == "CronJob")
+    assert found["spec"]["schedule"] == schedule
+
+
 def test_keda_asks_sentinels_for_the_master(helm: str) -> None:
     given = ["redis.enabled=false", "externalRedis.sentinel.nodes={a:1,b:2}", "queues.sleep.autoscaling.kind=keda"]
     rows = objects(render(helm, *[word for one in given for word in ("--set", one)]))
