@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable, UsageError
@@ -197,6 +198,8 @@ def _sqlite(path: str) -> Any:
 
 
 def _postgres(url: str) -> Any:
+    if urlsplit(url).netloc.count("@") > 1:  # the half of the password would be taken for a host, and shown
+        raise UsageError("the URL of --sql has more than one @", hint="write an @ of the password as %40")
     try:
         import psycopg
     except ImportError as error:

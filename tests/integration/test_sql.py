@@ -137,6 +137,12 @@ def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink.close()
 
 
+def test_half_a_password_is_taken_for_no_host_and_shown_to_nobody() -> None:
+    with pytest.raises(UsageError, match="more than one @") as caught:
+        SqlSink("postgresql://user:pass@word@host/db", "run", "x")
+    assert "word" not in caught.value.message.replace("password", "")
+
+
 @pytest.mark.parametrize("where", ["", " ", ":memory:", "mysql://h/d", "/nowhere/s.db"])
 def test_a_database_that_cannot_be_one_is_refused(where: str) -> None:
     with pytest.raises(UsageError):
