@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
         _say(line)
     with stopping(stop, unwind=True) as stack:
         enter(stack, held)
-        stack.callback(_restore, tuning)
+        stack.callback(_restore, tuning, held)
         for one in wanted:
             if not stop.why:
                 tried.append(_try(one, tuning, held, plan, given, stop))
@@ -121,12 +121,13 @@ def restore(given: dict[str, Any]) -> int:
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="look at what it selects")
     note = Note(cluster, deployment.name)
-    before = note.left()
+    held = Held(cluster, deployment)
+    before, names = note.left(), held.adopt()
     if before is not None:
+        if names:
+            held.hold(before.replicas)  # at the number of a setting they would take it back at once
         note.restore(before)
         _say(f"deployment {deployment.name} has its own settings again: {before}")
-    held = Held(cluster, deployment)
-    names = held.adopt()
     failed = held.release()
     for line in failed or [f"{name} scales it again" for name in names]:
         _say(line)
@@ -217,7 +218,10 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
     return result
 
 
-def _restore(tuning: Tuning) -> None:
+def _restore(tuning: Tuning, held: Held | None) -> None:
+    if held is not None:
+        with suppress(ScaletestError):  # said when they are released
+            held.hold(tuning.replicas)  # at the number of a setting they would take it back at once
     for line in tuning.put_back():
         click.echo(line, err=True)
 

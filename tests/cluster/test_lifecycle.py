@@ -434,7 +434,7 @@ def test_stamps_agree_with_an_independent_recorder(
         (("-n", "3", "-t", "jobset"), "does not know JobSet"),
         (("-n", "3", "--namespace", "nowhere"), "there is no namespace nowhere"),
         ((), "how many workloads"),  # defect 3
-        (("-n", "3", "--template", "nothing.yaml"), "the template cannot be read"),
+        (("-n", "3", "--template", "nothing.yaml"), "the template nothing.yaml cannot be read"),
         (("-n", "3", "--tool", "kubectl", "--tool-path", "/nowhere/kubectl"), "is not installed"),
     ],
 )
