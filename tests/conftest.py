@@ -123,12 +123,13 @@ def start(url: str, redis: Any, queues: Queues, tmp_path: Path) -> Iterator[Call
     def run(
         *arguments: str, queue: str = "q", wait: bool = True, shell_prefix: Sequence[str] = (), **options: Any
     ) -> subprocess.Popen[bytes]:
-        before = len(Queues(redis).worker_names(queue))
+        before = set(Queues(redis).worker_names(queue))
         line = [*shell_prefix, *program("worker", "--queue", queue, "--redis-url", url, *arguments)]
         process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options)
         started.append(process)
         if wait:
-            eventually(lambda: process.poll() is not None or len(Queues(redis).worker_names(queue)) > before)
+            # not that there are more than before: one of those may be dead, and forgotten by now
+            eventually(lambda: process.poll() is not None or set(Queues(redis).worker_names(queue)) - before)
         return process
 
     yield run
