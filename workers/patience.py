@@ -5,24 +5,31 @@ Only for what is done again anyway. A job's own words to Redis are never put off
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from redis.client import PubSub, PubSubWorkerThread
 from rq import SimpleWorker
 
-from scaletest.broker.connection import transient
+from scaletest.broker.connection import transient, twin
 from scaletest.broker.lane import FastLane
-from scaletest.system.waiting import Wake
 
 PUBSUB_RETRY_S = 2.0
+# How long each of RQ's last words may wait for an answer. What they would remove goes with the worker's deadline too.
+LAST_WORD_S = 5.0
+SILENT_WORD_S = 2.0
 
 
 class Patient(SimpleWorker):
     """An RQ worker that outlives its Redis, from when its lane is open until it is closed."""
 
     _lane: FastLane | None = None
-    _stopping: Wake
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._leaving = threading.Event()
 
     def check_for_suspension(self, burst: bool) -> None:
         """The lane looks for it with every request."""
@@ -39,11 +46,40 @@ class Patient(SimpleWorker):
         with self._excused():
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
-    def _pubsub_exception_handler(self, exc: Exception, *args: Any) -> None:
-        """RQ's channel for commands to workers: it comes back by itself, and the lane has told that Redis is away."""
-        if self._lane is None or not transient(exc):
-            super()._pubsub_exception_handler(exc, *args)
-        self._stopping.wait(PUBSUB_RETRY_S)
+    def subscribe(self) -> None:
+        """RQ's channel for commands to workers."""
+        self._leaving.clear()
+        super().subscribe()  # type: ignore[no-untyped-call]
+
+    def teardown(self) -> None:
+        """RQ's. Raises what is transient too; its thread for commands ends all the same."""
+        try:
+            super().teardown()  # type: ignore[no-untyped-call]
+        finally:
+            thread: Any = self.pubsub_thread
+            if thread is not None:
+                thread.stop()
+
+    def _pubsub_exception_handler(self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread) -> None:
+        """The channel comes back by itself, and the lane has told that Redis is away.
+
+        This wait is all that there is between two tries, also while a worker that stops finishes a request.
+        """
+        if not self._leaving.is_set() and (self._lane is None or not transient(exc)):
+            super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
+        elif self._leaving.wait(PUBSUB_RETRY_S):
+            pubsub_thread.stop()
+
+    @contextmanager
+    def _hurried(self, *, silent: bool) -> Iterator[None]:
+        """RQ's own words do not wait long for an answer; shorter where Redis was silent before."""
+        usual = self.connection
+        self.connection = twin(usual, SILENT_WORD_S if silent else LAST_WORD_S)
+        try:
+            yield
+        finally:
+            self.connection.connection_pool.disconnect()
+            self.connection = usual
 
     @contextmanager
     def _excused(self, excuse: bool = True) -> Iterator[None]:

@@ -137,21 +137,30 @@ class Worker(SlowLane):
         self._booting = False
 
     def teardown(self) -> None:
-        """Ours first, then RQ's. Never raises for a Redis that is away: leases then end by themselves."""
+        """Ours first, then RQ's. Never raises for a Redis that is away: leases and deadlines then end it."""
         if self._grace is not None:
             self._grace.cancel()
-        if self._lane is not None:
-            self._lane.close()
-            self._lifeline.close()
+        self._leaving.set()
+        lane = self._lane
+        if lane is not None:
+            lane.close()
+            self._lifeline.stop()
             self._runtime.close()
             self._lane = None
         try:
+            if lane is None:
+                super().teardown()
+                return
+            with self._hurried(silent=lane.in_doubt):
+                super().teardown()
             if self._leasing is not None:
                 self._leasing.close()
-            super().teardown()  # type: ignore[no-untyped-call]
+            if not lane.in_doubt:  # else its deadline makes others look for a request that it may have got
+                self._lifeline.forget()
         except Exception as error:
             if not transient(error):
                 raise
+            logger.warning("worker %s: Redis is away at its end, others clear up after it", self.name)
 
     def _begin_leasing(self) -> None:
         """Lease a slot before anybody counts on this worker. Raises NoDevice."""
@@ -209,7 +218,7 @@ class Worker(SlowLane):
         self._stopping.set()
         self._stopped_at = time.monotonic()
         lane = self._lane
-        self._lifeline.unblock(lambda: lane.client_id if lane.blocking else 0)
+        self._lifeline.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
         self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         self._grace.daemon = True
         self._grace.start()
@@ -229,7 +238,10 @@ class Worker(SlowLane):
 
     def _pause(self, seconds: float) -> bool:
         """Wait between tries while Redis is away; whether to give up, which loses nothing: leases end by themselves."""
-        return self._force.wait(seconds) or (self._stop_requested and self._idle)
+        return self._force.wait(seconds) or (self._stop_requested and self._empty_handed())
+
+    def _empty_handed(self) -> bool:
+        return self._idle or (self._lane is not None and self._lane.idle)
 
     # -- the fast lane ----------------------------------------------------------------------------------------------
 
@@ -331,6 +343,7 @@ class Worker(SlowLane):
     def _wait_for_slot(self) -> None:
         """Raises NoDevice when none becomes free in time, which ends this worker."""
         assert self._leasing is not None
+        self._idle = True
         try:
             self._leasing.again()
         except NoneFree:

@@ -157,7 +157,9 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     pool: Any = client.connection_pool
     options = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith("maint_")}
     options.pop("event_dispatcher", None)
-    options |= {"socket_timeout": socket_timeout_s, "retry": redis.retry.Retry(redis.backoff.NoBackoff(), 0)}
+    connect_s = min(options.get("socket_connect_timeout") or socket_timeout_s, socket_timeout_s)
+    options |= {"socket_timeout": socket_timeout_s, "socket_connect_timeout": connect_s}
+    options["retry"] = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
     if isinstance(pool, redis.sentinel.SentinelConnectionPool):
         options.pop("connection_pool", None)
         make: Any = redis.sentinel.SentinelConnectionPool

@@ -10,6 +10,7 @@ This room does not run anything and does not know what a workload is.
 
 from __future__ import annotations
 
+import socket
 import time
 import uuid
 from typing import Any, NamedTuple
@@ -77,7 +78,10 @@ class FastLane:
         self._nonce = call_nonce()
         self._number = 0
         self._call = ""
-        self.blocking = False
+        # Whether it talks with Redis and has nothing to deliver, so that nothing is lost when it is disturbed.
+        self.idle = False
+        # A move was sent and nothing tells how it ended: a request may lie in the taking list.
+        self.in_doubt = False
         self._source_key = keys.rq_queue(queue)
         self._taking = keys.taking(worker)
         self._started_key = keys.rq_started(queue)
@@ -102,12 +106,32 @@ class FastLane:
 
     def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | None:
         """Finish `done`, take the next request; None when there is none (after waiting up to `block_s`)."""
-        answer = self._call_script(done, "1" if take else "0")
-        while answer is AGAIN:
-            answer = self._call_script(None, "1")
-        if answer is None and take and block_s > 0:
-            answer = self._blocking_take(min(block_s, LONGEST_BLOCK_S))
-        return None if isinstance(answer, Again) else answer
+        self.idle = done is None
+        try:
+            answer = self._call_script(done, "1" if take else "0")
+            self.idle = True
+            while answer is AGAIN:
+                answer = self._call_script(None, "1")
+            if answer is None and take and block_s > 0:
+                answer = self._blocking_take(min(block_s, LONGEST_BLOCK_S))
+            return None if isinstance(answer, Again) else answer
+        finally:
+            self.idle = False
+
+    def hang_up(self) -> bool:
+        """Break an idle lane's connection, so that its call ends with an error; whether there was any.
+
+        For any thread. Should a result be on its way by now, it is sent again.
+        """
+        connection = self._connection._sock
+        if connection is None or not self.idle:
+            return False
+        try:
+            # not that of a TLS socket, which would take the other thread's session away from under it
+            socket.socket.shutdown(connection, socket.SHUT_RDWR)
+        except OSError:
+            return False
+        return True
 
     def close(self) -> None:
         """Close the connection. What was taken and not finished stays leased."""
@@ -131,15 +155,15 @@ class FastLane:
         self._next_call()
         command = self._command(None, "2")
         move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
+        self.in_doubt = True
         try:
             self._send(move, command)
-            self.blocking = True
             self._connection.read_response()
-            return _parse(self._connection.read_response())
+            answer = _parse(self._connection.read_response())
         except Exception as error:
-            return self._repeat(command, error)
-        finally:
-            self.blocking = False
+            answer = self._repeat(command, error)
+        self.in_doubt = False
+        return answer
 
     def _repeat(self, command: tuple[Any, ...], error: Exception) -> Answer:
         """Send the same call again, without the blocking move, until Redis answers.

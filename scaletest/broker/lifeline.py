@@ -71,6 +71,7 @@ class Lifeline:
         self._closing = threading.Event()
         self._wake = Wake()
         self._unblock: Callable[[], int] | None = None
+        self._hang_up: Callable[[], bool] = bool
         self._thread = threading.Thread(target=self._live, name="scaletest-lifeline", daemon=True)
 
     def forget_dead_namesake(self) -> None:
@@ -112,24 +113,27 @@ class Lifeline:
             if not transient(error):
                 raise
 
-    def unblock(self, client_id: Callable[[], int]) -> None:
-        """From now on end blocking moves of the connection with this id (0: none blocks). Safe in a signal handler."""
+    def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
+        """From now on end blocking moves of the connection with this id (0: none blocks). Safe in a signal handler.
+
+        Where Redis cannot be told, `hang_up` is called instead.
+        """
+        self._hang_up = hang_up
         self._unblock = client_id
         self._wake.set()
 
-    def close(self) -> None:
-        """Stop beating and forget the worker's deadline."""
+    def stop(self) -> None:
+        """Beat no more. Until `forget`, or until its deadline has passed, the worker counts as alive."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join()
         self._wake.close()
-        try:
-            self._client.zrem(keys.workers(self._queue), self._worker)
-            self._client.srem(keys.suspects(self._queue), self._worker)
-        except Exception as error:
-            if not transient(error):
-                raise
+
+    def forget(self) -> None:
+        """Forget the worker's deadline, and with it that anybody should look what it left behind."""
+        self._client.zrem(keys.workers(self._queue), self._worker)
+        self._client.srem(keys.suspects(self._queue), self._worker)
         self._client.close()
 
     def _live(self) -> None:
@@ -194,7 +198,12 @@ class Lifeline:
         reap(self._client, self._queue, self._max_attempts, self._interval_us)
 
     def _failed(self, error: Exception) -> None:
-        """A beat failed. Redis being away is told by the main thread; anything else is told here. Beating goes on."""
+        """A beat failed. Redis being away is told by the main thread; anything else is told here. Beating goes on.
+
+        A server that hangs, or is gone without a word, would keep a worker that stops in a read of half a minute.
+        """
+        if self._hang_up():
+            logger.warning("worker %s holds nothing and stops without Redis: %s", self._worker, cut(str(error), 200))
         if not transient(error):
             logger.error("worker %s: heartbeat failed: %s", self._worker, cut(str(error), 200))
         self._closing.wait(RETRY_S)

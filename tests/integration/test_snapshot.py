@@ -61,7 +61,8 @@ def test_every_queue_with_its_counts_workers_and_histograms(client: Client, redi
     # and once idle, it runs nothing
     lane.cycle(None, take=False)
     assert snapshot(redis).queues[1].workers[0].started_s is None
-    line.close()
+    line.stop()
+    line.forget()
     lane.close()
 
 

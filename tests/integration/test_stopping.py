@@ -1,0 +1,186 @@
+"""Workers are told to stop while Redis is away: the idle end soon, the others wait, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.model import Request
+from tests.conftest import Gate, eventually, program, wait_for
+
+BEATS = 20
+# One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.
+MANY = 100
+Launch = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture
+def own() -> Iterator[EmbeddedServer]:
+    """A server of the test's own, to be maltreated; what it acknowledged survives that."""
+    with EmbeddedServer(append_only=True, tcp=True, extra=("--appendfsync", "always")) as server:
+        Queues(connect(server.url)).add("q")
+        yield server
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """What the workers say."""
+    return tmp_path / "workers.log"
+
+
+@pytest.fixture
+def launch(own: EmbeddedServer, log: Path) -> Iterator[Launch]:
+    """Start workers that nothing but what is tested ends: an hour of grace, an hour for an answer of Redis."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def run(name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        line = ["worker", "--queue", "q", "--name", name, "--redis-url", f"{own.url}?socket_timeout=3600"]
+        line += ["--grace", "3600", "--heartbeat", "0.4", *arguments]
+        with log.open("ab") as file:
+            started.append(subprocess.Popen(program(*line), stdin=subprocess.DEVNULL, stdout=file, stderr=file))
+        redis = connect(own.url)
+        eventually(lambda: name in Queues(redis).worker_names("q"))
+        redis.close()
+        return started[-1]
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def client(own: EmbeddedServer) -> Iterator[Client]:
+    """A client that outlasts what is done to the server."""
+    with Client(connect(own.url), patience_s=120) as made:
+        yield made
+
+
+def submit(client: Client, *arguments: str) -> str:
+    request = Request(client.new_id(), "q", arguments)
+    client.submit_one(request)
+    return request.id
+
+
+def blocks(redis: Any) -> bool:
+    """Whether a worker waits for a request."""
+    return any(row["cmd"] == "blmove" and "b" in row["flags"] for row in redis.client_list())
+
+
+def test_an_idle_worker_ends_without_a_redis_that_hangs(
+    own: EmbeddedServer, client: Client, launch: Launch, log: Path
+) -> None:
+    # given a request aside, and a worker that has delivered another one and now waits
+    redis = connect(own.url)
+    caught = submit(client, "0")
+    redis.lmove(keys.rq_queue("q"), "aside", "LEFT", "RIGHT")
+    worker = launch("first")
+    delivered = submit(client, "0")
+    assert wait_for(client, 1)[delivered].ok
+    eventually(lambda: blocks(redis))
+    # when Redis hangs at the moment when it has moved the request to the worker and not told it, and the worker must go
+    redis.lmove("aside", keys.taking("first"), "LEFT", "RIGHT")
+    os.kill(own.pid, signal.SIGSTOP)
+    worker.send_signal(signal.SIGTERM)
+    # expect an end that waited for no answer of the lane's, nor for RQ's last words
+    assert worker.wait(120) == 0
+    said = log.read_text()
+    assert "holds nothing and stops without Redis" in said
+    assert "others clear up after it" in said
+    assert "Traceback" not in said
+    # and, when Redis goes on, that another worker gets the request, and nothing of the first one is left
+    os.kill(own.pid, signal.SIGCONT)
+    launch("second")
+    assert wait_for(client, 1)[caught].ok
+    queues = Queues(redis)
+    eventually(lambda: queues.worker_names("q") == ["second"])
+    assert redis.smembers("rq:workers") == {b"rq:worker:second"}
+    assert redis.llen(keys.taking("first")) == 0
+    eventually(lambda: queues.state("q").running == 0)
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.waiting, state.balance) == (2, 0, 0)
+
+
+def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(own: EmbeddedServer, launch: Launch) -> None:
+    redis = connect(own.url)
+    Queues(redis).pause("q")
+    worker = launch("first")
+    eventually(lambda: redis.hget("rq:worker:first", "answer") == b"paused")
+    os.kill(own.pid, signal.SIGSTOP)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(120) == 0
+
+
+class Refuser:
+    """In the place of a Redis that is gone: takes connections, and ends each at its first command. Counts them."""
+
+    def __init__(self, port: int) -> None:
+        self.seen: Counter[bytes] = Counter()
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+
+    def __enter__(self) -> Refuser:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
+        self._listener.close()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                caller, _ = self._listener.accept()
+            except OSError:
+                return
+            with caller:
+                caller.settimeout(60)
+                try:
+                    self._converse(caller)
+                except OSError:
+                    pass
+
+    def _converse(self, caller: socket.socket) -> None:
+        while said := caller.recv(65536):
+            greetings = said.count(b"SETINFO")
+            if not greetings:
+                self.seen[said.split(b"\r\n")[2]] += 1
+                return
+            caller.sendall(b"+OK\r\n" * greetings)
+
+
+def test_a_worker_that_finishes_a_request_does_not_storm_a_redis_that_is_gone(
+    own: EmbeddedServer, client: Client, launch: Launch, gate: Gate, log: Path
+) -> None:
+    # given a worker that runs a request
+    redis = connect(own.url)
+    worker = launch("first", "--", *gate.command)
+    name = submit(client)
+    eventually(lambda: Queues(redis).state("q").running == 1)
+    # when Redis goes and the worker is told to stop
+    own.kill()
+    with Refuser(redis.connection_pool.connection_kwargs["port"]) as refuser:
+        worker.send_signal(signal.SIGTERM)
+        eventually(lambda: refuser.seen[b"EVALSHA"] >= BEATS)
+        # expect as many tries as of one that works on
+        assert refuser.seen[b"SUBSCRIBE"] < MANY, refuser.seen
+    # and the result of the request, once Redis is back
+    own.start()
+    gate.open()
+    reply = wait_for(client, 1)[name]
+    assert reply.ok
+    assert worker.wait(120) == 0
+    assert "Traceback" not in log.read_text()
+    assert Queues(redis).state("q").balance == 0
