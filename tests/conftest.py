@@ -27,14 +27,39 @@ hypothesis.settings.load_profile("scaletest")
 TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 
+# What takes longest begins first, or one lane would work on it when the others have nothing left.
+LONGEST = ("real", "test_images", "test_lifecycle", "test_operator", "test_adapter", "test_install")
+# Of the files that want a real node, those that have one of their own.
+BENCHMARKS = ("test_operator.py", "test_jobs.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The folder is the tier. In lanes, which get whole files, those with a real node begin: they take longest."""
+    """The folder is the tier."""
     for item in items:
-        tier = TIERS & set(Path(item.fspath).parts)
-        assert tier, f"{item.fspath} lies in no tier's folder"
+        tier = TIERS & set(item.path.parts)
+        assert tier, f"{item.path} lies in no tier's folder"
         item.add_marker(tier.pop())
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: not item.path.stem.endswith("_real"))
+        items.sort(key=lambda item: _turn({item.path.parent.name, item.path.stem}))
+
+
+def _turn(names: set[str]) -> int:
+    return next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """A lane gets a file at a time, or all that share a real node: a small machine bears two of those."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Lanes(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            path = Path(nodeid.split("::")[0])
+            if path.parent.name != "real":
+                return str(path)
+            return "benchmarks" if path.name in BENCHMARKS else "releases"
+
+    return Lanes(config, log)
 
 
 def missing(what: str) -> None:
@@ -47,7 +72,7 @@ def missing(what: str) -> None:
 def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
     """Wait for a truthy value; it is no race that is waited away but another process's progress.
 
-    Between two looks it rests as long as a look takes: what is waited for may need the processor.
+    Between two looks it rests twice as long as a look takes: what is waited for may need the processor.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -56,7 +81,7 @@ def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
         if value:
             return value
         assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(max(0.02, time.monotonic() - looked))
+        time.sleep(max(0.02, min(2 * (time.monotonic() - looked), 1.0)))
 
 
 @pytest.fixture(scope="session")

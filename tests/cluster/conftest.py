@@ -11,20 +11,16 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
-from hack.kubernetes.images import archives
-from scaletest.kinds.crd import definitions
+from hack.kubernetes.watch import Watch
 from scaletest.system.guard import Guard
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
@@ -33,9 +29,6 @@ CHART = Path(__file__).parents[2] / "charts" / "scaletest"
 # The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
 # SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
-# OpenFOAM's has 800 MB: its import alone takes as long as the tests of benchmarks
-OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
-REAL_IMAGES = ("scaletest", "redis", "benchmarks", "pause", *(["openfoam"] if OPENFOAM else []))
 KINDS = "scaledobjects,scaledjobs,triggerauthentications,servicemonitors,podmonitors,prometheusrules"
 needs_own = pytest.mark.skipif(bool(OTHER), reason="needs the nodes that hack/cluster plays")
 
@@ -48,6 +41,8 @@ def guard() -> Iterator[None]:
     """
     made = Guard()
     os.environ.update(made.environment({}))
+    # memory is cheaper here than the time that programs in Go spend on collecting garbage
+    os.environ.setdefault("GOGC", "400")
     yield
     made.close()
 
@@ -81,27 +76,6 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         yield made
         if OTHER and not defined:
             made.kubectl("delete", "-f", str(crds), "--wait=false")
-    finally:
-        made.down()
-
-
-@pytest.fixture(scope="session")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the definitions of KEDA,
-    Prometheus and ours."""
-    made = ControlPlane(tmp_path_factory.mktemp("real"))
-    try:
-        crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
-        with ThreadPoolExecutor(1) as builder:
-            built = builder.submit(archives, REAL_IMAGES)
-            made.up([Pool("plain", 1, 0)], real=True)
-            made.node.load(built.result())
-        made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")
-        established(made)
-        eventually(lambda: served(made, KINDS))
-        yield made
-    except NotBuilt as error:
-        missing(str(error))
     finally:
         made.down()
 
@@ -173,9 +147,8 @@ class Agent:
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._client: subprocess.Popen[bytes] | None = None
         self._started: list[subprocess.Popen[bytes]] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._live, daemon=True)
-        self._thread.start()
+        of = "labelSelector=app.kubernetes.io/component=worker"
+        self._watch = Watch(plane, f"/api/v1/namespaces/{namespace}/pods?watch=true&{of}", self._see)
 
     def serve_client(self, service: str, queue: str, seconds: str) -> None:
         """A client on this machine behind a Service without selector: what the API server's proxy is to reach."""
@@ -215,29 +188,19 @@ class Agent:
 
     def close(self) -> None:
         """End everything."""
-        self._stop.set()
-        self._thread.join()
+        self._watch.close()
         for process in self._started:
             process.terminate()
         for process in self._started:
             process.wait(60)
 
-    def _live(self) -> None:
-        while not self._stop.wait(0.2):
-            pods = json.loads(self._pods())["items"]
-            running = {
-                pod["metadata"]["name"]: pod
-                for pod in pods
-                if pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
-            }
-            for name in set(self._workers) - set(running):
+    def _see(self, kind: str, pod: dict[str, Any]) -> None:
+        name = pod["metadata"]["name"]
+        if kind == "DELETED" or "deletionTimestamp" in pod["metadata"]:
+            if name in self._workers:
                 self._workers.pop(name).terminate()
-            for name in set(running) - set(self._workers):
-                self._workers[name] = self._worker(running[name])
-
-    def _pods(self) -> str:
-        selector = "app.kubernetes.io/component=worker"
-        return self._plane.kubectl("-n", self._namespace, "get", "pods", "-l", selector, "-o", "json")
+        elif pod["status"].get("phase") == "Running" and name not in self._workers:
+            self._workers[name] = self._worker(pod)
 
     def _worker(self, pod: dict[str, Any]) -> subprocess.Popen[bytes]:
         known = {"NODE_NAME": pod["spec"]["nodeName"], "POD_NAME": pod["metadata"]["name"]}

@@ -15,7 +15,8 @@ from hack.kubernetes.settings import has_ipv6
 from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
-from tests.cluster.conftest import CHART, OPENFOAM, Helm, helm_program, restricted
+from tests.cluster.conftest import CHART, Helm, helm_program, restricted
+from tests.cluster.real.conftest import OPENFOAM
 from tests.conftest import eventually, missing
 
 OPERATOR = "bench-scaletest-operator"

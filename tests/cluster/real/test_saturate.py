@@ -21,7 +21,7 @@ from tests.integration.test_saturate import held_or_late
 
 IMAGE = f"scaletest:{__version__}"
 REDIS = "valkey/valkey:9.1"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SERVICE = ("--service", "svc/model")
 SAFE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 NOBODY = {"runAsNonRoot": True, "runAsUser": 10001, "seccompProfile": {"type": "RuntimeDefault"}}

@@ -14,7 +14,7 @@ from hack.kubernetes.keda import Keda
 from hack.kubernetes.names import Names
 from hack.kubernetes.watch import Watch
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
-from tests.cluster.test_real import install
+from tests.cluster.real.test_release import install
 from tests.conftest import eventually, missing
 
 pytestmark = pytest.mark.timeout(900)

@@ -12,7 +12,7 @@ from hack.kubernetes import ControlPlane
 from hack.kubernetes.policies import Policies
 from scaletest import __version__
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
-from tests.cluster.test_real import install
+from tests.cluster.real.test_release import install
 from tests.conftest import eventually
 
 pytestmark = pytest.mark.timeout(900)
