@@ -150,12 +150,13 @@ class Worker(SlowLane):
         try:
             if lane is None:
                 super().teardown()
-                return
-            with self._hurried(silent=lane.in_doubt):
-                super().teardown()
+            else:
+                with self._hurried(silent=lane.in_doubt):
+                    super().teardown()
             if self._leasing is not None:
                 self._leasing.close()
-            if not lane.in_doubt:  # else its deadline makes others look for a request that it may have got
+            if lane is not None and not lane.in_doubt:
+                # else its deadline makes others look for a request that it may have got
                 self._lifeline.forget()
         except Exception as error:
             if not transient(error):
