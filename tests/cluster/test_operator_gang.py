@@ -100,10 +100,17 @@ def test_what_volcano_places_is_measured(plane: ControlPlane, admitters: None, o
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
         plane.kubectl("create", "-f", "-", stdin=json.dumps(body))
-    operator.kubectl("patch", "podgroup", "one", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
+    operator.kubectl(
+        "patch", "podgroups.scheduling.volcano.sh", "one", "--type=merge", "-p", '{"status":{"phase":"Running"}}'
+    )
     # expect the same
     eventually(lambda: operator.status("iperf", "one").get("phase") == "Completed", 90)
-    eventually(lambda: not operator.get("podgroups,jobs")["items"] and not made(operator, "pods,services"), 60)
+    eventually(
+        lambda: (
+            not operator.get("podgroups.scheduling.volcano.sh,jobs")["items"] and not made(operator, "pods,services")
+        ),
+        60,
+    )
 
 
 def made(operator: Operator, what: str) -> list[Any]:

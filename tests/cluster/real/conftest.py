@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,32 +18,35 @@ from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import KINDS, established, served
 from tests.conftest import eventually, missing
 
-# OpenFOAM's has 800 MB: its import alone takes as long as the tests of benchmarks
-OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
-REAL_IMAGES = ("scaletest", "redis", "benchmarks", "pause", *(["openfoam"] if OPENFOAM else []))
+REAL_IMAGES = ("scaletest", "redis", "pause")
 
 
-def images(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """REAL_IMAGES, built once for all lanes of a run."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        return archives(REAL_IMAGES)
-    listed = tmp_path_factory.getbasetemp().parent / "images.json"
-    with listed.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not listed.exists():
-            listed.write_text(json.dumps([str(path) for path in archives(REAL_IMAGES)]), "utf-8")
-    return [Path(path) for path in json.loads(listed.read_text("utf-8"))]
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[Path]]:
+    """Images as archives, built once for all lanes of a run."""
+
+    def built(*names: str) -> list[Path]:
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            return archives(names)
+        listed = tmp_path_factory.getbasetemp().parent / f"images-{'-'.join(names)}.json"
+        with listed.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not listed.exists():
+                listed.write_text(json.dumps([str(path) for path in archives(names)]), "utf-8")
+        return [Path(path) for path in json.loads(listed.read_text("utf-8"))]
+
+    return built
 
 
 @pytest.fixture(scope="package")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def real(tmp_path_factory: pytest.TempPathFactory, images: Callable[..., list[Path]]) -> Iterator[ControlPlane]:
     """A cluster with one real node that has REAL_IMAGES, a fake one that nobody wants, and the definitions of KEDA,
     Prometheus and ours."""
     made = ControlPlane(tmp_path_factory.mktemp("real"))
     try:
         crds = Path(tool("crds", "crds.yaml")).read_text("utf-8")
         with ThreadPoolExecutor(1) as builder:
-            built = builder.submit(images, tmp_path_factory)
+            built = builder.submit(images, *REAL_IMAGES)
             made.up([Pool("plain", 1, 0)], real=True)
             made.node.load(built.result())
         made.kubectl("apply", "--server-side", "-f", "-", stdin=f"{crds}\n---\n{yaml.safe_dump_all(definitions())}")

@@ -4,6 +4,9 @@ measured is in the status."""
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +19,18 @@ from scaletest.benchmarks.kept import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
-from tests.cluster.real.conftest import OPENFOAM
 from tests.conftest import eventually, missing
 
 OPERATOR = "bench-scaletest-operator"
+# Its image has 800 MB: that alone takes as long as the tests of benchmarks
+OPENFOAM = os.environ.get("SCALETEST_TEST_OPENFOAM")
 SLEEP_S = 4
 
 
 @pytest.fixture(scope="module", autouse=True)
-def home(real: ControlPlane) -> str:
+def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
     """The namespace of the chart's release, whose operator works in all namespaces with the chart's own rights."""
+    real.node.load(images("benchmarks", *(["openfoam"] if OPENFOAM else [])))
     name = restricted(real)
     wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true,exporter.enabled=false"
     # requests so long that whatever a busy machine adds to each is little
