@@ -29,8 +29,8 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 # What takes longest begins first, or one lane would work on it when the others have nothing left.
 LONGEST = ("real", "test_images", "test_lifecycle", "test_operator", "test_adapter", "test_install")
-# Of the files that want a real node, those that have one of their own.
-BENCHMARKS = ("test_operator.py", "test_jobs.py")
+# Of the files that want a real node, those that share one; the others share another.
+FIRST_NODE = ("test_jobs.py", "test_operator.py", "test_policies.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,7 +57,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             path = Path(nodeid.split("::")[0])
             if path.parent.name != "real":
                 return str(path)
-            return "benchmarks" if path.name in BENCHMARKS else "releases"
+            return "first node" if path.name in FIRST_NODE else "second node"
 
     return Lanes(config, log)
 
