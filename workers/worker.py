@@ -209,7 +209,7 @@ class Worker(SlowLane):
 
     def _shutdown(self) -> None:
         """First signal: take no more, let the running request finish within the grace period."""
-        if self._booting:
+        if self._booting or self._leaving.is_set():  # it ends as it is
             self._stop_requested = True
             return
         if self._lane is None:
@@ -323,12 +323,12 @@ class Worker(SlowLane):
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
                 lifeline.let_go()
-                self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+                self._put_back(taken)
                 return None
             except NoneFree:
                 # its slot was lost and nobody's fault: another worker may have one
                 lifeline.let_go()
-                self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+                self._put_back(taken)
                 self._wait_for_slot()
                 return None
             registered = lifeline.let_go()
@@ -347,8 +347,16 @@ class Worker(SlowLane):
         self._idle = True
         try:
             self._leasing.again()
-        except NoneFree:
-            if not self._stop_requested:
+        except Exception as error:
+            if not (self._stop_requested and (isinstance(error, NoneFree) or transient(error))):
+                raise
+
+    def _put_back(self, taken: Taken) -> None:
+        """To the front of its queue, now or, for a worker that ends while Redis is away, with its lease."""
+        try:
+            self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+        except Exception as error:
+            if not (self._stop_requested and transient(error)):
                 raise
 
     def _count(self, result: Result, run_s: float, reply: str) -> None:

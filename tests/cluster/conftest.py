@@ -187,11 +187,10 @@ class Agent:
         eventually(lambda: _answers(address, port))
 
     def close(self) -> None:
-        """End everything."""
+        """End everything: the client first, which waits for what workers still do for it."""
         self._watch.close()
-        for process in self._started:
+        for process in sorted(self._started, key=lambda one: one is not self._client):
             process.terminate()
-        for process in self._started:
             process.wait(60)
 
     def _see(self, kind: str, pod: dict[str, Any]) -> None:
