@@ -54,7 +54,7 @@ def test_both_runs_of_all_tests_count(codes: list[int], expected: int, runs: int
     asked = (programs / "python.asked").read_text().splitlines()
     assert (done.returncode, len(asked)) == (expected, runs)
     assert all(line.endswith("tests/unit/test_model.py -k a b") for line in asked)
-    assert ["-m not cluster" in asked[0], *("--numprocesses 3" in line for line in asked[1:])] == [True] * runs
+    assert ["-m not cluster" in asked[0], *("--numprocesses 4" in line for line in asked[1:])] == [True] * runs
 
 
 def test_a_bare_machine_is_asked_what_it_lacks() -> None:
