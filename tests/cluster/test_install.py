@@ -13,6 +13,7 @@ import pytest
 from hack.kubernetes import ControlPlane
 from scaletest.cli.main import cli
 from tests.cluster.conftest import CHART, Helm, needs_own, restricted
+from tests.conftest import eventually
 
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))
 PREVIOUS = Path(__file__).parent / "chart-previous"
@@ -87,10 +88,13 @@ def test_an_uninstall_leaves_volumes_only(helm: Helm, plane: ControlPlane, names
 def undefined(plane: ControlPlane) -> Iterator[None]:
     """No definitions of ours, before and after."""
 
+    def found() -> list[str]:
+        return [one for one in plane.kubectl("get", "crd", "-o", "name").split() if one.endswith(".scaletest.dev")]
+
     def clear() -> None:
-        found = [one for one in plane.kubectl("get", "crd", "-o", "name").split() if one.endswith(".scaletest.dev")]
-        if found:
-            plane.kubectl("delete", *found)
+        if names := found():
+            plane.kubectl("delete", "--wait=false", *names)  # its own wait was seen to last for ever
+            eventually(lambda: not found())
 
     clear()
     yield
