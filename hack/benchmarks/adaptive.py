@@ -21,11 +21,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import heapify, heapreplace
 from pathlib import Path
 
+from hack.benchmarks.verdicts import Run
 from scaletest.analysis.steps import sample
-from scaletest.analysis.stopping import Stopping, trimmed
-from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.archive import RunFolder
 from scaletest.model import Plan
 
@@ -84,35 +84,38 @@ def fixed(times: RunTimes, seconds: float, workers: int, chance: random.Random, 
     return sum(begin < now <= end for row in rows for now in row) / (end - begin), last
 
 
+class _Streams:
+    """Workers whose completions are those of `stream`."""
+
+    def __init__(self, count: int, times: RunTimes, chance: random.Random) -> None:
+        self._streams = [stream(times, chance) for _ in range(count)]
+        self._heap = [(next(completions), number) for number, completions in enumerate(self._streams)]
+        heapify(self._heap)
+
+    def next_s(self) -> float:
+        """When the next request ends."""
+        return self._heap[0][0]
+
+    def take(self) -> tuple[str, float]:
+        """The next completion: worker and when."""
+        at, number = self._heap[0]
+        heapreplace(self._heap, (next(self._streams[number]), number))
+        return str(number), at
+
+    def in_flight(self) -> list[tuple[str, float]]:
+        """Of every worker when the request ends that runs now."""
+        return [(str(number), at) for at, number in self._heap]
+
+
 def adaptive(plan: Plan, times: RunTimes, chance: random.Random) -> tuple[list[float], float]:
-    """(requests/s of every step, seconds used) of the production rule, which looks ten times a second."""
-    before: tuple[int, Throughput] | None = None
-    found, used = [], 0.0
-    for workers in plan.steps:
-        rule = Stopping(plan, workers, before, workers == plan.steps[-1])
-        streams = [stream(times, chance) for _ in range(workers)]
-        rows = [[next(one)] for one in streams]
-        now = 0.0
-        while True:
-            now += 0.1
-            for row, one in zip(rows, streams, strict=True):
-                while row[-1] <= now:
-                    row.append(next(one))
-            ends = {str(index): [at for at in row if at <= now] for index, row in enumerate(rows)}
-            ends = {name: row for name, row in ends.items() if row}
-            if rule.look(sum(map(len, ends.values())), now, lambda ends=ends: (ends, 0.0)):  # type: ignore[misc]
-                break
-        whole = {str(index): row for index, row in enumerate(rows)}
-        rate = throughput(trimmed(whole, plan.warmup_s, 0.0, rule.warm_at_s).ends, workers)
-        found.append(rate.per_s)
-        before = (workers, rate)
-        used += max(row[-1] for row in rows)
-    return found, used
+    """(requests/s of every step, seconds used) of the production rules; starting workers takes no time."""
+    outcome = Run(plan, lambda count, began_s: _Streams(count, times, chance), between_s=0.0).simulate()
+    return [rate.per_s for rate in outcome.rates], outcome.seconds
 
 
 def compare(name: str, times: RunTimes, seconds: float, truth: float) -> dict[str, object]:
     """One row of the table. truth: requests/s of one worker."""
-    plan = Plan(limit=LIMIT, seconds=seconds)
+    plan = Plan(limit=LIMIT, seconds=seconds, order="mirrored")
     ours = _repeat(lambda chance: adaptive(plan, times, chance), truth, plan, f"{name} adaptive")
     window = float(WINDOW)
     theirs = _fixed(times, seconds, truth, plan, window)
@@ -152,8 +155,9 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
     """Both methods on this machine, in turn; the fixed one's count is made from the records of a run of its length."""
     errors: dict[str, list[float]] = {"fixed": [], "adaptive": []}
     used: dict[str, list[float]] = {"fixed": [], "adaptive": []}
+    fixed_window = ("--order", "ascending", "--step-time", repr(WINDOW * seconds))
     for _ in range(rounds):
-        for method, extra in (("adaptive", ()), ("fixed", ("--step-time", repr(WINDOW * seconds)))):
+        for method, extra in (("adaptive", ()), ("fixed", fixed_window)):
             with tempfile.TemporaryDirectory() as folder:
                 line = [sys.executable, "-m", "scaletest", "validate", "--local", "--limit", str(LIMIT)]
                 line += ["--seconds", repr(seconds), "--run-dir", f"{folder}/run", *extra]

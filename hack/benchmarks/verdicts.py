@@ -1,7 +1,12 @@
-"""Does the verdict keep its word? Records with known truth, the production stopping rule, coverage and error rates.
+"""Does the verdict keep its word? Runs with known truth, the production rules, coverage and error rates.
 
-Each run measures steps of 1, 2 and 4 workers, at most 100 completions a worker, on a virtual clock. Between steps
-the true throughput grows by the ratio under test. Prints a table; `study` is what the tests call.
+Each run measures steps of 1, 2 and 4 workers on a virtual clock, in the order and as often as a validation would.
+Between steps the true throughput grows by the ratio under test. Prints one line of JSON a cell; `study` is what the
+tests call.
+
+    python -m hack.benchmarks.verdicts                      coverage and verdicts, a step of 100 requests a part
+    python -m hack.benchmarks.verdicts --workloads          wrong verdicts by workload and disturbance, default options
+    python -m hack.benchmarks.verdicts --workloads --max-step 100000    the same with as much time as it takes
 """
 
 from __future__ import annotations
@@ -12,159 +17,269 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, replace
-from heapq import merge
+from dataclasses import asdict, dataclass, field
+from heapq import heapify, heapreplace
+from itertools import pairwise
+from typing import Protocol
 
-from scaletest.analysis.drift import drift
-from scaletest.analysis.ratio import ratio
+from hack.benchmarks.machine_time import (
+    DISTURBANCES,
+    KINDS,
+    WORKLOADS,
+    Disturbance,
+    Machine,
+    ramped,
+    run_times,
+)
+from scaletest.analysis.doubling import Part, doubling, run_course, together
+from scaletest.analysis.drift import beyond_noise, drift
+from scaletest.analysis.mirror import Turn, first_pair, further_pair
+from scaletest.analysis.series import span
 from scaletest.analysis.stopping import Stopping, trimmed
+from scaletest.analysis.tails import tail, usual
 from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.trend import Course
 from scaletest.model import Plan
 
-MOST = 100
-CV = 0.1
-CORRELATION = 0.6
-RAMP_S = 40.0
-RAMP_FROM = 0.1
+# Two parts of 100 requests a worker, or of as many after a ramp.
+STEP_S = {"ramp": 240.0}
+USUAL_STEP_S = 200.0
+# From one measuring to the next: workers start or end.
+BETWEEN_S = 0.5
+# How often a measuring is looked at, as the runner does.
+LOOK_S = 0.1
 TRUTHS = (1.6, 1.75, 1.85, 1.95)
-KINDS = ("iid", "autocorrelated", "ramp", "exponential")
-
-
-def run_times(kind: str, chance: random.Random) -> Iterator[float]:
-    """Run times with mean 1, or 1 after a ramp has ended."""
-    z = chance.gauss(0, 1)
-    while True:
-        if kind == "exponential":
-            yield chance.expovariate(1.0)
-            continue
-        if kind == "autocorrelated":
-            z = CORRELATION * z + math.sqrt(1 - CORRELATION**2) * chance.gauss(0, 1)
-        else:
-            z = chance.gauss(0, 1)
-        yield max(0.05, 1.0 + CV * z)
-
-
-def ramped(start_s: float, work: float) -> float:
-    """When `work` is done that began at start_s, while the speed rises from RAMP_FROM to 1 in RAMP_S."""
-    grow = (1.0 - RAMP_FROM) / RAMP_S
-
-    def done(t: float) -> float:
-        return RAMP_FROM * t + grow * t * t / 2 if t < RAMP_S else done_at_end + (t - RAMP_S)
-
-    done_at_end = RAMP_FROM * RAMP_S + grow * RAMP_S**2 / 2
-    target = done(start_s) + work
-    if target >= done_at_end:
-        return RAMP_S + target - done_at_end
-    return (-RAMP_FROM + math.sqrt(RAMP_FROM**2 + 2 * grow * target)) / grow
-
-
-def worker(kind: str, slow: float, name: str, chance: random.Random) -> list[tuple[float, str]]:
-    """The completions of one worker whose requests take `slow` seconds on average."""
-    now, rows = 0.0, []
-    times = run_times(kind, chance)
-    for _ in range(MOST):
-        now = ramped(now, slow * next(times)) if kind == "ramp" else now + slow * next(times)
-        rows.append((now, name))
-    return rows
+VERDICTS = ("PASS", "FAIL", "INVALID")
 
 
 @dataclass
 class Outcome:
-    """What 1 run found: per step the throughput at the stop, and the verdict of every doubling."""
+    """One simulated run: the throughput of every step, the verdict of every doubling, and how measurings ended.
+
+    verdict: of the run, by its doublings. seconds: of the whole run. pairs: ways up and down.
+    """
 
     rates: list[Throughput] = field(default_factory=list)
-    kinds: list[str] = field(default_factory=list)
+    doublings: list[str] = field(default_factory=list)
     stops: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    pairs: int = 1
+
+    @property
+    def verdict(self) -> str:
+        """FAIL before INVALID before PASS, as the judge has it."""
+        return next((kind for kind in ("FAIL", "INVALID") if kind in self.doublings), "PASS")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Shares over many runs. coverage, sound: by step; verdicts: by doubling; seconds: mean of a run."""
+    """Shares over many runs. coverage, sound: by step; doublings: verdicts of each; seconds: mean of a run."""
 
     coverage: list[float]
     sound: list[float]
-    verdicts: list[dict[str, float]]
+    doublings: list[dict[str, float]]
+    verdicts: dict[str, float]
     stops: dict[str, float]
     seconds: float
+    pairs: float
 
 
-def simulate(kind: str, truth: float, plan: Plan, chance: random.Random) -> Outcome:
-    """One run of the plan's steps."""
-    outcome = Outcome()
-    before: tuple[int, Throughput] | None = None
-    for index, workers in enumerate(plan.steps):
-        slow = workers / truth**index
-        rows = list(merge(*(worker(kind, slow, str(number), chance) for number in range(workers))))
-        rate, stop, seconds = _step(plan, workers, before, rows)
-        outcome.rates.append(rate)
-        outcome.stops.append(stop)
-        outcome.seconds += seconds
-        if before:
-            found = ratio(before, (workers, rate), plan.scale) if rate.enough and before[1].enough else None
-            outcome.kinds.append(str(found.kind) if found else "INVALID")
-        before = (workers, rate)
-    return outcome
+class Workers(Protocol):
+    """Workers that finish one request after the other; times in s from the beginning of the measuring."""
+
+    def next_s(self) -> float:
+        """When the next request ends."""
+
+    def take(self) -> tuple[str, float]:
+        """The next completion: worker and when."""
+
+    def in_flight(self) -> list[tuple[str, float]]:
+        """Of every worker when the request ends that runs now."""
 
 
-def _step(
-    plan: Plan, workers: int, before: tuple[int, Throughput] | None, rows: list[tuple[float, str]]
-) -> tuple[Throughput, str, float]:
-    rule = Stopping(plan, workers, before, workers == plan.steps[-1])
-    ends: dict[str, list[float]] = {}
-    stop, count = None, 0
-    for count, (now, name) in enumerate(rows, start=1):
-        ends.setdefault(name, []).append(now)
-        stop = rule.look(count, now, lambda: (ends, 0.0))
-        if stop:
-            break
-    running = set(ends)
-    for now, name in rows[count:]:  # what is in flight when the load is taken away still finishes
-        if name in running or name not in ends:
-            running.discard(name)
-            ends.setdefault(name, []).append(now)
-    warm = trimmed(ends, plan.warmup_s, 0.0, rule.warm_at_s)
-    rate = throughput(warm.ends, workers)
-    if rate.enough and (not warm.settled or drift(warm.ends).unsteady):
-        rate = replace(rate, enough=False)
-    return rate, str(stop or "longest"), rows[count - 1][0]
+class Run:
+    """One simulated run of a plan. workers: makes so many for a measuring that begins at that time of the run.
+
+    between_s: from one measuring to the next, for workers to start or end.
+    """
+
+    def __init__(self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S) -> None:
+        self._plan, self._workers, self._between_s = plan, workers, between_s
+        self._now = 0.0
+        self._parts: dict[int, list[Part]] = {workers: [] for workers in plan.steps}
+        self._outcome = Outcome()
+
+    def simulate(self) -> Outcome:
+        """Measure until the rules say that it is enough, then judge every doubling."""
+        turns = first_pair(self._plan)
+        if not self._plan.mirrored:
+            turns = turns[: len(self._plan.steps)]
+        while turns:
+            for turn in turns:
+                self._measure(turn)
+            steps = list(self._parts.values())
+            turns = further_pair(self._plan, steps) if self._plan.mirrored else []
+            self._outcome.pairs += bool(turns)
+        steps = list(self._parts.values())
+        self._outcome.rates = [together(parts) for parts in steps]
+        course = run_course(steps)
+        self._outcome.doublings = [self._judged(first, second, course) for first, second in pairwise(steps)]
+        self._outcome.seconds = self._now
+        return self._outcome
+
+    def _judged(self, first: list[Part], second: list[Part], course: Course) -> str:
+        found = doubling(first, second, self._plan, course=course)
+        return str(found.kind) if found else "INVALID"
+
+    def _measure(self, turn: Turn) -> None:
+        plan, steps = self._plan, self._plan.steps
+        index = steps.index(turn.workers)
+        base = self._parts[steps[index - 1]] if index and not turn.repeat else []
+        length_s = turn.length_s
+        if turn.repeat == 1:
+            length_s = self._parts[turn.workers][0].seconds
+        rule = Stopping(plan, turn.workers, base[-1] if base else None, turn.workers == steps[-1], length_s)
+        began = self._now
+        ends: dict[str, list[float]] = {}
+        workers = self._workers(turn.workers, began)
+        stop, looks, completions = None, 0, 0
+        while stop is None:
+            looks = max(looks + 1, math.ceil(workers.next_s() / LOOK_S))
+            while workers.next_s() <= looks * LOOK_S:
+                name, ended_s = workers.take()
+                ends.setdefault(name, []).append(began + ended_s)
+                completions += 1
+            stop = rule.look(completions, looks * LOOK_S, lambda: (ends, began))
+        for name, last in workers.in_flight():  # they still finish when the load is taken away
+            ends.setdefault(name, []).append(began + last)
+        self._outcome.stops.append(str(stop))
+        self._now = max(times[-1] for times in ends.values()) + self._between_s
+        warm = trimmed(ends, plan.warmup_s, began, rule.warm_at_s)
+        rate = throughput(warm.ends, turn.workers, parts=plan.parts)
+        steady = warm.settled and not beyond_noise(drift(usual(warm.ends)), rate.relative).unsteady
+        first, last = span(warm.ends)
+        middle = (first + last) / 2
+        part = Part(turn.workers, turn.repeat, looks * LOOK_S, middle, rate, tail(warm.ends), steady and rate.enough)
+        self._parts[turn.workers].append(part)
 
 
-def study(kind: str, truth: float, runs: int, plan: Plan | None = None) -> Study:
-    """Shares over `runs` runs with fixed seeds: coverage at the stop, verdicts per doubling, and how steps ended."""
-    plan = plan or Plan(limit=4, scale=1.8, max_step_s=1e6)
-    covered, counted = Counter[int](), Counter[int]()
-    verdicts = [Counter[str]() for _ in plan.steps[1:]]
-    stops: Counter[str] = Counter()
-    seconds = 0.0
+class _Workers:
+    """Workers of one kind of workload on a machine; `slow` times as long as its run times say."""
+
+    def __init__(
+        self, count: int, slow: float, kind: str, chance: random.Random, machine: Machine, began_s: float
+    ) -> None:
+        self._slow, self._ramp, self._machine, self._began_s = slow, kind == "ramp", machine, began_s
+        self._times = [run_times(kind, chance) for _ in range(count)]
+        self._heap = [(self._end(0.0, times), number) for number, times in enumerate(self._times)]
+        heapify(self._heap)
+
+    def next_s(self) -> float:
+        """When the next request ends."""
+        return self._heap[0][0]
+
+    def take(self) -> tuple[str, float]:
+        """The next completion: worker and when."""
+        at, number = self._heap[0]
+        heapreplace(self._heap, (self._end(at, self._times[number]), number))
+        return str(number), at
+
+    def in_flight(self) -> list[tuple[str, float]]:
+        """Of every worker when the request ends that runs now."""
+        return [(str(number), at) for at, number in self._heap]
+
+    def _end(self, start_s: float, times: Iterator[float]) -> float:
+        work = self._slow * next(times)
+        if self._ramp:
+            return ramped(start_s, work)
+        return self._machine.done_at(self._began_s + start_s, work) - self._began_s
+
+
+def simulate(kind: str, truth: float, plan: Plan, seed: str, disturbance: Disturbance = DISTURBANCES[0]) -> Outcome:
+    """One run. A jump comes at a random time of what the run would be without it."""
+    chance, jump = random.Random(seed), (float("inf"), 1.0)
+    if disturbance.jump:
+        whole = simulate(kind, truth, plan, seed).seconds
+        other = random.Random(f"{seed} jump")
+        jump = (other.uniform(0.0, whole), other.choice((0.9, 1.1)))
+    machine = Machine(kind, random.Random(f"{seed} machine"), per_s=disturbance.per_s, jump=jump)
+
+    def workers(count: int, began_s: float) -> Workers:
+        slow = count / truth ** plan.steps.index(count)
+        return _Workers(count, slow, kind, chance, machine, began_s)
+
+    return Run(plan, workers).simulate()
+
+
+def study(
+    kind: str, truth: float, runs: int, plan: Plan | None = None, disturbance: Disturbance = DISTURBANCES[0]
+) -> Study:
+    """Shares over `runs` runs with fixed seeds: coverage, verdicts, and how measurings ended."""
+    plan = plan or Plan(limit=4, scale=1.8, order="mirrored", max_step_s=STEP_S.get(kind, USUAL_STEP_S))
+    steps = len(plan.steps)
+    covered, sound = [0] * steps, [0] * steps
+    doublings = [Counter[str]() for _ in plan.steps[1:]]
+    verdicts, stops = Counter[str](), Counter[str]()
+    seconds, pairs = 0.0, 0
     for seed in range(runs):
-        outcome = simulate(kind, truth, plan, random.Random(f"{kind} {truth} {seed}"))
+        outcome = simulate(kind, truth, plan, f"{kind} {truth} {seed}", disturbance)
         for index, rate in enumerate(outcome.rates):
             if rate.enough:
-                counted[index] += 1
+                sound[index] += 1
                 covered[index] += abs(rate.per_s - truth**index) <= rate.half_width
-        for found, name in zip(verdicts, outcome.kinds, strict=True):
-            found[name] += 1
+        for counter, verdict in zip(doublings, outcome.doublings, strict=True):
+            counter[verdict] += 1
+        verdicts[outcome.verdict] += 1
         stops.update(outcome.stops)
         seconds += outcome.seconds
+        pairs += outcome.pairs
     return Study(
-        coverage=[covered[index] / max(1, counted[index]) for index in range(len(plan.steps))],
-        sound=[counted[index] / runs for index in range(len(plan.steps))],
-        verdicts=[{name: found[name] / runs for name in ("PASS", "FAIL", "INVALID")} for found in verdicts],
-        stops={name: count / runs / len(plan.steps) for name, count in sorted(stops.items())},
+        coverage=[hits / max(1, count) for hits, count in zip(covered, sound, strict=True)],
+        sound=[count / runs for count in sound],
+        doublings=[{name: counter[name] / runs for name in VERDICTS} for counter in doublings],
+        verdicts={name: verdicts[name] / runs for name in VERDICTS},
+        stops={name: count / sum(stops.values()) for name, count in sorted(stops.items())},
         seconds=seconds / runs,
+        pairs=pairs / runs,
     )
 
 
+def workloads(runs: int, plan: Plan, kinds: list[str], disturbances: list[Disturbance]) -> Iterator[dict[str, object]]:
+    """One row for every workload and disturbance: the shares of wrong and of missing verdicts by truth."""
+    for disturbance in disturbances:
+        for kind in kinds:
+            shares = {truth: study(kind, truth, runs, plan, disturbance) for truth in TRUTHS}
+            yield {
+                "workload": kind,
+                "disturbance": disturbance.name,
+                "wrong_fail": {truth: shares[truth].verdicts["FAIL"] for truth in (1.85, 1.95)},
+                "wrong_pass": {truth: shares[truth].verdicts["PASS"] for truth in (1.6, 1.75)},
+                "invalid": {truth: shares[truth].verdicts["INVALID"] for truth in TRUTHS},
+                "seconds": {truth: round(shares[truth].seconds) for truth in TRUTHS},
+                "pairs": {truth: round(shares[truth].pairs, 1) for truth in TRUTHS},
+            }
+
+
 def main(show: Callable[[str], None] = print) -> None:
-    """Print one line for every kind and truth."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--kinds", default=",".join(KINDS[:3]))
-    given = parser.parse_args()
-    for kind in given.kinds.split(","):
+    """Print one line for every cell."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=0, help="1000, or 200 with --workloads")
+    parser.add_argument("--kinds", default="", help="some of them, with commas")
+    parser.add_argument("--workloads", action="store_true")
+    parser.add_argument("--disturbances", default="0,1,2,3", help="by number, with commas")
+    parser.add_argument("--max-step", type=float, default=0.0)
+    parser.add_argument("--order", default="mirrored")
+    options = parser.parse_args()
+    kinds = options.kinds.split(",") if options.kinds else list(WORKLOADS if options.workloads else KINDS)
+    if options.workloads:
+        plan = Plan(limit=4, scale=1.8, order=options.order, max_step_s=options.max_step)
+        disturbances = [DISTURBANCES[int(number)] for number in options.disturbances.split(",")]
+        for row in workloads(options.runs or 200, plan, kinds, disturbances):
+            show(json.dumps(row))
+        return
+    for kind in kinds:
         for truth in TRUTHS:
-            show(json.dumps({"kind": kind, "truth": truth, **asdict(study(kind, truth, given.runs))}))
+            show(json.dumps({"kind": kind, "truth": truth, **asdict(study(kind, truth, options.runs or 1000))}))
 
 
 if __name__ == "__main__":

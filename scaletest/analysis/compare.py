@@ -24,7 +24,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate, within
 from scaletest.analysis.ranks import RankTest, mann_whitney
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
-from scaletest.analysis.student import t95, t_quantile
+from scaletest.analysis.student import t95, t_quantile, welch
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -207,7 +207,9 @@ def _log_ratio(base: Step, candidate: Step) -> LogRatio | None:
         (mean, variance, freedom), (other, more, left) = _repeats(base), _repeats(candidate)
     else:
         (mean, variance, freedom), (other, more, left) = _within(base), _within(candidate)
-    return LogRatio(other - mean, math.sqrt(variance + more), welch(variance, freedom, more, left))
+    return LogRatio(
+        other - mean, math.sqrt(variance + more), welch([math.sqrt(variance), math.sqrt(more)], [freedom, left])
+    )
 
 
 def _repeated(base: Step, candidate: Step) -> bool:
@@ -225,14 +227,6 @@ def _within(step: Step) -> tuple[float, float, float]:
     rate = step.throughput
     freedom = max(1, rate.freedom)
     return math.log(rate.per_s), (rate.relative / t95(freedom)) ** 2, freedom
-
-
-def welch(variance: float, freedom: float, more: float, left: float) -> float:
-    """Welch and Satterthwaite's degrees of freedom of the difference of two means."""
-    both = variance + more
-    if both <= 0:
-        return freedom + left
-    return both**2 / (variance**2 / freedom + more**2 / left)
 
 
 def _change(base: Step, candidate: Step, log: LogRatio | None, significant: set[int], tolerance: float) -> StepChange:

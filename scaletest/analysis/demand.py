@@ -25,7 +25,7 @@ def demand(plan: Plan, workers: int) -> Demand:
     """What the thresholds ask of the step with that many workers."""
     concerning = [one for one in (parse(text, plan.steps) for text in plan.thresholds) if _concerns(one, plan, workers)]
     return Demand(
-        requests=max((_requests(one, workers) for one in concerning), default=0),
+        requests=max((_requests(one, plan, workers) for one in concerning), default=0),
         precise=any(_is_rate(one) for one in concerning),
     )
 
@@ -39,10 +39,13 @@ def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
     return threshold.metric == "efficiency" and workers == plan.steps[0]
 
 
-def _requests(threshold: Threshold, workers: int) -> int:
-    """A percentile's interval needs twice the requests of its value; drift two of each worker in every batch."""
+def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
+    """A percentile's interval needs twice the requests of its value; drift two of each worker in every batch.
+
+    Whether a step drifted is asked of each of its parts.
+    """
     if threshold.metric == "drift":
-        return 2 * BATCHES * workers
+        return 2 * BATCHES * workers * plan.parts
     quantile = PERCENTILES.get(threshold.metric.partition(".")[2])
     return 2 * samples_needed(quantile) if quantile else 0
 

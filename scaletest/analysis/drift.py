@@ -10,26 +10,32 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scaletest.analysis.series import Ends, rates, span
+from scaletest.analysis.student import t_quantile
 
 BATCHES = 20
 # The 95 % and the 99 % point of max |S| / (s sqrt(n)) for 20 independent batches, simulated (tests/unit).
 CUSUM_5, CUSUM_1 = 1.19, 1.38
 # Beyond this a shift is no nuisance but another measurement.
 MOST_SHIFT = 0.03
+HALVES_DIFFER = 2.63
+# Below this a shift is no news, however certain it is.
+LEAST_SHIFT = 0.0005
 DIP_DEVIATIONS = 5.0
 DIP_EFFECT = 0.10
-TREND_EFFECT = 0.02
+# A line through a step: it may change, or surely does.
+TREND_EFFECT, MAY_BE = 0.02, 2.0
+SURE_EFFECT, SURE_ERROR = 0.05, 0.001
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
     """shift: relative change of throughput at the change point, 0 when there is no significant one.
 
-    shift_at_s: when, seconds after the measuring began. certain: at 1 % significance instead of 5 %.
-    dips: (seconds after the beginning, relative depth) of single batches far below the rest.
+    shift_at_s: when, seconds after the warm-up. certain: at 1 % significance instead of 5 %.
+    dips: (seconds after the warm-up, relative depth) of single batches far below the rest.
     """
 
     shift: float = 0.0
@@ -43,19 +49,36 @@ class Drift:
         return self.certain and abs(self.shift) > MOST_SHIFT
 
 
-def drift(ends: Ends) -> Drift:
-    """What happened within a step; nothing when there are less than two completions a worker and batch."""
+def drift(ends: Ends, per_s: float = 0.0) -> Drift:
+    """What happened within a step; nothing when there are less than two completions a worker and batch.
+
+    per_s: the trend of the whole run, see `trend`, which is taken out before.
+    """
     first, last = span(ends)
     if last <= first or min(map(len, ends.values())) < 2 * BATCHES:
         return Drift()
-    batches = rates(ends, first, last, BATCHES)
     width = (last - first) / BATCHES
+    batches = _flat(rates(ends, first, last, BATCHES), width, per_s)
     statistic, at = cusum(batches)
     dips = tuple((index * width, depth) for index, depth in _dips(batches))
     if statistic <= CUSUM_5:
         return Drift(dips=dips)
     before, behind = statistics.fmean(batches[:at]), statistics.fmean(batches[at:])
-    return Drift(behind / before - 1 if before > 0 else 0.0, at * width, statistic > CUSUM_1, dips)
+    change = behind / before - 1 if before > 0 else 0.0
+    if abs(change) < LEAST_SHIFT:
+        return Drift(dips=dips)
+    return Drift(change, at * width, statistic > CUSUM_1, dips)
+
+
+def beyond_noise(drift_: Drift, relative: float) -> Drift:
+    """The same, but certain only where the correlation of requests does not explain it.
+
+    relative: half-width of the 95 % interval over the throughput. The means of two halves differ by twice the standard
+    error of the whole, so a change that chance makes in one of a hundred cases is 2 x 2.576 / 1.96 of it. A step that
+    is measured again on the way down needs no more: what changed shows there, and here in the interval.
+    """
+    explained = abs(drift_.shift) <= HALVES_DIFFER * relative
+    return replace(drift_, certain=drift_.certain and not explained)
 
 
 def cusum(batches: Sequence[float]) -> tuple[float, int]:
@@ -71,23 +94,52 @@ def cusum(batches: Sequence[float]) -> tuple[float, int]:
     return best / (spread * math.sqrt(len(batches))), at
 
 
-def rising(ends: Ends, significant: float = 2.0, effect: float = TREND_EFFECT) -> bool:
-    """Whether throughput still changes along the time so far: by over `effect` from end to end, and beyond chance.
+def rising(ends: Ends, effect: float = TREND_EFFECT, t: float = MAY_BE) -> bool:
+    """Whether throughput may still change along the time so far: by over `effect` from end to end at |t| > `t`.
 
-    A straight line through 4 to 20 parts of the time; chance is excluded at |t| > `significant`. A false alarm only
-    costs time.
+    A false alarm only costs time.
     """
+    line = _line(ends)
+    return line is None or (line.effect > effect and line.t > t)
+
+
+def surely_rising(ends: Ends, per_s: float = 0.0) -> bool:
+    """Whether throughput changes for certain: by over 5 % from end to end, by chance once in a thousand times.
+
+    per_s: the trend of the whole run, which is taken out before.
+    """
+    line = _line(ends, per_s)
+    return line is None or (line.effect > SURE_EFFECT and line.t > t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A straight line through the throughput. effect: change from end to end over the mean; t: slope over its error."""
+
+    effect: float
+    t: float
+    freedom: int
+
+
+def _line(ends: Ends, per_s: float = 0.0) -> _Line | None:
+    """The line through 4 to 20 parts of the time; None where there is no time."""
     first, last = span(ends)
     if last <= first:
-        return True
+        return None
     count = max(4, min(BATCHES, sum(map(len, ends.values())) // 5))
-    batches = rates(ends, first, last, count)
+    batches = _flat(rates(ends, first, last, count), (last - first) / count, per_s)
     centre, mean = (count - 1) / 2, statistics.fmean(batches)
     spread = sum((index - centre) ** 2 for index in range(count))
     slope = sum((index - centre) * (value - mean) for index, value in enumerate(batches)) / spread
     left = sum((value - mean - slope * (index - centre)) ** 2 for index, value in enumerate(batches))
     error = math.sqrt(left / (count - 2) / spread)
-    return abs(slope) * (count - 1) > effect * mean and abs(slope) > significant * error
+    effect = abs(slope) * (count - 1) / mean if mean > 0 else math.inf
+    return _Line(effect, abs(slope) / error if error > 0 else math.inf, count - 2)
+
+
+def _flat(batches: Sequence[float], width: float, per_s: float) -> list[float]:
+    """Batches of `width` seconds without a steady relative change per second."""
+    return [value * math.exp(-per_s * index * width) for index, value in enumerate(batches)]
 
 
 def _dips(batches: Sequence[float]) -> list[tuple[int, float]]:

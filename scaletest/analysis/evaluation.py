@@ -11,11 +11,11 @@ from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
-from scaletest.analysis.judge import judge, warnings
+from scaletest.analysis.judge import changed_evenly, judge, warnings
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.sharing import Sharing, sharing
-from scaletest.analysis.steps import Rows, Step, summarise
+from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, Plan, Record, Verdict
 from scaletest.model.wire import SCHEMA_VERSION
@@ -23,7 +23,10 @@ from scaletest.model.wire import SCHEMA_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a validation found. elapsed_s: wall seconds of the whole run."""
+    """What a validation found. elapsed_s: wall seconds of the whole run.
+
+    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
+    """
 
     plan: Plan
     steps: list[Step]
@@ -36,6 +39,7 @@ class Evaluation:
     interrupted: str
     elapsed_s: float
     sharing: Sharing | None = None
+    trend_per_s: float = 0.0
 
     @property
     def law(self) -> Choice | None:
@@ -58,6 +62,7 @@ class Evaluation:
             "verdict": self.verdict.to_dict(),
             "interrupted": self.interrupted,
             "elapsed_s": self.elapsed_s,
+            "trend_per_s": self.trend_per_s,
         }
 
 
@@ -76,6 +81,7 @@ def evaluate(
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     shared = sharing(plan, steps)
+    trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
         steps=steps,
@@ -83,9 +89,10 @@ def evaluate(
         thresholds=thresholds,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
-        warnings=warnings(steps),
+        warnings=[*warnings(steps), *changed_evenly(trend_per_s)],
         verdict=judge(plan, steps, interrupted, thresholds, shared),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,
+        trend_per_s=trend_per_s,
     )

@@ -2,7 +2,8 @@
 
 A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles of all its workers,
 never less than 8 completions in all and 3 a worker, never less than the shortest nor more than the longest step. What
-comes out is an upper bound: a step also ends when its doubling is decided.
+comes out is an upper bound: a step also ends when its doubling is decided. Of a mirrored run every step has two parts,
+each with half of that; where these decide nothing further parts follow, up to the longest time of the run.
 """
 
 from __future__ import annotations
@@ -37,18 +38,25 @@ def forecast(plan: Plan, spread: float) -> Forecast:
     """Duration and interval widths of `plan` if run times scatter by `spread` and nothing slows them down."""
     total, widths, running = 0.0, [], 0
     for workers in plan.steps:
-        measured = _measured_s(plan, workers, spread)
-        cycles = max(1.0, workers * (measured / max(plan.seconds, 1e-3) - 1))
+        part_s = _part_s(plan, workers, spread)
+        cycles = max(1.0, plan.parts * workers * (part_s / max(plan.seconds, 1e-3) - 1))
         widths.append(1.96 * spread / math.sqrt(cycles))
-        total += measured + plan.seconds + START_S * max(0, workers - running)
+        total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
         running = workers
     return Forecast(spread, total * plan.repeats, tuple(widths))
 
 
-def _measured_s(plan: Plan, workers: int, spread: float) -> float:
-    """Seconds under load; the first request of each worker only starts its first cycle."""
+def longest_s(plan: Plan) -> float:
+    """Seconds under load that the run takes at most, but for parts that warm up longer than the plan says."""
+    warmed_again_s = (plan.parts - 1) * (plan.warmup_s or 0.0)
+    step_s = plan.parts * plan.fixed_part_s if plan.step_s else plan.longest_s + warmed_again_s
+    return step_s * len(plan.steps) * plan.repeats
+
+
+def _part_s(plan: Plan, workers: int, spread: float) -> float:
+    """Seconds under load of one part of a step; the first request of each worker only starts its first cycle."""
     if plan.step_s:
-        return plan.step_s + plan.seconds
-    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers) + 1
-    seconds = (plan.warmup_s or 0.0) + max(least_each(workers), needed) * plan.seconds
-    return min(plan.longest_s, max(SHORTEST_STEP_S, seconds))
+        return plan.fixed_part_s
+    needed = math.ceil((1.96 * spread / plan.precision) ** 2 / workers / plan.parts) + 1
+    seconds = (plan.warmup_s or 0.0) + max(least_each(workers, plan.parts), needed) * plan.seconds
+    return min(plan.longest_part_s, max(SHORTEST_STEP_S / plan.parts, seconds))

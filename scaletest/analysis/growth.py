@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.coefficients import coefficients
+from scaletest.analysis.doubling import judged
 from scaletest.analysis.knee import Knee, knees
 from scaletest.analysis.law import Choice, choose
 from scaletest.analysis.law_interval import Chance, LawInterval, law_interval
@@ -58,14 +59,16 @@ class Growth:
 def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     """What the steps with throughput enough say together. chance: for the bootstrap, seeded by the caller.
 
-    Repeats are points of their own and tell the noise themselves; single ones bring it as the width of their interval.
-    In a run that compares numbers of workers per device, throughput is a function of these.
+    Repeats are points of their own and tell the noise themselves. Single measurings bring it as the width of their
+    interval, and so do the two of a mirrored step, whose difference may be the machine's. In a run that compares
+    numbers of workers per device, throughput is a function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
     rows = [Measured(step.level, step.throughput.per_s, step.throughput.relative) for step in enough]
-    points = [(float(step.level), one.throughput.per_s) for step in enough for one in step.samples]
-    single = len(points) == len(enough)
-    spreads = [max(UNSEEN, row.relative / _NORMAL) for row in rows] if single else None
+    parts = [(step, part) for step in enough for part in (judged(step.parts) if step.mirrored else step.parts)]
+    points = [(float(step.level), part.throughput.per_s) for step, part in parts]
+    single = len(points) == len(enough) or any(step.mirrored for step in enough)
+    spreads = [max(UNSEEN, part.throughput.relative / _NORMAL) for _, part in parts] if single else None
     choice = choose(points, spreads)
     relative = [spread * _NORMAL for spread in spreads] if spreads else None
     interval = law_interval(choice.law, points, chance, relative=relative) if choice else None

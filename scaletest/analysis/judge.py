@@ -10,11 +10,14 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
+from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.sharing import Sharing
 from scaletest.analysis.steps import Sample, Step
 from scaletest.analysis.stopping import Stop
+from scaletest.analysis.tails import SLOW
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
-from scaletest.analysis.throughput import MIN_COMPLETIONS, MIN_COMPLETIONS_PER_WORKER
+from scaletest.analysis.throughput import least_per_worker, least_total
 from scaletest.model import Plan, Verdict, VerdictKind
 
 WARN_OVERHEAD = 0.02
@@ -25,6 +28,10 @@ LITTLE = (0.90, 1.05)
 WARN_TOO_GOOD, MOST_TOO_GOOD = 1.02, 1.1
 # Groups that did so differently are worth a line, when chance (three standard deviations of a count) does not do it.
 WARN_UNFAIR = 1.25
+# Slow requests that are rarer need no word.
+NEGLIGIBLE = 0.001
+# A machine that changes less changes no result that anybody would see.
+LEAST_TREND_PER_S = 0.0001
 
 
 def judge(
@@ -42,7 +49,7 @@ def judge(
         or _damaged(steps)
         or _stalled(steps)
         or _tester(steps)
-        or _failed_ratio(steps)
+        or _failed_ratio(plan, steps)
         or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
         or _undecided(plan, steps, shared)
@@ -70,6 +77,17 @@ def warnings(steps: Sequence[Step]) -> list[str]:
     return lines
 
 
+def changed_evenly(trend_per_s: float) -> list[str]:
+    """A line about a machine that changed along the run, which is no fault of any step. trend_per_s: as a logarithm."""
+    if abs(trend_per_s) < LEAST_TREND_PER_S:
+        return []
+    way = "slowed down" if trend_per_s < 0 else "sped up"
+    return [
+        f"the machine {way} by {abs(math.expm1(trend_per_s)):.2%} a second all the time; the ratios are free of that, "
+        "since steps were measured up and down"
+    ]
+
+
 def _workers(count: int) -> str:
     return "1 worker" if count == 1 else f"{count} workers"
 
@@ -85,17 +103,17 @@ def _too_good(steps: Sequence[Step], much: float) -> list[str]:
 
 
 def _unsteady(at: str, sample: Sample) -> list[str]:
-    found = sample.drift
+    found, warm_s = sample.drift, sample.warmup_s
     lines = []
     if found.shift:
         way = "fell" if found.shift < 0 else "rose"
         lines.append(
-            f"{at}: throughput {way} by {abs(found.shift):.1%} after {found.shift_at_s:.0f} s; "
-            "look for heat, clocks or neighbours"
+            f"{at}: throughput {way} by {abs(found.shift):.1%} after "
+            f"{warm_s + found.shift_at_s:.0f} s; look for heat, clocks or neighbours"
         )
     if found.dips:
         at_s, depth = min(found.dips, key=lambda dip: dip[1])
-        lines.append(f"{at}: throughput dipped by {-depth:.0%} after {at_s:.0f} s; look at what else ran then")
+        lines.append(f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; look at what else ran then")
     return lines
 
 
@@ -140,7 +158,7 @@ def _damaged(steps: Sequence[Step]) -> Verdict | None:
 def _stalled(steps: Sequence[Step]) -> Verdict | None:
     """Whether a worker stopped while it was measured: what the others did from then on is not what was asked for."""
     for step in steps:
-        for one in step.samples:
+        for one in () if step.sound else step.samples:
             if one.stall:
                 return Verdict(
                     VerdictKind.INVALID,
@@ -171,13 +189,16 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
     return None
 
 
-def _failed_ratio(steps: Sequence[Step]) -> Verdict | None:
+def _failed_ratio(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
+    """The doubling that fails. The way up alone fails none: what the machine does cancels with the way down."""
+    if plan.mirrored and not _complete(plan, steps):
+        return None
     for before, step in itertools.pairwise(steps):
         if step.sound and before.sound and step.ratio and step.ratio.kind is VerdictKind.FAIL:
             return Verdict(
                 VerdictKind.FAIL,
                 f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} "
-                f"[{step.ratio.low:.2f}, {step.ratio.high:.2f}] is below the {step.ratio.wanted:.2f} wanted",
+                f"[{step.ratio.low:.2f}, {step.ratio.most:.2f}] is below the {step.ratio.wanted:.2f} wanted",
                 f"something that the workers share is used up between {before.workers} and {step.workers} workers: "
                 "compare the run times of the two steps",
             )
@@ -191,21 +212,28 @@ def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
             reason = f"no request was completed with {_workers(step.workers)}"
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         if not step.throughput.enough:
-            reason = (
-                f"too few requests completed with {_workers(step.workers)}: {step.throughput.completions} "
-                f"(needs {MIN_COMPLETIONS}, and {MIN_COMPLETIONS_PER_WORKER} of every worker)"
-            )
-            return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
-        for one in step.samples:
+            return Verdict(VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or a true --seconds")
+        for one in () if step.sound else step.samples:
             if one.drift.unsteady:
                 reason = f"with {_workers(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
                 return Verdict(VerdictKind.INVALID, reason, _steadier(one))
             if not one.settled:
                 reason = f"with {_workers(step.workers)} throughput had not settled by the end of the step"
                 return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
-    if _measured(steps) != {(workers, repeat) for workers in plan.steps for repeat in range(plan.repeats)}:
+    if not _complete(plan, steps):
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
     return None
+
+
+def _too_few(plan: Plan, step: Step) -> str:
+    """How many requests the shortest of a step's measurings has, and how many each needs."""
+    counts = [sample.throughput.completions for sample in step.samples if not sample.throughput.enough]
+    fewest = min(counts, default=step.throughput.completions)
+    once = f"{fewest} in one of {len(step.samples)} measurings" if len(step.samples) > 1 else f"{fewest}"
+    return (
+        f"too few requests completed with {_workers(step.workers)}: {once} "
+        f"(needs {least_total(plan.parts)}, and {least_per_worker(plan.parts)} of every worker)"
+    )
 
 
 def _steadier(sample: Sample) -> str:
@@ -218,16 +246,37 @@ def _steadier(sample: Sample) -> str:
 def _undecided(plan: Plan, steps: Sequence[Step], shared: Sharing | None) -> Verdict | None:
     if shared and shared.vague:
         return Verdict(VerdictKind.INVALID, shared.vague, _sharper(plan, steps))
-    for step in steps:
-        found = step.ratio
-        if found and found.kind is VerdictKind.INVALID:
-            return Verdict(
-                VerdictKind.INVALID,
-                f"{_workers(step.workers)}: ratio {found.value:.2f} [{found.low:.2f}, {found.high:.2f}] "
-                f"neither reaches nor misses {found.wanted:.2f}",
-                _sharper(plan, steps),
+    for before, step in itertools.pairwise(steps):
+        ratio = step.ratio
+        if ratio and ratio.kind is VerdictKind.INVALID:
+            at = f"{before.workers} -> {step.workers} workers"
+            if ratio.widened_by == WAYS:
+                return _changed(at, ratio)
+            reason = (
+                f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
+                f"neither reaches nor misses {ratio.wanted:.2f}"
             )
+            if ratio.widened_by == SLOW_REQUESTS:
+                reason += f"; {_slow(before, step)} is too few to tell whether more workers make them more frequent"
+            return Verdict(VerdictKind.INVALID, reason, _sharper(plan, (before, step)))
     return None
+
+
+def _changed(at: str, ratio: Ratio) -> Verdict:
+    """The machine changed during the run, and not evenly, so the two ways do not cancel it."""
+    return Verdict(
+        VerdictKind.INVALID,
+        f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the machine changed "
+        f"between them, and {ratio.wanted:.2f} is neither reached nor missed",
+        "find what changed (clock rates, heat, other load), and run it again",
+    )
+
+
+def _slow(before: Step, step: Step) -> str:
+    """How many requests of two steps were slow."""
+    rows = [(one.tail.slow, one.tail.count, _workers(one.workers)) for one in (before, step)]
+    counts = " and ".join(f"{slow} of {count} with {workers}" for slow, count, workers in rows)
+    return f"{counts} took more than {SLOW:g} times as long as usual, which"
 
 
 def _unlike(steps: Sequence[Step]) -> Verdict | None:
@@ -242,16 +291,27 @@ def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
         return "measure with more --repeats"
     if plan.step_s:
         return f"measure longer than --step-time {plan.step_s:g}"
-    longest = any(one.measurement.stop == "longest step" for step in steps for one in step.samples)
-    return (
-        f"allow longer steps: --max-step {2 * plan.longest_s:g}"
-        if longest
-        else f"ask for --precision {plan.precision / 2:g}"
-    )
+    if _out_of_time(plan, steps):
+        return f"allow longer steps: --max-step {2 * plan.longest_s:g}"
+    return f"ask for --precision {plan.precision / 2:g}"
 
 
-def _measured(steps: Sequence[Step]) -> set[tuple[int, int]]:
-    return {one.measurement.key for step in steps for one in step.samples}
+def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:
+    """Whether these steps ended because time was up; a mirrored run would have measured them again otherwise."""
+    if any(sample.measurement.stop == Stop.LONGEST for step in steps for sample in step.samples):
+        return True
+    slow = any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
+    return plan.mirrored and (slow or any(step.throughput.relative > plan.precision for step in steps))
+
+
+def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
+    """Whether every step was measured as often as the plan wants, and every further way up has its way down."""
+    measured = {one.measurement.key for step in steps for one in step.samples}
+    repeats = range(plan.parts if plan.mirrored else plan.repeats)
+    wanted = {(workers, repeat) for workers in plan.steps for repeat in repeats}
+    if plan.mirrored:
+        wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
+    return wanted <= measured
 
 
 def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str) -> str:
@@ -267,4 +327,15 @@ def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdRes
     least = f"the least is {worst.value:.2f}"
     if step.workers != 2 * before.workers:  # the last step may be no doubling, and then less is wanted of it
         least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
-    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}" + held
+    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}{_unseen(steps)}" + held
+
+
+def _unseen(steps: Sequence[Step]) -> str:
+    """Which slow requests the run cannot exclude: those that are too rare for the step with the fewest requests."""
+    fewest = min(steps, key=lambda step: step.tail.count)
+    share = fewest.tail.unseen_share()
+    if fewest.tail.slow or share <= NEGLIGIBLE:
+        return ""
+    rarest = max(2, round(1.0 / share))
+    at = _workers(fewest.workers)
+    return f" ({fewest.tail.count} requests with {at} cannot show slow ones rarer than 1 in {rarest})"

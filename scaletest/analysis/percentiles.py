@@ -100,7 +100,7 @@ def quantile(ordered: Sequence[float], p: float) -> float:
 @lru_cache(maxsize=1024)
 def _ranks(count: int, p: float) -> tuple[int, int] | None:
     """Ranks, counted from 1, of the ends of the 95 % interval; None when there are none."""
-    first, masses = _binomial(count, p)
+    first, masses = binomial(count, p)
     low = _lower(first, masses, _BEYOND / 2)
     high = count + 1 - _lower(count - first - len(masses) + 1, masses[::-1], _BEYOND / 2)
     if high > count:
@@ -121,7 +121,7 @@ def _lower(first: int, masses: Sequence[float], tail: float) -> int:
     return first + len(masses)
 
 
-def _binomial(count: int, p: float) -> tuple[int, list[float]]:
+def binomial(count: int, p: float) -> tuple[int, list[float]]:
     """The smallest number of successes that matters (mass above 1e-18), and the masses from there on.
 
     Exact for every n by recurrence from the mode: 9 standard deviations on each side, 2 ms for a million values.

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.compare import Change, LogRatio, classify, holm, welch
+from scaletest.analysis.compare import Change, LogRatio, classify, holm
 from scaletest.analysis.estimate import Estimate, finite
-from scaletest.analysis.student import t95
+from scaletest.analysis.student import t95, welch
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -129,7 +129,7 @@ def _log(pair: Pair) -> LogRatio | None:
         return None
     (mean, variance, freedom), (other, more, left) = _moments(pair.base), _moments(pair.candidate)
     better = other - mean if pair.higher else mean - other
-    return LogRatio(better, math.sqrt(variance + more), welch(variance, freedom, more, left))
+    return LogRatio(better, math.sqrt(variance + more), welch([math.sqrt(variance), math.sqrt(more)], [freedom, left]))
 
 
 def _moments(values: Sequence[float]) -> tuple[float, float, float]:

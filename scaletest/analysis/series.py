@@ -15,6 +15,8 @@ from itertools import pairwise
 
 from scaletest.model import Record
 
+# Redis tells the time in microseconds: what lies closer together than that has no rate.
+RESOLUTION_S = 1e-6
 # worker -> when it finished its successful requests, in Redis seconds, ascending
 Ends = Mapping[str, Sequence[float]]
 
@@ -42,7 +44,7 @@ def span(ends: Ends) -> tuple[float, float]:
     if not full:
         return 0.0, 0.0
     first, last = max(times[0] for times in full), min(times[-1] for times in full)
-    return (first, last) if last > first else (0.0, 0.0)
+    return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
 
 
 def progress(ends: Ends, edges: Sequence[float]) -> list[float]:

@@ -22,7 +22,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate, within
 from scaletest.analysis.growth import UNSEEN
 from scaletest.analysis.steps import Step
-from scaletest.analysis.student import t95, t_quantile
+from scaletest.analysis.student import t95, t_quantile, welch
 from scaletest.model import Plan
 
 FAMILY_ERROR = 0.05
@@ -115,7 +115,7 @@ def _compared(step: Step, leader: Step, comparisons: int) -> Candidate:
     value = step.throughput.per_s / leader.throughput.per_s
     errors = [_error(one) for one in (step, leader)]
     error = math.hypot(*errors)
-    freedom = _welch(errors, [float(one.throughput.freedom) for one in (step, leader)])
+    freedom = welch(errors, [float(one.throughput.freedom) for one in (step, leader)])
     spread = t_quantile(1 - FAMILY_ERROR / (2 * comparisons), freedom) * error if error > 0 else 0.0
     estimate = within(value, spread)
     return Candidate(step.per_device, estimate, estimate.high < 1.0)
@@ -125,12 +125,6 @@ def _error(step: Step) -> float:
     """Relative standard error of a step's throughput, with what no interval within a run can see."""
     seen = step.throughput.relative / t95(max(1, step.throughput.freedom))
     return seen if step.between else math.hypot(seen, UNSEEN)
-
-
-def _welch(errors: Sequence[float], freedom: Sequence[float]) -> float:
-    """Degrees of freedom of the difference of two means (Welch 1947)."""
-    below = sum(error**4 / max(1.0, free) for error, free in zip(errors, freedom, strict=True))
-    return max(1.0, sum(error**2 for error in errors) ** 2 / below) if below > 0 else math.inf
 
 
 def _sentence(equals: Sequence[int], leader: Step, plan: Plan) -> str:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.drift import Drift, drift
+from scaletest.analysis.doubling import STEADY, Part, doubling, judged, run_course, together
+from scaletest.analysis.drift import Drift, beyond_noise, drift
 from scaletest.analysis.estimate import finite
 from scaletest.analysis.fairness import Fairness, fairness
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.ratio import Ratio, ratio
-from scaletest.analysis.series import ends_of, span
+from scaletest.analysis.series import Ends, ends_of, span
 from scaletest.analysis.stall import Stall, stall
 from scaletest.analysis.stopping import Stop, trimmed
 from scaletest.analysis.student import t95
+from scaletest.analysis.tails import Tail, tail, usual
+from scaletest.analysis.tails import joined as joined_tails
 from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.trend import Course
 from scaletest.analysis.work import MEMORY_HITS, Work, hits, work
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.reply import Outcome
@@ -32,12 +36,12 @@ REPEATS_FOR_INTERVAL = 3
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One measuring of a step. Times in s; warmup_s counts from the first submission.
+    """One measuring of a step. Times in s; warmup_s counts from the first submission, middle_s on Redis' clock.
 
     settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
     which is 1 when all of them are on record and the client kept up (Little's law for closed load); None for less than
     20 completions. counted: records behind the throughput. lost: records that were written and are not there, below 0
-    when there are too many. stall: the worker that stopped meanwhile.
+    when there are too many. stall: the worker that stopped meanwhile. tail: its slow requests.
     """
 
     measurement: Measurement
@@ -50,11 +54,19 @@ class Sample:
     counted: Sequence[Record]
     lost: int = 0
     stall: Stall | None = None
+    tail: Tail = field(default_factory=lambda: tail({}))
+    middle_s: float = 0.0
 
     @property
     def sound(self) -> bool:
         """Whether the throughput may be judged."""
         return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady and not self.stall
+
+    @property
+    def part(self) -> Part:
+        """What ratios need of it."""
+        at = self.measurement
+        return Part(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
 
     @property
     def whole(self) -> bool:
@@ -73,6 +85,7 @@ class Sample:
             "settled": self.settled,
             "drift": {**asdict(self.drift), "dips": [list(dip) for dip in self.drift.dips]},
             "little": self.little,
+            "slow": self.tail.slow,
         }
 
 
@@ -85,6 +98,7 @@ class Step:
     per_device: how many workers shared each device, in a run that compares that; else 0.
     work: what the requests report to have done, per second, by the name of the figure.
     memory_hits: requests that met the limit of a device's memory.
+    mirrored: whether it is measured up and down, so that a sound pair of measurings is enough.
     """
 
     workers: int
@@ -102,6 +116,17 @@ class Step:
     per_device: int = 0
     work: Mapping[str, Throughput] = field(default_factory=dict)
     memory_hits: int = 0
+    mirrored: bool = False
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its measurings, as ratios need them."""
+        return tuple(sample.part for sample in self.samples)
+
+    @property
+    def tail(self) -> Tail:
+        """The slow requests of all its measurings."""
+        return joined_tails([sample.tail for sample in self.samples])
 
     @property
     def level(self) -> int:
@@ -110,8 +135,9 @@ class Step:
 
     @property
     def sound(self) -> bool:
-        """Whether every repeat may be judged."""
-        return bool(self.samples) and self.throughput.enough and all(sample.sound for sample in self.samples)
+        """Whether every repeat may be judged; of a mirrored step, every measuring that its throughput rests on."""
+        parts = judged(self.parts) if self.mirrored else self.parts
+        return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
     @property
     def wait_s(self) -> float:
@@ -156,27 +182,67 @@ class Step:
 
 def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) -> list[Step]:
     """One Step for every number of workers that was measured, in the plan's order."""
+    samples = _samples(plan, measurements, records)
+    course = course_of(plan, samples)
+    if course.per_s:  # what the whole run did is no fault of a step
+        samples = _samples(plan, measurements, records, course.per_s)
+        course = course_of(plan, samples)  # by parts that are judged without it, as everybody who asks later finds
     steps: list[Step] = []
-    for workers in plan.steps:
-        samples = tuple(sample(plan, one, records.get(one.key, ())) for one in measurements if one.workers == workers)
-        if samples:
-            rows = [row for one in samples for row in records.get(one.measurement.key, ())]
-            steps.append(_step(plan, workers, samples, rows, steps))
+    for own in samples:
+        rows = [row for one in own for row in records.get(one.measurement.key, ())]
+        steps.append(_step(plan, own, rows, steps, course))
     return steps
 
 
-def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record]) -> Sample:
-    """What one measuring of a step says."""
+def course_of(plan: Plan, samples: Iterable[Sequence[Sample]]) -> Course:
+    """What the machine did along a mirrored run; nothing is known of another."""
+    return run_course([[one.part for one in own] for own in samples]) if plan.mirrored else STEADY
+
+
+def _samples(
+    plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
+) -> list[tuple[Sample, ...]]:
+    """The measurings of every step that has any."""
+    by_step = [
+        tuple(sample(plan, one, records.get(one.key, ()), per_s) for one in measurements if one.workers == workers)
+        for workers in plan.steps
+    ]
+    return [own for own in by_step if own]
+
+
+def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> Sample:
+    """What one measuring of a step says. per_s: the run's trend, which is no fault of it."""
     began_s = min((row.reply.started_s - row.reply.wait_s for row in rows if row.reply.started_s), default=0.0)
-    warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s)
-    rate = throughput(warm.ends, measurement.workers)
+    warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s, per_s)
+    rate = throughput(warm.ends, measurement.workers, parts=plan.parts)
     first, last = span(warm.ends)
     counted = [row for row in rows if row.ok and row.reply.ended_s >= first]
     little = _in_flight(rows, first, last) / measurement.workers if rate.enough and len(counted) >= 20 else None
     warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
-    found = drift(warm.ends) if rate.enough else Drift()
     lost = 0 if measurement.requests is None else measurement.requests - len(rows)
-    return Sample(measurement, rate, warmup_s, warm.settled, found, little, began_s, counted, lost, stall(warm.ends))
+    return Sample(
+        measurement,
+        rate,
+        warmup_s,
+        warm.settled,
+        _drift(plan, warm.ends, rate, per_s),
+        little,
+        began_s,
+        counted,
+        lost,
+        stall(warm.ends),
+        tail(warm.ends),
+        (first + last) / 2.0,
+    )
+
+
+def _drift(plan: Plan, ends: Ends, rate: Throughput, per_s: float) -> Drift:
+    """What happened within one measuring."""
+    if not rate.enough:
+        return Drift()
+    # a slow request is a dip, and no lasting change
+    within = replace(drift(usual(ends), per_s), dips=drift(ends, per_s).dips)
+    return beyond_noise(within, rate.relative) if plan.mirrored else within
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
@@ -188,20 +254,18 @@ def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
     return spent / (last - first)
 
 
-def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step]) -> Step:
-    rate = joined([one.throughput for one in samples])
-    done: list[Work] = [work(one.throughput, one.counted) for one in samples]
+def _step(plan: Plan, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step], course: Course) -> Step:
+    workers, parts = samples[0].measurement.workers, [one.part for one in samples]
+    rate = together(judged(parts)) if plan.mirrored else joined([one.throughput for one in samples])
     good = [row for row in rows if row.ok]
     last = before[-1] if before else None
     base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
     return Step(
         workers=workers,
         throughput=rate,
-        between=len(samples) >= REPEATS_FOR_INTERVAL,
+        between=not plan.mirrored and len(samples) >= REPEATS_FOR_INTERVAL,
         samples=samples,
-        ratio=ratio((last.workers, last.throughput), (workers, rate), plan.scale)
-        if last and not plan.compares
-        else None,
+        ratio=_ratio(plan, last, parts, rate, course) if last and not plan.compares else None,
         efficiency=rate.per_s / (workers * base) if base > 0 else None,
         failures=sum(failed(row) for row in rows),
         wait=summary(row.reply.wait_s for row in good),
@@ -210,9 +274,34 @@ def _step(plan: Plan, workers: int, samples: tuple[Sample, ...], rows: Sequence[
         suspects=suspects(rows),
         fairness=_fairness([row for one in samples for row in one.counted]),
         per_device=plan.share(workers) if plan.compares else 0,
-        work={name: joined([one[name] for one in done]) for name in done[0] if all(name in one for one in done)},
+        work=_work(plan, samples),
         memory_hits=hits(rows),
+        mirrored=plan.mirrored,
     )
+
+
+def _work(plan: Plan, samples: Sequence[Sample]) -> dict[str, Throughput]:
+    """The figures that every measuring reports, joined as the throughput is, so that the two agree."""
+    if plan.mirrored:
+        counted = {part.repeat for part in judged([one.part for one in samples])}
+        samples = [one for one in samples if one.measurement.repeat in counted]
+    done: list[Work] = [work(one.throughput, one.counted) for one in samples]
+    figures = {}
+    for name in done[0]:
+        if not all(name in row for row in done):
+            continue
+        rates = [row[name] for row in done]
+        parts = [replace(one.part, throughput=rate) for one, rate in zip(samples, rates, strict=True)]
+        figures[name] = together(parts) if plan.mirrored else joined(rates)
+    return figures
+
+
+def _ratio(plan: Plan, base: Step, parts: Sequence[Part], rate: Throughput, course: Course) -> Ratio | None:
+    """The ratio over the step before: by what both ways of a mirrored run say, else by the throughputs of all."""
+    if plan.mirrored:
+        return doubling(base.parts, parts, plan, course=course)
+    doublings = len(plan.steps) - 1
+    return ratio((base.workers, base.throughput), (parts[0].workers, rate), plan.scale, doublings=doublings)
 
 
 def joined(rates: Sequence[Throughput]) -> Throughput:

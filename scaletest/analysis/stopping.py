@@ -5,20 +5,37 @@ hold that in bounds: looks come only when a fifth more was completed than at the
 successive requests two standard errors higher than seen; a ratio counts as decided while measuring only when one end in
 a hundred would be wrong (the verdict itself takes one in twenty); and nothing counts while throughput still rises or
 falls, or while warm-up fills 40 % of the step.
+
+A step of a mirrored run is measured in two parts, on the way up and on the way down. The first ends when twice as much
+of the same would do; the second is as long as the first. The requests in flight when a part ends still finish and
+count, so a part of steady requests ends when these will make it precise.
 """
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from scaletest.analysis.demand import demand
-from scaletest.analysis.drift import rising
-from scaletest.analysis.ratio import Ratio, ratio
+from scaletest.analysis.doubling import Part, doubling
+from scaletest.analysis.drift import TREND_EFFECT, rising
+from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.series import Ends, after
-from scaletest.analysis.throughput import Throughput, throughput
+from scaletest.analysis.student import spread_bound, t95
+from scaletest.analysis.tails import Tail, tail, usual
+from scaletest.analysis.throughput import (
+    MIN_COMPLETIONS_PER_WORKER,
+    Throughput,
+    completed,
+    cycles,
+    least_per_worker,
+    least_total,
+    relative_spread,
+    throughput,
+)
 from scaletest.analysis.warmup import Warmup, agreed, cut
 from scaletest.model import Plan, VerdictKind
 
@@ -31,6 +48,8 @@ WIDER = 1.187
 ROUGH = 0.10
 # While more than this part of a step is warm-up it may not have ended yet.
 MOST_WARMUP = 0.4
+# What changes by so much along a part is a warm-up rather than a machine that slowly heats up.
+WARMING, WARMING_T = 0.25, 3.0
 # A step that is the base of another doubling keeps its share of the error within the margin: 1 / sqrt(2).
 BASE_SHARE = 0.4
 
@@ -42,79 +61,175 @@ class Stop(StrEnum):
     PRECISE = "precise"
     FIXED = "fixed time"
     LONGEST = "longest step"
+    MIRRORED = "as long as before"
     FAILURES = "failures"
     ENDED = "ended early"
 
 
-def trimmed(ends: Ends, warmup_s: float | None, began_s: float, warm_at_s: float | None = None) -> Warmup:
+def trimmed(
+    ends: Ends, warmup_s: float | None, began_s: float, warm_at_s: float | None = None, per_s: float = 0.0
+) -> Warmup:
     """The completions without the warm-up: `warmup_s` seconds from `began_s` when given, else what MSER-5 finds.
 
-    warm_at_s: what it found when the step was ended for that, see `Stopping.warm_at_s`.
+    warm_at_s: what it found when the step was ended for that, see `Stopping.warm_at_s`. per_s: the run's trend.
     """
     if warmup_s is None:
-        return cut(ends) if warm_at_s is None else agreed(ends, warm_at_s)
+        return cut(ends, per_s) if warm_at_s is None else agreed(ends, warm_at_s)
     cut_s = began_s + warmup_s
     return Warmup(after(ends, cut_s), cut_s, 0.0, True)
 
 
 @dataclass(slots=True)
 class Stopping:
-    """The rule for one step. before: throughput of the step that this one is compared with, None for the first.
+    """The rule for one measuring of a step. before: that of the step that this one is compared with, None without one.
 
-    last: whether no later step is compared with this one. seen: throughput at the last look.
+    last: whether no later step is compared with this one. length_s: so long it is measured, as its mirror image is or
+    will be; 0: as long as it takes. seen: throughput at the last look.
     warm_at_s: where the look that ended the step saw the warm-up's end, 0 for none; None while no look has.
     """
 
     plan: Plan
     workers: int
-    before: tuple[int, Throughput] | None
+    before: Part | None
     last: bool
+    length_s: float = 0.0
     next_look: int = 0
     seen: Throughput | None = None
     warm_at_s: float | None = None
+    _warm_s: float = 0.0
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which the step ends; with a fixed time that and the first request, which only warms up."""
-        return self.plan.step_s + self.plan.seconds if self.plan.step_s else self.plan.longest_s
+        """Seconds after which it ends.
+
+        A part of a mirrored step that warms up gets that time back, up to the longest time of the step.
+        """
+        plan = self.plan
+        if plan.step_s:
+            return plan.fixed_part_s
+        if self.length_s:
+            return 2.0 * self.length_s
+        return min(plan.longest_s, plan.longest_part_s + self._warm_s)
+
+    @property
+    def _narrower(self) -> float:
+        """What the parts that are still to come do to the width of an interval."""
+        return 1.0 / math.sqrt(self.plan.parts)
 
     def look(self, completions: int, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
         """Whether to stop now; `ends` gives the completions and the beginning, asked for only when it is time."""
         plan = self.plan
-        if plan.step_s:
-            return Stop.FIXED if elapsed_s >= self.longest_s else None
-        if elapsed_s >= self.longest_s:
-            return Stop.LONGEST
-        if elapsed_s < SHORTEST_STEP_S + (plan.warmup_s or 0.0) or completions < self.next_look:
+        if elapsed_s >= self.longest_s and not self._warms_up(elapsed_s, ends):
+            return Stop.FIXED if plan.step_s else Stop.LONGEST
+        if plan.step_s or completions < self.next_look:
             return None
-        self.next_look = max(completions + 1, math.ceil(completions * LOOK_GROWTH))
-        found, began_s = ends()
-        warm = trimmed(found, plan.warmup_s, began_s)
-        stop = self._judge(warm)
+        if self.length_s:
+            return self._mirrored(elapsed_s, ends)
+        shortest_s = SHORTEST_STEP_S / plan.parts + (plan.warmup_s or 0.0)
+        if elapsed_s < (shortest_s if plan.parts == 1 else plan.warmup_s or 0.0):
+            return None
+        completed_by, began_s = ends()
+        warm = trimmed(completed_by, plan.warmup_s, began_s)
+        if plan.parts > 1 and plan.warmup_s is None and not self._began_steadily(warm, began_s):
+            return None
+        stop = self._foreseen(warm, elapsed_s, shortest_s)
+        if not stop and elapsed_s >= shortest_s:
+            self.next_look = max(completions + 1, math.ceil(completions * LOOK_GROWTH))
+            stop = self._judge(warm)
         if stop and plan.warmup_s is None:
             self.warm_at_s = warm.cut_s if warm.share else 0.0
         return stop
 
-    def _judge(self, warm: Warmup) -> Stop | None:
-        rate = throughput(warm.ends, self.workers, cautious=True)
-        self.seen = rate if rate.enough else None
-        if not rate.enough or not warm.settled or warm.share > MOST_WARMUP or rising(warm.ends):
-            return None
-        wanted = demand(self.plan, self.workers)
-        if rate.completions < wanted.requests:
-            return None
-        if rate.relative <= self.plan.precision:
-            return Stop.PRECISE
-        early = not wanted.precise and rate.relative <= ROUGH
-        return Stop.DECIDED if early and self._decided(rate) else None
-
-    def _decided(self, rate: Throughput) -> bool:
-        if self.before is None or not self.before[1].enough:
+    def _warms_up(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> bool:
+        """Whether a part goes on beyond its time, for the sake of a warm-up that took a share of it or still lasts."""
+        plan = self.plan
+        if plan.parts == 1 or plan.step_s or self.length_s or plan.warmup_s is not None:
             return False
-        found = ratio(self.before, (self.workers, rate), self.plan.scale, WIDER)
+        completed_by, began_s = ends()
+        warm = trimmed(completed_by, None, began_s)
+        if not warm.settled or rising(usual(warm.ends), WARMING, WARMING_T):
+            self._warm_s = elapsed_s * LOOK_GROWTH - plan.longest_part_s
+        elif warm.share:
+            self._warm_s = max(self._warm_s, warm.cut_s - began_s)
+        return elapsed_s < self.longest_s
+
+    def _mirrored(self, elapsed_s: float, ends: Callable[[], tuple[Ends, float]]) -> Stop | None:
+        """Stop after the length of the mirror image, and not before requests in flight will make it enough."""
+        if elapsed_s < self.length_s:
+            return None
+        parts = self.plan.parts
+        least = least_per_worker(parts) - 1
+        return Stop.MIRRORED if completed(ends()[0], self.workers, least_total(parts) - self.workers, least) else None
+
+    def _began_steadily(self, warm: Warmup, began_s: float) -> bool:
+        """Whether first requests took as long as what followed, or else there is enough to see a warm-up by.
+
+        One cycle of each worker has no course. What warms up makes the first request longer than the next, or than
+        those of the step before, as long as throughput follows.
+        """
+        if warm.share or min(map(len, warm.ends.values()), default=0) >= MIN_COMPLETIONS_PER_WORKER:
+            return True
+        first = [times[0] - began_s for times in warm.ends.values() if times]
+        later = [cycle for times in warm.ends.values() for cycle in cycles(times)]
+        usual_s = statistics.fmean(later) if later else self.before.tail.usual_s if self.before else 0.0
+        return bool(first) and usual_s > 0 and abs(statistics.fmean(first) / usual_s - 1.0) <= TREND_EFFECT
+
+    def _foreseen(self, warm: Warmup, elapsed_s: float, shortest_s: float) -> Stop | None:
+        """Stop when the requests in flight will make it precise, for requests that scatter as little as so far."""
+        parts = self.plan.parts
+        counts = [len(times) for times in warm.ends.values()]
+        least = least_per_worker(parts) - 1
+        if parts == 1 or warm.share or not completed(warm.ends, self.workers, least_total(parts) - self.workers, least):
+            return None
+        if completed(warm.ends, self.workers, least_total(parts), least + 1):
+            return None  # the scatter is known well enough to be looked at itself
+        wanted = demand(self.plan, self.workers)
+        ended_s = elapsed_s + (elapsed_s - (self.plan.warmup_s or 0.0)) / min(counts)
+        if parts * (sum(counts) + self.workers) < wanted.requests or ended_s < shortest_s:
+            return None
+        spread = self._largest_spread(warm.ends)
+        if spread is None or sum(counts) < 2:
+            return None
+        relative = t95(sum(counts) - 1) * spread / math.sqrt(sum(counts))
+        return Stop.PRECISE if relative * self._narrower <= self.plan.precision else None
+
+    def _largest_spread(self, ends: Ends) -> float | None:
+        """By how much cycles may scatter, relative: by those so far, and by those of the base; None without either.
+
+        The standard deviation of a few is too small by chance: its upper bound counts, wrong in one of twenty cases.
+        """
+        known = []
+        own, count = relative_spread(ends), sum(len(times) - 1 for times in ends.values())
+        if own is not None:
+            known.append(own * spread_bound(count - 1))
+        if self.before and self.before.spread is not None:
+            known.append(self.before.spread)
+        return max(known, default=None)
+
+    def _judge(self, warm: Warmup) -> Stop | None:
+        parts = self.plan.parts
+        rate = throughput(warm.ends, self.workers, parts=parts, cautious=True)
+        self.seen = rate if rate.enough else None
+        wanted = demand(self.plan, self.workers)
+        if not rate.enough or parts * rate.completions < wanted.requests:
+            return None
+        if not warm.settled or warm.share > MOST_WARMUP or rising(usual(warm.ends)):
+            return None
+        relative = self._narrower * rate.relative
+        if relative <= self.plan.precision:
+            return Stop.PRECISE
+        early = not wanted.precise and relative <= ROUGH
+        return Stop.DECIDED if early and self._decided(rate, tail(warm.ends)) else None
+
+    def _decided(self, rate: Throughput, slow: Tail) -> bool:
+        if self.before is None or not self.before.throughput.enough:
+            return False
+        own = Part(self.workers, self.before.repeat, 1.0, 0.0, rate, slow)
+        narrower = math.sqrt(self._narrower)  # the part to come may well say something less clear
+        found = doubling([self.before], [own], self.plan, wider=WIDER, narrower=narrower)
         if found is None or found.kind is VerdictKind.INVALID:
             return False
-        return self.last or rate.relative <= BASE_SHARE * _margin(found)
+        return self.last or self._narrower * rate.relative <= BASE_SHARE * _margin(found)
 
 
 def _margin(found: Ratio) -> float:

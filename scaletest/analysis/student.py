@@ -8,6 +8,7 @@ serve, and between them bisection of the tail probability, to 1e-9.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -92,3 +93,27 @@ def _beta_ratio(a: float, b: float, x: float) -> float:
         total += term * a / (a + k)
     front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
     return math.exp(front + a * math.log(x)) / a * total
+
+
+def spread_bound(freedom: int) -> float:
+    """Upper bound of a standard deviation over that seen with `freedom` >= 1 degrees, wrong in one of twenty cases.
+
+    sqrt(f / q), q the 0.05 quantile of chi square: that of one degree is 0.00393, of two 0.1026; else by Wilson and
+    Hilferty (1931), which is right to 4 %.
+    """
+    if freedom <= 2:
+        return 15.95 if freedom <= 1 else 4.415
+    part = 2.0 / (9.0 * freedom)
+    root = 1.0 - part + _NORMAL.inv_cdf(0.05) * math.sqrt(part)
+    return 1.0 / (root * math.sqrt(root))
+
+
+def welch(errors: Sequence[float], freedoms: Sequence[float]) -> float:
+    """Degrees of freedom of a sum of independent estimates with these standard errors (Welch 1947, Satterthwaite 1946).
+
+    At least 1; those of all together where nothing varies.
+    """
+    below = sum(error**4 / max(1.0, freedom) for error, freedom in zip(errors, freedoms, strict=True))
+    if below <= 0:
+        return max(1.0, sum(freedoms))
+    return max(1.0, sum(error**2 for error in errors) ** 2 / below)

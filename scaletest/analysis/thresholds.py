@@ -23,6 +23,7 @@ from scaletest.analysis.scaling import Measured, scaling
 from scaletest.analysis.series import ends_of
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, Verdict, VerdictKind
+from scaletest.model.digits import short
 from scaletest.model.threshold import METRICS, PERCENTILES, Threshold, parse
 
 # The worst first; among equals the first step counts.
@@ -137,7 +138,7 @@ def _judge(threshold: Threshold, found: _Found, workers: int | None) -> Threshol
 def _shown(threshold: Threshold, estimate: Estimate) -> str:
     """The value in the threshold's unit, and its interval when it has one."""
     factor = METRICS[threshold.metric].units[threshold.unit]
-    value, low, high = (f"{end / factor:.3g}" for end in (estimate.value, estimate.low, estimate.high))
+    value, low, high = (short(end / factor) for end in (estimate.value, estimate.low, estimate.high))
     unit = f" {threshold.unit}" if threshold.unit else ""
     return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
 

@@ -36,7 +36,8 @@ class Throughput:
 
     completions: successful requests counted, the first of each worker included.
     freedom: degrees of freedom behind the interval.
-    enough: whether there are 8 completions in all and 3 of every worker; below that the rate is no evidence.
+    enough: whether there are 8 completions in all and 3 of every worker; below that the rate is no evidence. Where a
+    step is measured in two parts, each part needs half of that.
     """
 
     per_s: float
@@ -63,20 +64,15 @@ class _Estimate:
         return t95(max(1, int(self.freedom))) * self.error
 
 
-def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughput:
+def throughput(ends: Ends, workers: int, *, parts: int = 1, cautious: bool = False) -> Throughput:
     """The throughput of one step from the completions of its `workers` workers, the warm-up already cut off.
 
-    cautious: take the correlation two standard errors higher than seen, for looks while measuring.
+    parts: in how many parts the step is measured, of which this is one. cautious: take the correlation two standard
+    errors higher than seen, for looks while measuring.
     """
     counts = [len(times) for times in ends.values()]
     first, last = span(ends)
-    enough = (
-        sum(counts) >= MIN_COMPLETIONS
-        and len(counts) >= workers
-        and min(counts) >= MIN_COMPLETIONS_PER_WORKER
-        and last > first
-    )
-    if not enough:
+    if not completed(ends, workers, least_total(parts), least_per_worker(parts)) or last <= first:
         return Throughput(_rough(ends), math.inf, sum(counts), 0, False)
     rate = sum(progress(ends, (first, last))) / (last - first)
     estimate = _of_workers(ends, first, last, cautious)
@@ -85,14 +81,50 @@ def throughput(ends: Ends, workers: int, *, cautious: bool = False) -> Throughpu
     return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
 
 
-def least_each(workers: int) -> int:
-    """How many completions of each of `workers` workers are enough: see `Throughput.enough`."""
-    return max(MIN_COMPLETIONS_PER_WORKER, math.ceil(MIN_COMPLETIONS / workers))
+def completed(ends: Ends, workers: int, total: int, per_worker: int) -> bool:
+    """Whether there are `total` completions, and `per_worker` of each of `workers` workers."""
+    counts = [len(times) for times in ends.values()]
+    return len(counts) >= workers and min(counts, default=0) >= per_worker and sum(counts) >= total
+
+
+def least_total(parts: int = 1) -> int:
+    """How many completions of all workers are enough for one of `parts` parts: see `Throughput.enough`."""
+    return math.ceil(MIN_COMPLETIONS / parts)
+
+
+def least_per_worker(parts: int = 1) -> int:
+    """How many completions of every worker are enough for one of `parts` parts; two, since the first starts a cycle."""
+    return max(2, math.ceil(MIN_COMPLETIONS_PER_WORKER / parts))
+
+
+def least_each(workers: int, parts: int = 1) -> int:
+    """How many completions of each of `workers` workers are enough, where all complete as many."""
+    return max(least_per_worker(parts), math.ceil(least_total(parts) / workers))
 
 
 def cycles(times: Sequence[float]) -> list[float]:
     """The times between a worker's completions, in s."""
     return [later - earlier for earlier, later in pairwise(times)]
+
+
+def error_of_mean(series: Sequence[Sequence[float]]) -> float:
+    """Standard error of the mean of all cycles, each row those of one worker; infinite for fewer than two cycles.
+
+    Corrected for correlation as correction 1 says. Workers count as alike: where they are not, the error is too large.
+    """
+    values = [value for row in series for value in row]
+    if len(values) < 2:
+        return math.inf
+    rows = [[value - statistics.fmean(row) for value in row] for row in series if row]
+    inflation = _inflation(_correlation(rows), statistics.fmean(map(len, rows)))
+    return math.sqrt(statistics.variance(values) / len(values) * inflation)
+
+
+def relative_spread(ends: Ends) -> float | None:
+    """The standard deviation of all cycles over their mean; None for fewer than two."""
+    seconds = [cycle for times in ends.values() for cycle in cycles(times)]
+    mean = statistics.fmean(seconds) if seconds else 0.0
+    return statistics.stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else None
 
 
 def _rough(ends: Ends) -> float:
@@ -102,7 +134,9 @@ def _rough(ends: Ends) -> float:
 
 
 def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estimate:
-    """Corrections 1 and 2: from every worker's own cycles."""
+    """Corrections 1 and 2: from every worker's own cycles, or from all cycles together where a worker has only one."""
+    if min(map(len, ends.values())) < 3:
+        return _of_all(ends, first, last)
     variance, freedom, done = 0.0, 0, []
     deviations: list[list[float]] = []
     for times in ends.values():
@@ -123,10 +157,19 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
     return inner if inner.error >= outer.error else outer
 
 
+def _of_all(ends: Ends, first: float, last: float) -> _Estimate:
+    """The error from the scatter of all cycles; workers that are not alike make it larger."""
+    seconds = [cycle for times in ends.values() for cycle in cycles(times)]
+    if len(seconds) < 2:
+        return _Estimate(math.inf, 1)
+    rate = sum(progress(ends, (first, last))) / (last - first)
+    return _Estimate(rate * error_of_mean([seconds]) / statistics.fmean(seconds), len(seconds) - 1)
+
+
 def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estimate:
     """Correction 3: from the sum of all workers, when it scatters more than they do one by one."""
     batches = max(4, min(MOST_BATCHES, min(map(len, ends.values())) - 1))
-    if len(ends) < 2:
+    if len(ends) < 2 or min(map(len, ends.values())) < 3:
         return own
     parts = [rates({"": times}, first, last, batches) for times in ends.values()]
     whole = [sum(part) for part in zip(*parts, strict=True)]

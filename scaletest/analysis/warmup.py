@@ -17,8 +17,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.drift import rising
+from scaletest.analysis.drift import surely_rising
 from scaletest.analysis.series import Ends, after, rates, span
+from scaletest.analysis.tails import usual
 from scaletest.analysis.throughput import least_each
 
 PER_BATCH = 5
@@ -27,8 +28,6 @@ LEAST_BATCHES = 8
 # What differs less does not matter beside a precision of 2 %.
 MATTERS = 0.005
 SIGNIFICANT = 3.5
-# A step still changes for certain when a straight line through it changes by 5 % at |t| > 4.
-SURELY, SURE_EFFECT = 4.0, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,23 +43,24 @@ class Warmup:
     settled: bool
 
 
-def cut(ends: Ends) -> Warmup:
-    """The completions without their warm-up."""
+def cut(ends: Ends, per_s: float = 0.0) -> Warmup:
+    """The completions without their warm-up. per_s: the trend of the whole run, with which a step may rise or fall."""
     first, last = span(ends)
     count = min(MOST_BATCHES, sum(map(len, ends.values())) // PER_BATCH)
     if last <= first or count < LEAST_BATCHES:
         return Warmup(ends, first, 0.0, True)
     batches = rates(ends, first, last, count)
     at = mser(batches)
-    if at == 0 or not _differs(batches[:at], batches[at:]):
-        return Warmup(ends, first, 0.0, not rising(ends, SURELY, SURE_EFFECT))
+    # what warms up differs most at its beginning; a slow request in the midst of the first half is no warm-up
+    if at == 0 or not _differs(batches[:at], batches[at:]) or not _differs(batches[:1], batches[at:]):
+        return Warmup(ends, first, 0.0, _steady(ends, per_s))
     at += 1  # the end of a ramp hides in the noise: one batch more costs little
     room = _room(ends, first, last, count)
     if room < 1:
         return Warmup(ends, first, 0.0, False)
     cut_s = first + min(at, room) * (last - first) / count
     kept = after(ends, cut_s)
-    return Warmup(kept, cut_s, min(at, room) / count, at <= room and not rising(kept, SURELY, SURE_EFFECT))
+    return Warmup(kept, cut_s, min(at, room) / count, at <= room and _steady(kept, per_s))
 
 
 def agreed(ends: Ends, at_s: float) -> Warmup:
@@ -72,6 +72,11 @@ def agreed(ends: Ends, at_s: float) -> Warmup:
     first, last = span(ends)
     share = max(0.0, at_s - first) / (last - first) if last > first else 0.0
     return Warmup(after(ends, at_s), max(at_s, first), share, True)
+
+
+def _steady(ends: Ends, per_s: float) -> bool:
+    """Whether the usual requests neither rise nor fall for certain."""
+    return not surely_rising(usual(ends), per_s)
 
 
 def _room(ends: Ends, first: float, last: float, count: int) -> int:

@@ -29,15 +29,41 @@ class Window:
 
 def over(slots: Sequence[Slot], now_s: float, window_s: float) -> Window:
     """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
-    first = math.floor((now_s - window_s) / SLOT_S)
+    return _from(slots, _first(now_s, window_s), now_s)
+
+
+def reach_s(now_s: float, window_s: float) -> float:
+    """How many seconds `over` really reaches back: at least the window, less than ten seconds more."""
+    return now_s - _first(now_s, window_s) * SLOT_S
+
+
+def within(slots: Sequence[Slot], now_s: float, limit_s: float) -> Window:
+    """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is older than the limit.
+
+    limit_s: a multiple of ten seconds.
+    """
+    return _from(slots, math.floor(now_s / SLOT_S) - round(limit_s / SLOT_S) + 1, now_s)
+
+
+def in_slots(interval_s: float) -> int:
+    """An interval rounded up to whole slots, in seconds."""
+    return math.ceil(interval_s / SLOT_S) * SLOT_S
+
+
+def _first(now_s: float, window_s: float) -> int:
+    return math.floor((now_s - window_s) / SLOT_S)
+
+
+def _from(slots: Sequence[Slot], first: int, now_s: float) -> Window:
     last = math.floor(now_s / SLOT_S)
+    span_s = now_s - first * SLOT_S
     recent = [slot for slot in slots if first <= slot.number <= last]
     ended = sum(slot.ended for slot in recent)
     longest = max(recent, key=lambda slot: slot.max_run_s, default=Slot(0))
     known = [slot for slot in slots if slot.ended and slot.number <= last]
     sources = [slot for slot in recent if slot.ended] or known[-1:]
     return Window(
-        submitted_per_s=sum(slot.submitted for slot in recent) / (now_s - first * SLOT_S),
+        submitted_per_s=sum(slot.submitted for slot in recent) / span_s if span_s > 0 else 0.0,
         ended=ended,
         mean_run_s=sum(s.run_sum_s for s in sources) / sum(s.ended for s in sources) if sources else None,
         max_wait_s=max((slot.max_wait_s for slot in recent), default=0.0),

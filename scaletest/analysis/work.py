@@ -47,7 +47,7 @@ def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
 
 
 def _number(value: object) -> float | None:
-    """Figures come from programs: text, and what is no finite amount, count as nothing."""
+    """Figures come from programs: text, and what is no amount, count as nothing."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and value > 0 else None
+    return float(value) if value > 0 else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from scaletest.analysis.saturation.forecast import HEAD_START_S
 from scaletest.broker.agents import Meeting
 from scaletest.broker.connection import REDIS_ERRORS
 from scaletest.load.call import Call
@@ -20,8 +21,6 @@ from scaletest.load.payloads import Payloads
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, WaitTimeout
 from scaletest.model.sample import Sample
 
-# From the order to its begin: all have read it by then.
-HEAD_START_S = 0.5
 JOIN_S = 60.0
 LATE_S = 30.0
 LOOK_S = 0.05

@@ -105,7 +105,8 @@ class QueueLoad:
             Sample(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
         ]
         busy = sorted(turns.busy)
-        named = [one._replace(agent=self._agent) for one in rows]
+        carried = sum(len(argument.encode()) for argument in self._options["arguments"])
+        named = [one._replace(agent=self._agent, payload=carried) for one in rows]
         return Measured(
             named, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
         )

@@ -10,15 +10,15 @@ from typing import Protocol
 
 from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
-from scaletest.analysis.saturation.search import Probe
+from scaletest.analysis.saturation.forecast import BACK_OFF_S
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
+from scaletest.analysis.saturation.trial import Probe
 from scaletest.load import pace
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
 from scaletest.model.sample import Sample, rounded
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
-BACK_OFF_S = 0.5
 LEAST_BEHIND = 100.0
 # So many seconds' worth of requests behind, and as many usual latencies, and a step is beyond doubt.
 BEHIND_S, BEHIND_USUAL = 1.0, 5.0
@@ -86,8 +86,8 @@ class Runner:
                 break  # a step that was cut short must not be taken for a whole one
             for store in self._stores:
                 store.store(step, samples)
-            found = assess(self._plan, step, samples)
-            course.tell(found)
+            course.tell(assess(self._plan, step, samples))
+            found = course.steps[-1]  # as it is with all that was sent at its level
             self._teller.step(line(self._plan, found))
             self._between(found)
             if found.saturated and course.next is not None:
@@ -146,6 +146,6 @@ def line(plan: SaturationPlan, found: Assessed) -> str:
     step = found.step
     p95 = found.latency.p95 or found.latency.p50
     latency = f", p{100 * p95.p:.0f} {1000 * p95.value:.3g} ms" if p95 else ""
-    wrong = found.tester or found.saturated
+    wrong = found.tester or found.saturated or found.undecided
     state = f": {wrong}" if wrong else ""
     return f"{step.phase} {level_text(step)}: {found.goodput.value:.4g}/s succeed{latency}{state}"

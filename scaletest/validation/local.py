@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from scaletest.archive.private import open_private
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.system.guard import Guard
@@ -92,7 +93,7 @@ class LocalBackend:
 
     def _start(self, index: int) -> subprocess.Popen[bytes]:
         try:
-            log = self._log.open("ab")
+            log = open_private(self._log, "ab")
         except OSError as error:
             raise UsageError(f"the workers' log {self._log} cannot be written: {error.strerror}") from error
         with log:

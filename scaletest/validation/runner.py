@@ -1,7 +1,8 @@
 """The algorithm: for every step scale, wait ready, load on, measure until it is decided, drain, record; then judge.
 
-It persists after every step and can be stopped at any point: what was measured by then is kept, and the verdict says
-that the run was interrupted. A stored run goes on where it ended.
+A mirrored run measures its steps up and down, and those again that are not decided then (`analysis.mirror`). The run
+persists after every step and can be stopped at any point: what was measured by then is kept, and the verdict says that
+the run was interrupted. A stored run goes on where it ended.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 
+from scaletest.analysis.doubling import Part
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.steps import Rows, Step, sample
+from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
+from scaletest.analysis.steps import Rows, Step, sample, summarise
 from scaletest.analysis.stopping import Stop, Stopping
-from scaletest.analysis.throughput import Throughput
 from scaletest.archive import RunFolder, Stored
-from scaletest.model import Measurement, Plan, Record
+from scaletest.model import Measurement, Plan, Record, VerdictKind
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
@@ -31,17 +34,18 @@ LOOK_S = 0.1
 FAILING_S = 5.0
 
 
-def schedule(plan: Plan) -> list[tuple[int, int]]:
-    """(workers, repeat) in the order of measuring: ascending once, or each repeat a block in an order of its own.
+def schedule(plan: Plan) -> list[Turn]:
+    """The order of measuring, as far as it is known before: up and down, up once, or each repeat a shuffled block.
 
     Shuffling keeps a slow change of the machine from looking like an effect of the number of workers.
     """
-    if plan.repeats == 1:
-        return [(workers, 0) for workers in plan.steps]
-    order: list[tuple[int, int]] = []
+    if plan.mirrored:
+        return first_pair(plan)
+    order: list[Turn] = []
     for repeat in range(plan.repeats):
-        block = [(workers, repeat) for workers in plan.steps]
-        random.Random(f"{plan.seed} {repeat}").shuffle(block)
+        block = [Turn(workers, repeat) for workers in plan.steps]
+        if plan.repeats > 1:
+            random.Random(f"{plan.seed} {repeat}").shuffle(block)
         order += block
     return order
 
@@ -97,18 +101,39 @@ class Runner:
     def run(self, backend: Backend, load: Load, others: Sequence[Other] = ()) -> Evaluation:
         """All steps that are not measured yet, then the verdict. others: loads on other queues, kept up meanwhile."""
         self._others = others
-        done = {one.key for one in self._measurements}
-        block = 0
-        for workers, repeat in schedule(self._plan):
-            if (workers, repeat) in done:
-                continue
-            if repeat != block:
-                backend.scale(0)  # every repeat has workers of its own
-                block = repeat
-            self._step(workers, repeat, backend, load)
-            if self._stopped_by or self._hopeless(workers, repeat):
+        for number in count():
+            turns = self._turns(number)
+            if not turns or not self._measure_all(turns, backend, load):
                 break
         return self.result()
+
+    def _turns(self, number: int) -> list[Turn]:
+        """The measurings of that pair of ways, by what the pairs before it have said; all of them for other orders.
+
+        A run that goes on makes the same choice as before: what is there of this pair does not count.
+        """
+        if not number:
+            return schedule(self._plan)
+        if not self._plan.mirrored:
+            return []
+        if self.result().verdict.kind is VerdictKind.FAIL:
+            return []
+        before = [one for one in self._measurements if one.repeat < 2 * number]
+        return further_pair(self._plan, [step.parts for step in summarise(self._plan, before, self._records)])
+
+    def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
+        """Measure these, but for what is there; whether that came to its end."""
+        block = turns[0].repeat
+        for turn in turns:
+            if turn.key in {one.key for one in self._measurements}:
+                continue
+            if turn.repeat != block and not self._plan.mirrored:
+                backend.scale(0)  # every repeat has workers of its own
+                block = turn.repeat
+            self._step(turn, backend, load)
+            if self._stopped_by or self._hopeless(turn.workers, turn.repeat):
+                return False
+        return True
 
     def result(self) -> Evaluation:
         """The result so far."""
@@ -123,7 +148,8 @@ class Runner:
             elapsed_s=elapsed_s,
         )
 
-    def _step(self, workers: int, repeat: int, backend: Backend, load: Load) -> None:
+    def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
+        workers, repeat = turn.key
         self._records[workers, repeat] = []
         self._tally = Tally()
         self._progress.phase(workers, "scaling")
@@ -138,7 +164,7 @@ class Runner:
                     other.enter(workers, repeat)
                 load.set_parallel(workers, workers, repeat)
                 began = self._clock()
-                stop, warm_at_s = self._measure(workers, repeat, backend, load)
+                stop, warm_at_s = self._measure(turn, backend, load)
                 measured_s = self._clock() - began
             self._progress.phase(workers, "draining")
             load.set_parallel(0)
@@ -160,7 +186,7 @@ class Runner:
         self._folder.result(result.to_dict())
         for step in result.steps:
             if step.workers == measurement.workers and rows:
-                self._progress.step(_line(step))
+                self._progress.step(_line(self._plan, step, measurement))
 
     def _wait_ready(self, workers: int, backend: Backend) -> None:
         deadline = self._clock() + self._ready_s
@@ -171,14 +197,14 @@ class Runner:
                     hint="look at the workers' log",
                 )
 
-    def _measure(self, workers: int, repeat: int, backend: Backend, load: Load) -> tuple[Stop, float | None]:
+    def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
         """Measure until the rule says stop, or more requests have failed than the plan tolerates.
 
         Why it ended, and from when on it counts where the rule has found that.
         """
-        plan = self._plan
+        plan, workers = self._plan, turn.workers
         self._progress.phase(workers, "measuring")
-        rule = Stopping(plan, workers, self._base(workers, repeat), workers == plan.steps[-1])
+        rule = Stopping(plan, workers, self._base(turn), workers == plan.steps[-1], self._length_s(turn))
         began = self._clock()
         while not self._wake.wait(LOOK_S):
             elapsed = self._clock() - began
@@ -195,16 +221,23 @@ class Runner:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
 
-    def _base(self, workers: int, repeat: int) -> tuple[int, Throughput] | None:
+    def _base(self, turn: Turn) -> Part | None:
         """The step that this one is compared with. With repeats no doubling is decided within one of them."""
-        index = self._plan.steps.index(workers)
+        index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
-        key = (self._plan.steps[index - 1], repeat)
-        for one in self._measurements:
-            if one.key == key:
-                return key[0], sample(self._plan, one, self._records[key]).throughput
+        key = (self._plan.steps[index - 1], turn.repeat)
+        for measurement in self._measurements:
+            if measurement.key == key:
+                return sample(self._plan, measurement, self._records[key]).part
         return None
+
+    def _length_s(self, turn: Turn) -> float:
+        """How long this measuring is: as the plan of its pair says, or as its mirror image was; 0: as it takes."""
+        if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
+            return turn.length_s
+        mirror = (turn.workers, turn.repeat - 1)
+        return next((one.measured_s for one in self._measurements if one.key == mirror), 0.0)
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
         """Every request failed: more workers would only fail faster.
@@ -231,9 +264,10 @@ def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measure
     ]
 
 
-def _line(step: Step) -> str:
+def _line(plan: Plan, step: Step, measurement: Measurement) -> str:
+    """One line about a measuring that has just ended, and what its step says with it."""
     ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
     failed = f", {step.failures} failed" if step.failures else ""
-    last = step.samples[-1].measurement
-    why = f" ({last.stop}, {last.measured_s:.0f} s)"
-    return f"{plural(step.workers, 'worker')}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"
+    why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"
+    direction = f" on the {way(measurement.repeat)}" if plan.mirrored else ""
+    return f"{plural(step.workers, 'worker')}{direction}: {step.throughput.per_s:.3f} requests/s{ratio}{failed}{why}"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from hack.benchmarks.machine_time import DISTURBANCES
 from hack.benchmarks.verdicts import study
+from scaletest.model import Plan
 
 RUNS = 100
 
@@ -20,12 +22,28 @@ def test_intervals_cover_and_verdicts_are_seldom_wrong(kind: str) -> None:
     for result in found.values():
         mean = sum(result.coverage) / len(result.coverage)
         assert 0.90 <= mean <= 0.99, result
-    assert max(one["PASS"] for one in found[1.75].verdicts) < 0.05
-    assert max(one["FAIL"] for one in found[1.85].verdicts) < 0.05
-    assert found[1.95].verdicts[1]["PASS"] >= 0.90
-    assert min(one["FAIL"] for one in found[1.6].verdicts) >= 0.90
+    assert max(one["PASS"] for one in found[1.75].doublings) < 0.05
+    assert max(one["FAIL"] for one in found[1.85].doublings) < 0.05
+    assert found[1.95].doublings[1]["PASS"] >= 0.90
+    # a run with a doubling that failed measures none again, so that its other one may stay open
+    assert found[1.6].verdicts["FAIL"] >= 0.90
 
 
 def test_half_of_the_doubling_is_found_where_there_is_none() -> None:
     # given no growth at all, expect FAIL nearly always: the study itself can tell right from wrong
-    assert study("iid", 1.0, 20).verdicts[0]["FAIL"] >= 0.95
+    assert study("iid", 1.0, 20).doublings[0]["FAIL"] >= 0.95
+
+
+@pytest.mark.parametrize(("kind", "disturbance"), [("slows down", 0), ("rare", 0), ("iid", 3)])
+def test_a_machine_that_changes_and_rare_slow_requests_make_few_wrong_verdicts(kind: str, disturbance: int) -> None:
+    # given default options, expect hardly any wrong verdict on either side of the 1.8 wanted
+    plan = Plan(limit=4, scale=1.8, order="mirrored")
+    shares = {truth: study(kind, truth, 30, plan, DISTURBANCES[disturbance]).verdicts for truth in (1.75, 1.85)}
+    assert shares[1.75]["PASS"] <= 0.07
+    assert shares[1.85]["FAIL"] <= 0.07
+
+
+def test_a_machine_that_slows_down_fails_most_runs_whose_steps_only_go_up() -> None:
+    # given what the mirrored order mends, expect that the study would see it
+    plan = Plan(limit=4, scale=1.8)
+    assert study("slows down", 1.85, 30, plan).verdicts["FAIL"] >= 0.3

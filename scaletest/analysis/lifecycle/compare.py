@@ -15,6 +15,7 @@ from typing import Any
 from scaletest.analysis.lifecycle.result import Result, StepFound
 from scaletest.analysis.percentiles import quantile
 from scaletest.analysis.ranks import RankTest, mann_whitney
+from scaletest.model.digits import short
 from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -110,7 +111,7 @@ def _verdict(steps: Sequence[StepChange], base: Result, candidate: Result) -> Ve
         return Verdict(
             VerdictKind.FAIL,
             f"{len(slower)} of {len(steps)} steps are slower: "
-            f"{worst.name} {worst.base_s:.3g} s -> {worst.candidate_s:.3g} s",
+            f"{worst.name} {short(worst.base_s)} s -> {short(worst.candidate_s)} s",
             "look at what changed between the runs",
         )
     if not any(one.test for one in steps):

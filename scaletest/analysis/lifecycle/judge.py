@@ -18,6 +18,7 @@ from scaletest.analysis.lifecycle.books import Books
 from scaletest.analysis.lifecycle.steps import BY_NAME
 from scaletest.analysis.percentiles import percentile, samples_needed
 from scaletest.model.checks import cut
+from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue
 from scaletest.model.threshold import OPERATORS, PERCENTILES, SECONDS
 from scaletest.model.verdict import Verdict, VerdictKind
@@ -135,7 +136,7 @@ def _decide(one: Threshold, value: float | None, low: float | None, high: float 
     holds = OPERATORS[one.operator]
     ends = (holds(low, one.bound), holds(high, one.bound))
     kind = VerdictKind.PASS if all(ends) else VerdictKind.FAIL if not any(ends) else VerdictKind.INVALID
-    said = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
+    said = short(value, 4) if low == high else f"{short(value, 4)} [{short(low, 4)}, {short(high, 4)}]"
     remedy = {
         VerdictKind.FAIL: "look at the step's course over time in the report",
         VerdictKind.INVALID: "submit more workloads: the interval holds the bound",

@@ -43,7 +43,9 @@ class StepFound:
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """Pods scheduled. per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
+    """Pods scheduled. pods: those whose time of scheduling is known, of all that were seen.
+
+    per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
     Bins lie side by side from the first pod on; a stretch across two may hold more.
 
     counts: in bins of `bin_s`, the first of which begins at `began_s`, seconds since the epoch.
@@ -55,12 +57,13 @@ class Throughput:
     began_s: float
     bin_s: float
     counts: tuple[int, ...]
+    seen: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "pods": self.pods, "per_s": self.per_s, "peak_per_s": self.peak_per_s, "began_s": self.began_s,
-            "bin_s": self.bin_s, "counts": list(self.counts),
+            "pods": self.pods, "seen": self.seen, "per_s": self.per_s, "peak_per_s": self.peak_per_s,
+            "began_s": self.began_s, "bin_s": self.bin_s, "counts": list(self.counts),
         }  # fmt: skip
 
 
@@ -168,21 +171,17 @@ def _step(step: Step, courses: Sequence[Course], prefer: str) -> StepFound:
 
 def throughput(courses: Sequence[Course]) -> Throughput:
     """Pods scheduled over time, in bins of whole seconds."""
-    times = sorted(
-        time
-        for one in courses
-        for pod in one.workload.pods.values()
-        if (time := at(pod.stamps.get("scheduled"))) is not None
-    )
+    pods = [pod for one in courses for pod in one.workload.pods.values()]
+    times = sorted(time for pod in pods if (time := at(pod.stamps.get("scheduled"))) is not None)
     if not times:
-        return Throughput(0, None, None, 0.0, 1.0, ())
+        return Throughput(0, None, None, 0.0, 1.0, (), len(pods))
     span = times[-1] - times[0]
     bin_s = float(max(1, -(-int(span + 1) // MOST_BINS)))
     counts = [0] * (int(span / bin_s) + 1)
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
     per_s = (len(times) - 1) / span if span >= 1.0 else None
-    return Throughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts))
+    return Throughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(pods))
 
 
 __all__ = ["Fate", "Result", "StepFound", "Throughput", "View", "fate", "result", "throughput"]

@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
-from scaletest.analysis.saturation.search import Bracket, Probe, Search, Trial, search
+from scaletest.analysis.saturation.exceedance import Exceedance
+from scaletest.analysis.saturation.search import search
 from scaletest.analysis.saturation.step import Assessed
+from scaletest.analysis.saturation.trial import Bracket, Probe, Search, Trial
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 
 # Without a first level open load begins at what one connection did in the probe, and a little lower to be safe.
 PROBED_SHARE = 0.5
+UNPROBED_RATE = 10.0
 LEAST_RATE = 1.0
+# A level whose latency limit is undecided is measured longer, this many times the length of a step at most.
+LONGEST = 4
 # A step in which the tester was late says nothing; so often it is measured again before the level is given up.
 MOST_AGAIN = 2
 # After so many steps in a row in which nothing succeeded the service is gone: a search would only follow it down.
@@ -42,6 +48,8 @@ class Course:
         self.strayed: Assessed | None = None
         self.gone = ""
         self._again = self._dead = 0
+        self._pieces = 1
+        self._exceeded: dict[float, Exceedance] = {}
         self._held = 0.0
         if plan.warm_s:
             self.next = Probe(1.0, Phase.WARM)
@@ -50,8 +58,9 @@ class Course:
 
     def tell(self, found: Assessed) -> None:
         """The step that `next` asked for was measured."""
+        found = self._joined(found)
         self.steps.append(found)
-        if self.next is None or self._lost(found) or self._once_more(found):
+        if self.next is None or self._lost(found) or self._once_more(found) or self._longer(found):
             return
         if self.next.phase is Phase.WARM:
             self.warm = found
@@ -60,7 +69,15 @@ class Course:
             self.operating, self.next = found, None
         else:
             assert self._search is not None
-            trial = Trial(self.next.level, bool(found.saturated), found.goodput.value, bool(found.tester), found.growth)
+            trial = Trial(
+                self.next.level,
+                bool(found.saturated),
+                found.goodput.value,
+                bool(found.tester),
+                found.growth,
+                bool(found.saturated) and not found.overload,
+                bool(found.undecided),
+            )
             try:
                 self.next = self._search.send(trial)
             except StopIteration as stop:
@@ -95,6 +112,24 @@ class Course:
             self.spoilt.append(found)
         return False
 
+    def _joined(self, found: Assessed) -> Assessed:
+        """The step, with what all steps at its level say of the latency limit, as far as the tester was in time."""
+        if self.next is None or found.alone is None or self.next.phase in (Phase.WARM, Phase.OPERATE) or found.tester:
+            return found
+        before = self._exceeded.get(self.next.level)
+        joined = self._exceeded[self.next.level] = before + found.alone if before else found.alone
+        return replace(found, exceeded=joined)
+
+    def _longer(self, found: Assessed) -> bool:
+        """Whether the level is measured on, since more requests may decide whether its latency limit holds."""
+        assert self.next is not None
+        may = False
+        if found.undecided and found.exceeded and found.alone and self.next.phase is not Phase.OPERATE:
+            left = LONGEST - self._pieces
+            may = left > 0 and not found.tester and found.exceeded.decidable(left * found.alone.count)
+        self._pieces = self._pieces + 1 if may else 1
+        return may
+
     @property
     def usual_s(self) -> float:
         """What one request alone took on average in the probe; 0 when that is unknown."""
@@ -108,7 +143,7 @@ class Course:
         if self.plan.start:
             return self.plan.start
         if not self.plan.open or self.warm is None or not self.warm.goodput.value:
-            return 1.0 if not self.plan.open else 10.0
+            return 1.0 if not self.plan.open else UNPROBED_RATE
         return max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
 
     def _end(self, bracket: Bracket) -> None:
@@ -144,3 +179,13 @@ def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> Course:
 def same(one: float, other: float) -> bool:
     """Whether two levels are one: another machine's powers and roots may differ in the last digit."""
     return math.isclose(one, other, rel_tol=1e-6)
+
+
+def searched(course: Course) -> list[Assessed]:
+    """The steps at the levels of the search, without probe and operating point."""
+    return [one for one in course.steps if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
+
+
+def at_level(course: Course, level: float) -> list[Assessed]:
+    """The steps of a level in which the tester was in time."""
+    return [one for one in searched(course) if same(one.step.level, level) and not one.tester]

@@ -1,14 +1,99 @@
-"""How long a search takes at most, before anything is measured."""
+"""How long a run takes, before anything is measured. Pure.
+
+A sweep measures what its plan says. A search takes as many steps as it needs: how many is what the simulated services
+of tests/unit/simulated.py took in the median, and its bound is that of `search.most_measured`. Between two steps lie
+what is still in flight, the pause after a level that was too much, and the head start of agents.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN, UNPROBED_RATE
+from scaletest.analysis.saturation.search import most_measured
 from scaletest.model.saturation import Mode, SaturationPlan
 
+# Seconds: pause after a saturated step; from an order to its begin, so that all agents have read it.
+BACK_OFF_S = 0.5
+HEAD_START_S = 0.5
+# Seconds: for what is looked at first; after a step for what is in flight and the pause, on average and at most.
+SET_UP_S = 1.0
+DRAIN_S, LONGEST_DRAIN_S = 0.3, 2.0
+# Steps of a search before it is confirmed: the median of simulated services.
+USUAL_SEARCH = 7
+# Of more levels nobody adds up the times one by one.
+MOST_LEVELS = 100_000
 
-def longest_s(plan: SaturationPlan) -> float:
-    """Seconds of all steps, where one request takes less than a tenth of a step."""
-    if plan.mode == Mode.SWEEP:
-        levels = 1 + int((plan.highest - plan.start) / plan.increment) if plan.increment else 1
-        return plan.warm_s + levels * plan.repeats * plan.step_s
-    operate = plan.operate_s or 2 * plan.step_s
-    return plan.warm_s + (plan.most_steps + 2 * plan.confirm) * plan.step_s + operate
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """steps: that usually lie between probe and operating point, most: of these at most.
+
+    usual_s, longest_s: seconds of the whole run, where ten requests after each other take less than a step; None where
+    a step has a fixed number of requests and nobody knows how long they take. longest_s holds the steps that a latency
+    limit makes longer, and not those that are repeated since the tester was late.
+    """
+
+    steps: int
+    most: int
+    usual_s: float | None
+    longest_s: float | None
+
+    def times(self, runs: int) -> Forecast:
+        """The same plan so many times."""
+        usual, longest = (value and runs * value for value in (self.usual_s, self.longest_s))
+        return Forecast(self.steps, self.most, usual, longest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "usual_steps": self.steps,
+            "most_steps": self.most,
+            "usual_s": self.usual_s,
+            "longest_s": self.longest_s,
+            "extended_up_to": LONGEST,
+            "repeated_up_to": MOST_AGAIN,
+        }
+
+
+def forecast(plan: SaturationPlan) -> Forecast:
+    """How long a plan takes."""
+    swept = plan.mode == Mode.SWEEP
+    if swept:
+        steps = most = _levels(plan) * plan.repeats
+        measured = _swept_s(plan) if plan.count else steps * plan.step_s
+    else:
+        most = most_measured(plan)
+        steps = min(USUAL_SEARCH, plan.most_steps) + 2 * ((1 + plan.confirm) // 2)
+        measured = None if plan.count else steps * plan.step_s
+    if measured is None:
+        return Forecast(steps, most, None, None)
+    head_s = HEAD_START_S if plan.agents > 1 else 0.0
+    operate_s = 0.0 if swept else (plan.operate_s or 2 * plan.step_s) + head_s
+    fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
+    longer = LONGEST if plan.limit else 1
+    return Forecast(
+        steps,
+        most,
+        fixed_s + measured + steps * (DRAIN_S + head_s),
+        fixed_s + longer * (measured * most / steps + most * (LONGEST_DRAIN_S + head_s)),
+    )
+
+
+def _levels(plan: SaturationPlan) -> int:
+    """How many levels a sweep has."""
+    return 1 + math.floor((plan.highest - _first(plan)) / plan.increment + 1e-9) if plan.increment else 1
+
+
+def _first(plan: SaturationPlan) -> float:
+    """The first level; where the probe is to find it, what is taken when that finds none."""
+    return plan.start or (UNPROBED_RATE if plan.open else 1.0)
+
+
+def _swept_s(plan: SaturationPlan) -> float | None:
+    """Seconds of a sweep whose steps end by a number of requests; None where nobody knows how long these take."""
+    if not plan.open or _levels(plan) > MOST_LEVELS:
+        return None
+    return plan.repeats * sum(plan.count / (_first(plan) + index * plan.increment) for index in range(_levels(plan)))

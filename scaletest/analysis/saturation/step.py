@@ -3,11 +3,14 @@
 The beginning of a step is cut off: a fifth, a second at most, but twice the usual latency at least, since until then
 what is in flight grows even where nothing is saturated. Open load counts a request from its intended start.
 
-saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open load), or a
-            percentile lies beyond its limit
-tester      the tester itself was late: what was due was noticed more than 10 ms (99th percentile) and half a median
-            latency after its time, or under closed load its clock rang so late; then the step says nothing of the
-            service
+saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open load), or the
+            requests over the latency limit refute it (`exceedance`)
+undecided   not saturated, and the requests over the latency limit neither refute nor show it
+tester      the tester itself was late, busy or disturbed: what was due was noticed more than 10 ms (99th percentile)
+            and half a median latency after its time, or under closed load its clock rang so late; then the step says
+            nothing of the service
+
+What was sent at one level decides about its latency limit together: the course adds up (`exceeded`).
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.percentiles import Distribution, quantile, summary
 from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
+from scaletest.analysis.saturation.exceedance import Exceedance
 from scaletest.model.sample import UNSENT, Sample
-from scaletest.model.saturation import QUANTILES, LoadKind, SaturationPlan, SaturationStep, latency_limit
+from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
 LATE_S, LATE_SHARE = 0.010, 0.5
+# A tester that uses less of a core than this, and has no limit, is late because others had the processor.
+BUSY = 0.5
 FEWEST = 20
 USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
 
@@ -44,7 +50,9 @@ class Assessed:
     goodput: successes. growth: of the backlog, None under closed load or with too few. success: part of what ended.
     latency: of successes; service: the same from when they were sent. server: what the service says it took.
     errors: final attempts that failed, by kind. attempts: of all. lag_s: 99th percentile of the tester's lateness.
-    saturated: why, "" when not. tester: how the tester was the bottleneck, "" when not. few: too few to judge.
+    overload: why the level is too much whatever its latency, "" when it is not. exceeded: the latency limit, None when
+    there is none, over all that was sent at this level so far. alone: the same of this step.
+    tester: how the tester was late, "" when it was not. few: too few to judge.
     """
 
     step: SaturationStep
@@ -58,9 +66,24 @@ class Assessed:
     errors: dict[str, int]
     attempts: int
     lag_s: float
-    saturated: str
+    overload: str
+    exceeded: Exceedance | None
+    alone: Exceedance | None
     tester: str
     few: bool
+
+    @property
+    def saturated(self) -> str:
+        """Why the level is too much; "" when that is not known."""
+        return self.overload or (str(self.exceeded) if self.exceeded and self.exceeded.refuted else "")
+
+    @property
+    def undecided(self) -> str:
+        """What leaves open whether the latency limit holds; "" when that is known. A probe need not say it."""
+        limit = self.exceeded
+        if self.saturated or limit is None or limit.shown or self.step.phase == Phase.WARM:
+            return ""
+        return f"{limit}: neither refuted nor shown"
 
     @property
     def queueing(self) -> float | None:
@@ -92,6 +115,7 @@ class Assessed:
             "lag_p99_s": self.lag_s,
             "cpu_cores": step.cpu,
             "saturated": self.saturated,
+            "undecided": self.undecided,
             "tester_bottleneck": self.tester,
             "too_few": self.few,
             **({"extra": step.extra} if step.extra else {}),
@@ -115,6 +139,7 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
     latency = summary(one.latency_s for one in good)
     found = _growth(plan, step, due, ended, begin, due[-1] if plan.count and due else end)
     success = len(good) / len(counted) if counted else 0.0
+    exceeded = _exceeded(plan, good)
     return Assessed(
         step=step,
         offered=(bisect_left(due, end) - bisect_left(due, begin)) / (end - begin) if end > begin else 0.0,
@@ -127,7 +152,9 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
         errors=dict(Counter(one.outcome for one in counted if not one.ok).most_common()),
         attempts=len(samples),
         lag_s=lag,
-        saturated=_saturated(plan, success, found, latency, len(counted)),
+        overload=_overload(plan, success, found, len(counted)),
+        exceeded=exceeded,
+        alone=exceeded,
         tester=_tester(step, lag, latency),
         few=len(counted) < FEWEST,
     )
@@ -152,19 +179,19 @@ def _growth(
     return found if found or plan.count else scarce_growth(due, ended, begin, end)
 
 
-def _saturated(
-    plan: SaturationPlan, success: float, found: Estimate | None, latency: Distribution, counted: int
-) -> str:
+def _overload(plan: SaturationPlan, success: float, found: Estimate | None, counted: int) -> str:
     if counted and success < plan.success:
         return f"{success:.1%} succeeded, less than {plan.success:.0%}"
     if found is not None and found.low > 0:
         return f"the backlog grew by {found.value:.3g} [{found.low:.3g}, {found.high:.3g}] requests a second"
-    if plan.limit:
-        name, limit_s = latency_limit(plan.limit)
-        percentile = getattr(latency, name)
-        if percentile is not None and percentile.value > limit_s:
-            return f"{name} of the latency is {percentile.value:.3g} s, its limit {limit_s:.3g} s"
     return ""
+
+
+def _exceeded(plan: SaturationPlan, good: Sequence[Sample]) -> Exceedance | None:
+    if not plan.limit:
+        return None
+    name, limit_s = latency_limit(plan.limit)
+    return Exceedance(name, limit_s, sum(one.latency_s > limit_s for one in good), len(good))
 
 
 def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
@@ -173,10 +200,10 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
         return ""
     held = f", and the kernel held it back for {step.throttled_s:.2g} s by its CPU limit" if step.throttled_s else ""
     what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
-    return (
-        f"the tester was the bottleneck: {what} up to {1000 * lag_s:.0f} ms late (99th percentile), "
-        f"with {step.cpu:.0%} of a core{held}"
-    )
+    late = f"{what} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a core{held}"
+    if step.throttled_s or step.cpu >= BUSY:
+        return f"the tester was the bottleneck: {late}"
+    return f"the tester was disturbed: {late}; something else kept it from a processor"
 
 
 def _p99(values: list[float]) -> float:

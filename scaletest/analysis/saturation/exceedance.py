@@ -1,0 +1,89 @@
+"""Whether a latency limit holds, from how many requests took longer: an exact binomial test. Pure.
+
+"p99<50ms" says that of all requests at most 1 - 0.99 = 1 % take longer than 50 ms. When x of n independent requests
+took longer and q is the share that the limit allows, the true share s is bounded by Clopper and Pearson (1934, "The use
+of confidence or fiducial limits illustrated in the case of the binomial", Biometrika 26, 404-413), one-sided with 5 %:
+
+    refuted   the lower bound of s lies above q,       which is  P(B >= x) < 0.05
+    shown     the upper bound of s is no more than q,  which is  P(B <= x) <= 0.05     with B binomial (n, q)
+
+Neither bound has to be computed: each lies beyond q exactly where the tail at q is that small. So 20 of 20 refute p99
+at once (P = 1e-40), 1 of 1 does as well (P = 0.01), and no fewer than 299 without one over the limit show it (0.99^299
+= 0.0496): p95 needs 59, p90 29, p50 5. In between nothing is known, and more requests are needed.
+
+Where the true share is just q, each look is wrong with at most 5 % in either direction, and four looks at a step that
+is extended with 11 % (simulated: 400 requests of p95, 1,000 of p99 a look). Requests that follow each other in a queue
+carry less than independent ones would: near saturation the chance is larger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaletest.analysis.percentiles import binomial, samples_needed
+from scaletest.model.saturation import QUANTILES
+
+ERROR = 0.05
+
+
+def at_least(count: int, over: int, share: float) -> float:
+    """P(B >= over) for B binomial (count, share)."""
+    if over <= 0:
+        return 1.0
+    first, masses = binomial(count, share)
+    return min(1.0, sum(masses[max(0, over - first) :]))
+
+
+def at_most(count: int, over: int, share: float) -> float:
+    """P(B <= over) for B binomial (count, share)."""
+    if over >= count:
+        return 1.0
+    first, masses = binomial(count, share)
+    return min(1.0, sum(masses[: max(0, over - first + 1)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Exceedance:
+    """So many of `count` requests took longer than the limit of a percentile, p50 to p99, in seconds."""
+
+    percentile: str
+    limit_s: float
+    over: int
+    count: int
+
+    @property
+    def allowed(self) -> float:
+        """The share of requests that may take longer."""
+        return 1.0 - QUANTILES[self.percentile]
+
+    @property
+    def refuted(self) -> bool:
+        """Whether more than the allowed share surely take longer."""
+        return at_least(self.count, self.over, self.allowed) < ERROR
+
+    @property
+    def shown(self) -> bool:
+        """Whether no more than the allowed share surely take longer."""
+        return at_most(self.count, self.over, self.allowed) <= ERROR
+
+    @property
+    def needed(self) -> int:
+        """The fewest requests that can show that the limit holds: none of them took longer."""
+        return samples_needed(QUANTILES[self.percentile])
+
+    def __add__(self, other: Exceedance) -> Exceedance:
+        return Exceedance(self.percentile, self.limit_s, self.over + other.over, self.count + other.count)
+
+    def decidable(self, further: int) -> bool:
+        """Whether so many further requests may decide: none of them over the limit, or as large a part as so far."""
+        if not self.count:
+            return False
+        if self.over <= self.allowed * self.count:
+            return Exceedance(self.percentile, self.limit_s, self.over, self.count + further).shown
+        over = self.over + round(further * self.over / self.count)
+        return Exceedance(self.percentile, self.limit_s, over, self.count + further).refuted
+
+    def __str__(self) -> str:
+        limit = f"{1000 * self.limit_s:.4g} ms"
+        allowed = f"{self.percentile} allows {self.allowed:.0%}"
+        return f"{self.over} of {self.count} requests took longer than {limit}, {allowed}"
