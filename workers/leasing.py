@@ -9,13 +9,14 @@ from collections.abc import Callable
 
 from scaletest.broker.connection import Redis, twin
 from scaletest.broker.devices import DeviceLeases
+from scaletest.broker.lifeline import patience_s
 from scaletest.broker.retry import Retrying
 from workers.devices import DeviceChooser
 
 logger = logging.getLogger("scaletest.worker")
 
-# How long a worker waits for a free slot: a dead worker's lease ends after two intervals, or up to four when an outage
-# of Redis moved it on. And how often it looks.
+# How long a worker waits for a free slot: a dead worker's lease ends within two intervals, and the rest is for an
+# outage of Redis, during which it does not run. And how often it looks.
 WAIT_INTERVALS = 4.5
 LOOK_S = 0.5
 
@@ -42,7 +43,12 @@ class Leasing:
         self._look_s = min(LOOK_S, interval_s / 4)
         self._pause = pause
         self._leases = DeviceLeases(
-            twin(redis, 5.0), node, worker, interval_s=interval_s, nonce=uuid.uuid4().hex[:12], retrying=retrying
+            twin(redis, patience_s(interval_s)),
+            node,
+            worker,
+            interval_s=interval_s,
+            nonce=uuid.uuid4().hex[:12],
+            retrying=retrying,
         )
 
     def begin(self) -> None:

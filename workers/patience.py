@@ -17,6 +17,8 @@ from scaletest.broker.connection import transient, twin
 from scaletest.broker.lane import FastLane
 
 PUBSUB_RETRY_S = 2.0
+# How long a worker that stops waits for the thread for commands.
+CHANNEL_S = 1.0
 # How long each of RQ's last words may wait for an answer. What they would remove goes with the worker's deadline too.
 LAST_WORD_S = 5.0
 SILENT_WORD_S = 2.0
@@ -50,6 +52,17 @@ class Patient(SimpleWorker):
         """RQ's channel for commands to workers."""
         self._leaving.clear()
         super().subscribe()  # type: ignore[no-untyped-call]
+
+    def unsubscribe(self) -> None:
+        """End the thread for commands, which closes its channel.
+
+        RQ closes the channel as well, and where the thread is late the two trip over each other.
+        """
+        thread: Any = self.pubsub_thread
+        if thread is not None and self.pubsub is not None:
+            self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
+            thread.stop()
+            thread.join(timeout=CHANNEL_S)
 
     def teardown(self) -> None:
         """RQ's. Raises what is transient too; its thread for commands ends all the same."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
@@ -33,6 +34,7 @@ class Settings:
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
         `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
+    allow_commands: let a benchmark's document decide what runs on this node.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
 
@@ -47,6 +49,7 @@ class Settings:
     null_input: bool = False
     null_output: bool = False
     ignore_arguments: bool = False
+    allow_commands: bool = False
     kill_grace_s: float = DEFAULT_KILL_GRACE_S
     node_variable: str = ""
     pod_variable: str = ""
@@ -91,6 +94,7 @@ class Settings:
             null_input=flag("NULL_INPUT"),
             null_output=flag("NULL_OUTPUT"),
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
+            allow_commands=flag("ALLOW_COMMANDS"),
             kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S),
             node_variable=text("NODE_ENV"),
             pod_variable=text("POD_ENV"),
@@ -165,7 +169,8 @@ class Runtime:
             row["timeout_s"] = result.timeout_s
             row["device"] = result.device
             row["device_info"] = result.device_info
-            row["figures"] = result.figures
+            # what a tool printed as nan or inf is unknown
+            row["figures"] = {name: value for name, value in result.figures.items() if _is_known(value)}
         return wire.dump(row), wait_s
 
     def _make_workload(self, interrupt: Interrupt) -> Workload:
@@ -181,10 +186,14 @@ class Runtime:
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
         program = Program(options, interrupt)
         if command[0] == "bench":
-            return BenchWorkload(program)
+            return BenchWorkload(program, allow_commands=settings.allow_commands)
         if command[0] == "transcode":
             return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
         return Command(command, program, devices, ignore_arguments=ignore)
+
+
+def _is_known(value: float | int | str) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:

@@ -49,6 +49,7 @@ class SlowLane(Patient):
         except Exception as error:
             if transient(error):
                 logger.warning("worker %s: Redis is away, request %s will be taken again", self.name, taken.id)
+                self._put_back(taken)
                 return None
             refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
         if refusal:
@@ -59,6 +60,14 @@ class SlowLane(Patient):
         job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job, queue
 
+    def _put_back(self, taken: Taken) -> None:
+        """To the front of its queue, now or, for a worker that ends while Redis is away, with its lease."""
+        try:
+            self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+        except Exception as error:
+            if not (self._stop_requested and transient(error)):
+                raise
+
     def execute_job(self, job: Job, queue: Queue) -> None:
         """RQ's own code under our lease; its outcome is counted afterwards."""
         slow, self._slow_began = self._slow, time.monotonic()
@@ -66,6 +75,12 @@ class SlowLane(Patient):
             super().execute_job(job, queue)
             return
         self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1, slow=True)
+        try:
+            self._execute_slow(slow, job, queue)
+        finally:
+            self._lifeline.let_go()
+
+    def _execute_slow(self, slow: entry.Current, job: Job, queue: Queue) -> None:
         entry.current = slow
         try:
             super().execute_job(job, queue)
@@ -76,11 +91,12 @@ class SlowLane(Patient):
             return
         finally:
             entry.current = self._slow = None
-            self._lifeline.let_go()
         if not slow.settled:
             run_s = time.monotonic() - self._slow_began
             wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
             outcome = Outcome.SUCCEEDED if slow.ok else Outcome.FAILED
+            # still under the lease: its call may be lost on its way, and take a while
+            self._lifeline.settling()
             self._ledger.settle(slow.lot, outcome.value, wait_s, run_s)
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:

@@ -13,12 +13,20 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
-import torch
+from scaletest.kinds.torch import UNAVAILABLE, TorchWork, from_words
 
-from scaletest.kinds.torch import TorchWork, from_words
-from workers import torch_models
+try:
+    import torch
+
+    from workers import torch_models
+except (ImportError, OSError) as error:  # OSError: one of its shared libraries cannot be loaded
+    if __name__ != "__main__":
+        raise
+    sys.stderr.write(f"{error}\n")
+    sys.exit(UNAVAILABLE)
 
 WARM_UP_BATCHES = 2
 _STEP = 0.01
@@ -110,6 +118,14 @@ class Child:
             return {"figures": {**session.run(what), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
+        except AttributeError as error:
+            self._forget()
+            if not _lacks(error):
+                raise
+            return {"error": f"PyTorch {torch.__version__}: {error}", "unavailable": True}
+        except NotImplementedError as error:
+            self._forget()
+            return {"error": str(error).strip().splitlines()[0], "unavailable": True}
         except (torch.cuda.OutOfMemoryError, MemoryError) as error:
             self._forget()
             return {"error": f"out of memory: {error}".splitlines()[0], "figures": {"memory_limit_hits": 1}}
@@ -132,6 +148,11 @@ class Child:
         self._session = self._like = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+def _lacks(error: AttributeError) -> bool:
+    """Whether it is PyTorch that has no such name, and not we who have a bug."""
+    return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
 
 
 def main() -> None:

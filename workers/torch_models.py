@@ -137,7 +137,7 @@ class Product(nn.Module):
 def build(name: str, side: int) -> nn.Module:
     """The model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
-        raise RuntimeError(f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}")
+        raise NotImplementedError(f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}")
     made: dict[str, Any] = {
         "alexnet": alexnet,
         "resnet50": resnet50,

@@ -24,9 +24,9 @@ from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
 from scaletest.broker.connection import transient, twin
-from scaletest.broker.lane import PAUSED, Done, FastLane, Paused, Taken
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline
+from scaletest.broker.lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.ledger import Ledger
+from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline, patience_s
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
@@ -116,7 +116,7 @@ class Worker(SlowLane):
         if self._runtime.devices.leasing:
             self._begin_leasing()
         self._lifeline = Lifeline(
-            twin(self.connection, 5.0),
+            twin(self.connection, patience_s(self._interval_s)),
             self.name,
             queue,
             interval_s=self._interval_s,
@@ -133,7 +133,8 @@ class Worker(SlowLane):
             self._lifeline.start()
 
         self._retrying.run(start)
-        self._lane = FastLane(self.connection, self.name, queue, 2 * self._interval_s, self._retrying)
+        self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
+        self._lifeline.attend(self._lane)
         self._booting = False
 
     def teardown(self) -> None:
@@ -155,8 +156,7 @@ class Worker(SlowLane):
                     super().teardown()
             if self._leasing is not None:
                 self._leasing.close()
-            if lane is not None and not lane.in_doubt:
-                # else its deadline makes others look for a request that it may have got
+            if lane is not None:
                 self._lifeline.forget()
         except Exception as error:
             if not transient(error):
@@ -270,13 +270,16 @@ class Worker(SlowLane):
                 elif (found := self._fetch(taken)) is not None:
                     return found
                 idle_since = time.monotonic()
-            elif self._is_over(taken, idle_since, max_idle_time):
+            elif taken is not OVERDUE and self._is_over(taken, idle_since, max_idle_time):
                 return None
             if self.should_run_maintenance_tasks:
                 self.run_maintenance_tasks()
 
-    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | None:
-        """One conversation with Redis: deliver, and take unless we are stopping."""
+    def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
+        """One conversation with Redis: deliver, and take unless we are stopping.
+
+        Overdue when there was nothing to take for a worker that was frozen. Then it has beaten, and may ask again.
+        """
         assert self._lane is not None
         self._idle = done is None
         try:
@@ -284,7 +287,10 @@ class Worker(SlowLane):
                 self._lane.cycle(done, take=False)
                 done, self._idle = None, True
                 self._stopping.wait(self._breaker.delay_s)
-            return self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
+            taken = self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
+            if taken is OVERDUE:
+                self._retrying.run(self._lifeline.start)
+            return taken
         except Exception as error:
             if transient(error) and self._stop_requested:
                 return None
@@ -293,7 +299,7 @@ class Worker(SlowLane):
     def _enough(self) -> bool:
         return self._max_jobs is not None and self._fast_jobs + self._slow_jobs >= self._max_jobs
 
-    def _is_over(self, taken: Paused | None, idle_since: float, max_idle_time: int | None) -> bool:
+    def _is_over(self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None) -> bool:
         """Nothing was taken: whether that is the end. Waits a little while the queue is paused."""
         if self._stop_requested or self._burst or self._enough():
             return True
@@ -349,14 +355,6 @@ class Worker(SlowLane):
             self._leasing.again()
         except Exception as error:
             if not (self._stop_requested and (isinstance(error, NoneFree) or transient(error))):
-                raise
-
-    def _put_back(self, taken: Taken) -> None:
-        """To the front of its queue, now or, for a worker that ends while Redis is away, with its lease."""
-        try:
-            self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
-        except Exception as error:
-            if not (self._stop_requested and transient(error)):
                 raise
 
     def _count(self, result: Result, run_s: float, reply: str) -> None:

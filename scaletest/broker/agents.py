@@ -17,7 +17,8 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import REDIS_ERRORS, Redis
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import UsageError
+from scaletest.model.packing import unpack
 
 # Without a word of the coordinator, which looks for results every second. It may be stopped for a while.
 EXPIRE_S = 600
@@ -123,8 +124,4 @@ class Meeting:
 
 def _unpacked(data: bytes) -> dict[str, Any]:
     """Whoever may write to this Redis could fill our memory; within bounds it may."""
-    unpacker = zlib.decompressobj()
-    text = unpacker.decompress(data, MOST_BYTES)
-    if unpacker.unconsumed_tail:
-        raise InvalidValue("an agent brought more than can be read")
-    return dict(json.loads(text))
+    return dict(json.loads(unpack(data, MOST_BYTES, "what an agent brought")))

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from redis.exceptions import ResponseError
+
 from scaletest.broker import jobs, keys
+from scaletest.broker.cancelling import Cancellation
 from scaletest.broker.connection import Redis
 from scaletest.broker.lane import call_nonce
 from scaletest.broker.queues import Queues
@@ -24,7 +28,7 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
-from scaletest.model.reply import Reply
+from scaletest.model.reply import Reply, unreadable
 from scaletest.model.request import Request
 
 logger = logging.getLogger("scaletest.broker")
@@ -34,8 +38,12 @@ CLIENT_TTL_S = 60.0
 # Two heartbeats and a half without an answer: requests cannot be submitted now.
 SILENT_S = 6.0
 RESULT_TTL_S = 500
-# One script call blocks Redis for every other client, so large submissions are cut into pieces.
-SUBMIT_BATCH = 500
+# One script call blocks Redis for every other client, so large submissions are cut into pieces: so many requests, or as
+# many as have so long arguments in all.
+SUBMIT_BATCH = 250
+SUBMIT_CHARACTERS = 250_000
+# Where a reply that cannot be read still names its request. Quotes inside of a text are escaped.
+_REQUEST_ID = re.compile(rb'"id": ?"([A-Za-z0-9_-]{1,128})"')
 
 
 class Finished(NamedTuple):
@@ -87,8 +95,7 @@ class Client:
         Raises UndeclaredQueue.
         """
         accepted = 0
-        for start in range(0, len(requests), SUBMIT_BATCH):
-            batch = requests[start : start + SUBMIT_BATCH]
+        for batch in _batches(requests):
             taken = self._submit_batch(batch, reply, result_ttl_s)
             accepted += taken
             if taken < len(batch):
@@ -140,11 +147,10 @@ class Client:
         return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
-        """Take requests that still wait out of their queue; how many. Those that run are finished."""
+        """Take requests that still wait out of their queue; how many. Those that run are finished and answered."""
         if not ids or (self._leaving.is_set() and self.away):
             return 0
-        names = [keys.rq_queue(queue), keys.counters(queue)]
-        return int(self._retrying.run(lambda: script("cancel")(self._redis, names, list(ids))))
+        return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
 
     def _missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
         found: list[str] = []
@@ -175,7 +181,8 @@ class Client:
         try:
             pipe = self._redis.pipeline()
             pipe.zrem(keys.CLIENTS, self.name)
-            pipe.delete(keys.client(self.name), keys.replies(self.name))
+            # not DELETE: Redis would stand still while it frees a million replies that nobody read
+            pipe.unlink(keys.client(self.name), keys.replies(self.name))
             pipe.execute()
         except Exception as error:
             if not self._retrying.transient(error):
@@ -202,23 +209,38 @@ class Client:
             keys.counters(queue),
             keys.client(self.name),
         ]
-        answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
+        try:
+            answer = self._retrying.run(lambda: script("submit")(self._redis, names, arguments))
+        except ResponseError as error:
+            if "STALECALL" not in str(error):
+                raise
+            # our own calls grow, so a larger one is not ours
+            raise InvalidValue(
+                f"another client named {self.name!r} submits to this Redis",
+                hint="give every client a name of its own, or none",
+            ) from error
         if answer is None:
             raise UndeclaredQueue(queue, Queues(self._redis).names())
-        return int(answer[0])
+        if answer[0] < 0:
+            Queues(self._redis).state(queue)  # says what is wrong with its entry
+        return max(0, int(answer[0]))
 
     def _beat(self) -> None:
         server = self._redis.info("server")["run_id"]
-        if self._server not in ("", server):
-            self._changed = True
-            logger.warning("client %s: Redis was started anew, looking for requests that it forgot", self.name)
-        known = script("client_beat")(
+        position = self._reader.position
+        known, newest = script("client_beat")(
             self._redis,
-            [keys.CLIENTS, keys.replies(self.name), keys.client(self.name)],
+            [keys.CLIENTS, keys.replies(self.name)],
             [self.name, int(CLIENT_TTL_S * 1e6), int(2 * HEARTBEAT_S * 1e6)],
         )
-        if self._server and not known:
-            self._changed = True  # Redis, or a reaper while we were frozen, dropped our replies
+        if self._server and (not known or order(newest.decode()) < order(position)):
+            # Redis, or a reaper while we were frozen, dropped our replies; ids come from a clock, which may be behind
+            self._reader.begin_anew()
+            self._changed = True
+        if self._server not in ("", server):
+            # said only now: who looks for what is lost must know from where to read
+            self._changed = True
+            logger.warning("client %s: Redis was started anew, looking for requests that it forgot", self.name)
         self._server = server
         self._beaten_at = time.monotonic()
 
@@ -232,6 +254,19 @@ class Client:
                     logger.error("client %s: heartbeat failed: %s", self.name, error)
 
 
+def _batches(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    batch: list[Request] = []
+    size = 0
+    for request in requests:
+        batch.append(request)
+        size += sum(map(len, request.arguments))
+        if len(batch) == SUBMIT_BATCH or size >= SUBMIT_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
 def _parse(entries: Iterable[Entry]) -> Iterable[Finished]:
     for entry, fields in entries:
         if b"r" not in fields:
@@ -241,6 +276,9 @@ def _parse(entries: Iterable[Entry]) -> Iterable[Finished]:
             row["ended_s"] = int(fields[b"e"]) / 1e6
             reply = Reply.from_dict(row)
         except (InvalidValue, KeyError, ValueError) as error:
-            logger.error("a reply was dropped, it cannot be read: %s", error)
-            continue
+            request_id = _REQUEST_ID.search(fields[b"r"])
+            if request_id is None:
+                logger.error("a reply was dropped, it cannot be read and names no request: %s", error)
+                continue
+            reply = unreadable(request_id[1].decode(), str(error))
         yield Finished(entry.decode(), reply)

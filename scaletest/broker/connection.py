@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +21,17 @@ import redis.exceptions
 import redis.retry
 import redis.sentinel
 
+from scaletest.broker import memory
 from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.model.secrets import masked
 
 Redis = redis.Redis
 
 logger = logging.getLogger("scaletest.broker")
 
 CONNECT_TIMEOUT_S = 5.0
+# A kernel acknowledges within this time, whatever its processes do; else nobody is there.
+SILENT_CONNECTION_MS = 10_000
 LOADING_LOOKS = 60
 LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
@@ -61,11 +66,6 @@ def transient(error: BaseException) -> bool:
     return isinstance(error, redis.exceptions.ResponseError) and bool(_PASSING.search(str(error)))
 
 
-def masked(url: str) -> str:
-    """The URL without its passwords, fit for messages."""
-    return re.sub(r"([?&]\w*password=)[^&]*", r"\1***", re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url))
-
-
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     """A client for `url` (redis, rediss, unix, sentinel), which is asked at once; a loading server is waited for.
 
@@ -75,6 +75,7 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     client = prepare(url, socket_timeout_s=socket_timeout_s)
     with explained(url):
         _check_server(client)
+        memory.warn_of_memory(client, masked(url), _hosts(url))
     return client
 
 
@@ -90,7 +91,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         "protocol": 2,
     }
     if not url.startswith("unix:"):
-        options["socket_keepalive"] = True
+        options |= {"socket_keepalive": True, "socket_keepalive_options": _keepalive_options()}
     try:
         client = _from_url(url, options)
         # an option that there is not would be found only when the first connection is made
@@ -98,10 +99,23 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         pool.connection_class(**pool.connection_kwargs)
     except (ValueError, TypeError) as error:
         raise InvalidValue(
-            f"the Redis URL {masked(url)!r} cannot be read: {error}",
+            f"the Redis URL {masked(url)!r} cannot be read: {_why(url, error)}",
             hint="use redis://HOST:PORT/DB, rediss://HOST:PORT/DB, unix:///PATH or sentinel://HOST:PORT,.../SERVICE/DB",
         ) from error
     return client
+
+
+def _why(url: str, error: Exception) -> str:
+    """Why a URL cannot be read, without parts of a password that was taken for something else."""
+    if "@" in url and "@" not in urlsplit(url).netloc:
+        return "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F and # by %23"
+    return str(error)
+
+
+def _keepalive_options() -> dict[int, int]:
+    """What lets the kernel notice a connection that drops what it should carry, where the kernel can."""
+    wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": SILENT_CONNECTION_MS}
+    return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
 
 
 def _from_url(url: str, options: dict[str, Any]) -> Redis:
@@ -152,6 +166,14 @@ def _address(text: str) -> tuple[str, int]:
     return found.hostname, found.port or 26379
 
 
+def _hosts(url: str) -> list[str]:
+    """The hosts that a URL names; none for a socket."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return []
+    return [_address(text)[0] for text in parts.netloc.rpartition("@")[2].split(",")]
+
+
 def twin(client: Redis, socket_timeout_s: float) -> Redis:
     """Another client for the same server with a pool of its own, and no retries of redis-py's."""
     pool: Any = client.connection_pool
@@ -179,6 +201,8 @@ def explained(url: str) -> Iterator[None]:
             f"Redis at {masked(url)} refuses us: {error}", hint="check user and password in the Redis URL"
         ) from error
     except (redis.exceptions.RedisError, OSError) as error:
+        if memory.is_full(error):
+            raise Unreachable(f"{memory.FULL}: {masked(url)}", hint=memory.REMEDY) from error
         if isinstance(error, redis.exceptions.ResponseError) and not transient(error):
             raise Unreachable(
                 f"Redis at {masked(url)} answers with an error: {error}", hint=_remedy(str(error))

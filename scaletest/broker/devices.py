@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.lifeline import LEASE_INTERVALS
+from scaletest.broker.queues import shown_us
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
@@ -107,7 +108,7 @@ class DeviceLeases:
                 return True
             member = f"{slot.number}:{self._owner}"
             name = keys.device(self._node, slot.device)
-            if script("renew")(self._client, [name], [member, int(self._lease_s * 1e6)]):
+            if script("renew")(self._client, [name], [member, int(self._lease_s * 1e6), self._interval_us]):
                 self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
                 return True
             self._slot = None
@@ -130,8 +131,7 @@ class DeviceLeases:
 
 def device_leases(client: Redis, node: str, devices: Sequence[str]) -> list[Lease]:
     """Who holds which slot of these devices, by device and slot."""
-    seconds, micros = client.time()
-    now = seconds * 1_000_000 + micros
+    now = shown_us(client)
     found = []
     for device in devices:
         rows: Any = client.zrange(keys.device(node, device), 0, -1, withscores=True)

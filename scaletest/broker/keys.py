@@ -6,18 +6,21 @@ scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram
 scaletest:queue:<q>:run      hash    bucket -> count
 scaletest:queue:<q>:slots    hash    what came and ended in each of the last ten-second slots (lua/slots.lua)
 scaletest:queue:<q>:paused   string  present while the queue is paused
+scaletest:queue:<q>:taking   list    target of the blocking moves, empty but for an instant; of nobody
 scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
 scaletest:workers:<q>        zset    worker -> deadline in microseconds
+scaletest:suspects:<q>       set     workers whose requests fail at once
 scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
-scaletest:taking:<worker>    list    target of a worker's blocking move, empty but for an instant
+scaletest:cancelled:<id>     set     ids that a client takes out of its queue now, and '' when it is complete
 scaletest:device:<node>:<id> zset  <slot>:<worker>:<nonce> -> deadline in microseconds; id: PCI address or device number
 scaletest:devices            set     the keys of devices that have leases
-scaletest:settled:<id>:<n>   string  when attempt n was settled, for two minutes
-scaletest:interval           string  the longest heartbeat interval of any worker, microseconds
+scaletest:settled:<id>:<n>:<worker>:<taken> string  when attempt n was settled, for two minutes
+scaletest:intervals          zset    heartbeat interval in microseconds, two digits -> deadline of whoever beats so
 scaletest:agents:<id>:<part> of load agents, for 10 minutes (plan: while led): plan, joined, orders:<n>, done:<n>, stop
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
+scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds (lua/pulse.lua)
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from __future__ import annotations
 QUEUES = "scaletest:queues"
 CLIENTS = "scaletest:clients"
 PULSE = "scaletest:pulse"
+STANDSTILL = "scaletest:standstill"
 DEVICES = "scaletest:devices"
 
 RQ_QUEUES = "rq:queues"
@@ -82,9 +86,14 @@ def replies(name: str) -> str:
     return f"scaletest:replies:{name}"
 
 
-def taking(worker: str) -> str:
-    """Target of a worker's blocking move."""
-    return f"scaletest:taking:{worker}"
+def cancelled(name: str) -> str:
+    """What a client takes out of its queue now."""
+    return f"scaletest:cancelled:{name}"
+
+
+def taking(queue: str) -> str:
+    """Target of blocking moves."""
+    return f"scaletest:queue:{queue}:taking"
 
 
 def device(node: str, identity: str) -> str:
@@ -134,5 +143,5 @@ def rq_queue_workers(queue: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue)]
+    own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue), taking(queue)]
     return [*own, leases(queue), workers(queue), suspects(queue)]

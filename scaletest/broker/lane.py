@@ -22,7 +22,7 @@ from scaletest.broker.connection import Redis, transient, twin
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 
-# An idle worker asks anew this often, so that a dead connection is noticed.
+# An idle worker asks anew this often, and at least once an interval, so that a dead connection is noticed.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer.
 SOCKET_SLACK_S = 10.0
@@ -57,38 +57,58 @@ class Paused:
     """The queue is paused, or RQ is suspended: nothing was taken."""
 
 
+class Overdue:
+    """The worker's deadline is over, or it was forgotten: it has to beat before it can take anything."""
+
+
 class Again:
-    """Many entries were skipped, and there may be more."""
+    """There may be more: many entries were skipped, or a repeated call's request is not the worker's any more."""
+
+
+class Asked(NamedTuple):
+    """A call that waits for its answer.
+
+    block_s: how long it may wait for a request. delivers: the lease of the request whose result it carries, or "".
+    """
+
+    call: str
+    block_s: float
+    delivers: str
 
 
 PAUSED = Paused()
+OVERDUE = Overdue()
 AGAIN = Again()
-Answer = Taken | Paused | Again | None
+Answer = Taken | Paused | Overdue | Again | None
+_ANSWERS: dict[bytes, Paused | Overdue | Again] = {b"paused": PAUSED, b"overdue": OVERDUE, b"again": AGAIN}
 
 
 class FastLane:
     """One worker's lane to one queue. Not thread-safe: only the worker's main thread uses it."""
 
-    def __init__(self, client: Redis, worker: str, queue: str, lease_s: float, retrying: Retrying) -> None:
+    def __init__(self, client: Redis, worker: str, queue: str, interval_s: float, retrying: Retrying) -> None:
         self._script = script("cycle")
         self._retrying = retrying
         self._queue = queue
         self._worker = worker
-        self._lease_us = str(int(lease_s * 1e6))
+        self._interval_us = str(int(interval_s * 1e6))
+        self._longest_block_s = min(LONGEST_BLOCK_S, interval_s)
         self._nonce = call_nonce()
         self._number = 0
         self._call = ""
+        # What its worker's lifeline looks at: an answer may be lost on its way.
+        self.asked: Asked | None = None
         # Whether it talks with Redis and has nothing to deliver, so that nothing is lost when it is disturbed.
         self.idle = False
         # A move was sent and nothing tells how it ended: a request may lie in the taking list.
         self.in_doubt = False
         self._source_key = keys.rq_queue(queue)
-        self._taking = keys.taking(worker)
+        self._taking = keys.taking(queue)
         self._started_key = keys.rq_started(queue)
         self._head = (
             "EVALSHA",
             self._script.digest,
-            9,
+            11,
             keys.rq_worker(worker),
             keys.leases(queue),
             self._source_key,
@@ -98,13 +118,15 @@ class FastLane:
             keys.paused(queue),
             keys.RQ_SUSPENDED,
             self._taking,
+            keys.PULSE,
+            keys.STANDSTILL,
         )
         # Its socket waits longer than any blocking move.
         pool: Any = twin(client, LONGEST_BLOCK_S + SOCKET_SLACK_S).connection_pool
         self._connection = pool.make_connection()
         self.client_id = 0
 
-    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | None:
+    def cycle(self, done: Done | None, *, take: bool = True, block_s: float = 0.0) -> Taken | Paused | Overdue | None:
         """Finish `done`, take the next request; None when there is none (after waiting up to `block_s`)."""
         self.idle = done is None
         try:
@@ -113,18 +135,22 @@ class FastLane:
             while answer is AGAIN:
                 answer = self._call_script(None, "1")
             if answer is None and take and block_s > 0:
-                answer = self._blocking_take(min(block_s, LONGEST_BLOCK_S))
+                answer = self._blocking_take(min(block_s, self._longest_block_s))
             return None if isinstance(answer, Again) else answer
         finally:
             self.idle = False
 
     def hang_up(self) -> bool:
-        """Break an idle lane's connection, so that its call ends with an error; whether there was any.
+        """Break an idle lane's connection, so that its call ends with an error; whether it did. For any thread."""
+        return self.idle and self.break_off()
 
-        For any thread. Should a result be on its way by now, it is sent again.
+    def break_off(self) -> bool:
+        """Break the connection, so that a call that waits for its answer is sent again; whether there was any.
+
+        For any thread.
         """
         connection = self._connection._sock
-        if connection is None or not self.idle:
+        if connection is None:
             return False
         try:
             # not that of a TLS socket, which would take the other thread's session away from under it
@@ -144,24 +170,33 @@ class FastLane:
     def _call_script(self, done: Done | None, source: str) -> Answer:
         self._next_call()
         command = self._command(done, source)
+        self.asked = Asked(self._call, 0.0, "" if done is None else self._lease(done.taken))
         try:
             self._send(command)
             return _parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
+        finally:
+            self.asked = None
 
     def _blocking_take(self, block_s: float) -> Answer:
-        """One packet: wait for a request to arrive, then take it."""
+        """One packet: wait for a request to arrive, then take it.
+
+        The second half may be lost all the same. What was moved then lies in a list that everybody's reaper empties.
+        """
         self._next_call()
         command = self._command(None, "2")
         move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
         self.in_doubt = True
+        self.asked = Asked(self._call, block_s, "")
         try:
             self._send(move, command)
             self._connection.read_response()
             answer = _parse(self._connection.read_response())
         except Exception as error:
             answer = self._repeat(command, error)
+        finally:
+            self.asked = None
         self.in_doubt = False
         return answer
 
@@ -186,13 +221,13 @@ class FastLane:
 
     def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
         if done is None:
-            return (*self._head, self._call, source, self._lease_us, self._worker)
+            return (*self._head, self._call, source, self._interval_us, self._worker)
         taken = done.taken
         return (
             *self._head,
             self._call,
             source,
-            self._lease_us,
+            self._interval_us,
             self._worker,
             taken.id,
             taken.attempt,
@@ -204,16 +239,18 @@ class FastLane:
             self._started_key if done.registered else "",
         )
 
+    def _lease(self, taken: Taken) -> str:
+        return f"{taken.id}:{taken.attempt}:{self._worker}"
+
     def _send(self, *commands: tuple[Any, ...]) -> None:
         connection = self._connection
         if not connection.is_connected:
             connection.connect()
             connection.send_command("CLIENT", "ID")
             self.client_id = int(connection.read_response())
-        packets: list[bytes] = []
-        for command in commands:
-            packets += connection.pack_command(*command)
-        connection.send_packed_command(packets, check_health=False)
+        # joined: redis-py would send every part by itself
+        packet = b"".join(part for command in commands for part in connection.pack_command(*command))
+        connection.send_packed_command([packet], check_health=False)
 
 
 def call_nonce() -> str:
@@ -225,6 +262,6 @@ def _parse(row: Any) -> Answer:
     if row is None:
         return None
     if len(row) == 1:
-        return PAUSED if row[0] == b"paused" else AGAIN
+        return _ANSWERS[row[0]]
     name, attempt, started, enqueued, client, data = row
     return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)

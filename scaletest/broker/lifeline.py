@@ -1,7 +1,8 @@
 """A worker's lifeline: a thread that extends leases and reaps dead workers, whatever the workload is doing.
 
-It has a connection of its own. While Redis is away it keeps trying; the scripts move every deadline on when Redis is
-back, so that an outage costs nobody a lease.
+It has a connection of its own. While Redis is away it keeps trying; deadlines lie on a clock that stands still then
+(lua/pulse.lua), so that an outage costs nobody a lease. It also notices when the lane's connection died silently: when
+Redis answered a call, or should have, and the lane still waits, it breaks that connection, and the lane asks again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
+from scaletest.broker.lane import Asked, FastLane
+from scaletest.broker.queues import shown_us
 from scaletest.broker.reaper import reap
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
@@ -22,26 +25,47 @@ from scaletest.system.waiting import Wake
 logger = logging.getLogger("scaletest.broker")
 
 DEFAULT_INTERVAL_S = 5.0
-# A lease lives two intervals and reapers come twice an interval, so that a dead worker's request is back at the front
-# of its queue within two and a half.
-LEASE_INTERVALS = 2.0
-WORKER_TTL_S = 480
+# A lease lives so many intervals. Reapers come twice an interval and when the next lease ends, so that a dead worker's
+# request starts again within two intervals: 10 s, unless another was chosen.
+LEASE_INTERVALS = 1.8
+# However long its interval is, a worker comes so often, and reaps for those with shorter ones.
+LONGEST_TICK_S = DEFAULT_INTERVAL_S / 2
+# How soon at most a reaper looks again for a lease that is about to end.
+SOONEST_LOOK_S = 0.05
 MAX_ATTEMPTS = 3
 UNBLOCK_EVERY_S = 0.02
 RETRY_S = 0.2
+# A beat waits no longer for an answer than until the next one is due, or a dead connection would cost the lease.
+SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 
 
 @dataclass(slots=True)
 class Held:
     """The request that a worker runs now.
 
-    slow: RQ's own code runs it and keeps its registries. registered: a beat may have entered it there.
+    slow: RQ's own code runs it and keeps its registries. registered: a beat may have entered it there. settling: its
+    end is being told, with which the lease ends.
     """
 
     id: str
     attempt: int
     slow: bool = False
     registered: bool = False
+    settling: bool = False
+
+
+@dataclass(slots=True)
+class Unanswered:
+    """A call of the lane's that waited for its answer at an earlier beat. since: when that was; answered: by Redis."""
+
+    call: str
+    since: float
+    answered: bool
+
+
+def patience_s(interval_s: float) -> float:
+    """How long a heartbeat waits for an answer."""
+    return max(SHORTEST_PATIENCE_S, min(interval_s / 2, LONGEST_PATIENCE_S))
 
 
 class Lifeline:
@@ -63,7 +87,7 @@ class Lifeline:
         self._worker = worker
         self._queue = queue
         self._interval_us = int(interval_s * 1e6)
-        self._tick_s = interval_s / 2
+        self._tick_s = min(interval_s / 2, LONGEST_TICK_S)
         self._max_attempts = max_attempts
         self._details = details
         self._renew = renew
@@ -72,21 +96,29 @@ class Lifeline:
         self._wake = Wake()
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
+        self._lane: FastLane | None = None
+        self._unanswered: Unanswered | None = None
         self._thread = threading.Thread(target=self._live, name="scaletest-lifeline", daemon=True)
 
     def forget_dead_namesake(self) -> None:
         """Unregister a worker of our name whose deadline has passed."""
         key = keys.workers(self._queue)
         deadline = self._client.zscore(key, self._worker)
-        seconds, micros = self._client.time()
-        if deadline is None or float(deadline) < seconds * 1_000_000 + micros:
+        if deadline is None or float(deadline) < shown_us(self._client):
             self._client.delete(keys.rq_worker(self._worker))
 
     def start(self) -> None:
-        """Beat once, so that the worker is known before its first request, then go on in the background."""
+        """Beat once, so that the worker is known before it takes a request, then go on in the background.
+
+        Again for a worker that was forgotten while it was frozen.
+        """
         self._beat()
         if not self._thread.is_alive():
             self._thread.start()
+
+    def attend(self, lane: FastLane) -> None:
+        """Look from now on whether this lane's answers arrive."""
+        self._lane = lane
 
     def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
         """This request runs from now on."""
@@ -100,6 +132,11 @@ class Lifeline:
         """
         held, self._held = self._held, None
         return held is not None and held.registered
+
+    def settling(self) -> None:
+        """Its end is being told: no lease is no loss from now on."""
+        if self._held is not None:
+            self._held.settling = True
 
     def mark_suspect(self, suspect: bool) -> None:
         """Say to everybody that this worker's requests fail at once, or do no more."""
@@ -131,13 +168,14 @@ class Lifeline:
         self._wake.close()
 
     def forget(self) -> None:
-        """Forget the worker's deadline, and with it that anybody should look what it left behind."""
+        """Forget the worker's deadline. A move of its that Redis still blocks, not knowing of its end, gets nothing."""
+        self._client.hdel(keys.rq_worker(self._worker), "until")
         self._client.zrem(keys.workers(self._queue), self._worker)
         self._client.srem(keys.suspects(self._queue), self._worker)
         self._client.close()
 
     def _live(self) -> None:
-        due = time.monotonic() + self._tick_s
+        due = time.monotonic()  # what a dead worker left behind must not wait for the first tick
         while not self._closing.is_set():
             left = due - time.monotonic()
             if self._unblock:
@@ -151,7 +189,7 @@ class Lifeline:
                     due = time.monotonic() + self._tick_s
                     self._beat()
                     self._renew()
-                    self._reap()
+                    due = min(due, time.monotonic() + self._reap())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
@@ -163,20 +201,19 @@ class Lifeline:
             self._client.client_unblock(client_id)
 
     def _beat(self) -> None:
-        held = self._held
+        held, asked = self._held, self._lane.asked if self._lane else None
         if held is not None:
             held.registered = True
             if self._held is not held:
                 held = None
         details = [part for pair in self._details().items() for part in pair]
-        owned = script("beat")(
+        owned, answered = script("beat")(
             self._client,
             [
                 keys.rq_worker(self._worker),
                 keys.leases(self._queue),
                 keys.workers(self._queue),
                 keys.rq_started(self._queue),
-                keys.PULSE,
                 keys.RQ_WORKERS,
                 keys.rq_queue_workers(self._queue),
             ],
@@ -186,16 +223,38 @@ class Lifeline:
                 held.id if held else "",
                 held.attempt if held else 0,
                 self._interval_us,
-                WORKER_TTL_S,
                 int(held is not None and held.slow),
+                asked.call if asked else "",
+                asked.delivers if asked else "",
                 *details,
             ],
         )
-        if not owned and held is self._held:
+        if not owned and held is self._held and held is not None and not held.settling:
             logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
+        self._look_for_answer(asked, bool(answered))
 
-    def _reap(self) -> None:
-        reap(self._client, self._queue, self._max_attempts, self._interval_us)
+    def _look_for_answer(self, asked: Asked | None, answered: bool) -> None:
+        """Break the lane's connection when an answer was missing at the beat before as well.
+
+        Redis is alive, since it answered this beat. So the answer was lost, or the call was, and the same call again
+        does no harm: it gets the same answer, as long as its request is still the worker's.
+        """
+        before, now = self._unanswered, time.monotonic()
+        if asked is None:
+            self._unanswered = None
+        elif before is None or before.call != asked.call:
+            self._unanswered = Unanswered(asked.call, now, answered)
+        elif before.answered or now - before.since >= asked.block_s:
+            self._unanswered = None
+            if self._lane is not None and self._lane.asked is asked and self._lane.break_off():
+                logger.warning("worker %s: an answer of Redis was lost on its way, asking again", self._worker)
+        else:
+            before.answered = answered
+
+    def _reap(self) -> float:
+        """Take back what the dead held; in how many seconds it is worth looking again."""
+        next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
+        return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
 
     def _failed(self, error: Exception) -> None:
         """A beat failed. Redis being away is told by the main thread; anything else is told here. Beating goes on.

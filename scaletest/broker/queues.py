@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+import logging
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from redis.exceptions import ResponseError
+
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
+from scaletest.broker.connection import REFUSED, Redis, transient
+from scaletest.broker.entries import QueueEntry, read_entry, shown, sorted_out
 from scaletest.broker.scripts import script
 from scaletest.model import checks, histogram
-from scaletest.model.errors import UndeclaredQueue
+from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.reply import Outcome
 
+logger = logging.getLogger("scaletest.broker")
+
 OUTCOMES = tuple(str(outcome) for outcome in Outcome)
-_PURGE_BATCH = 1000
+# What one call drops, forgets or reads: each keeps Redis for a few milliseconds.
+PURGE_BATCH = 150
+REMOVE_BATCH = 150
+LOOK_BATCH = 1000
+# Entries that are no queues, of which this process has said so already.
+_logged: set[bytes] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +83,26 @@ class Queues:
         return bool(pipe.execute()[0])
 
     def names(self) -> list[str]:
-        """Names of the declared queues, sorted."""
-        return sorted(_text(name) for name in self._redis.hkeys(keys.QUEUES))
+        """Names of the declared queues, sorted. Entries that are no queues are left out, and logged once."""
+        return sorted(self._declared())
+
+    def foreign(self, name: str) -> list[bytes]:
+        """The entries that are no queues and are shown under this name, as they are in Redis."""
+        rows: Any = self._redis.hgetall(keys.QUEUES)
+        return [raw for raw in sorted_out(rows)[1] if shown(raw) == name]
+
+    def _declared(self) -> dict[str, QueueEntry]:
+        rows: Any = self._redis.hgetall(keys.QUEUES)
+        queues, foreign = sorted_out(rows)
+        for raw in foreign.keys() - _logged:
+            _logged.add(raw)
+            logger.warning(
+                "scaletest:queues holds %s, which is no queue (%s) and is left out; see: scaletest queue remove -- %s",
+                shown(raw),
+                foreign[raw],
+                shlex.quote(shown(raw)),
+            )
+        return queues
 
     def require(self, name: str) -> None:
         """Raise UndeclaredQueue, which lists the declared ones, unless `name` is declared."""
@@ -82,35 +113,41 @@ class Queues:
     def state(self, name: str) -> QueueState:
         """The queue now, read in one transaction so that its books can be checked."""
         checks.queue_name(name)
-        row = script("state")(self._redis, _state_keys(name), [])
-        if row is None:
-            raise UndeclaredQueue(name, self.names())
-        declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects = row
-        entry = json.loads(declared)
-        return QueueState(
-            name=name,
-            maximum=int(entry.get("maximum", 0)),
-            note=str(entry.get("note", "")),
-            waiting=waiting,
-            running=running,
-            workers=workers,
-            paused=bool(paused),
-            oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-            counters={_text(key): int(value) for key, value in _pairs(counts)},
-            wait_s=_quantiles(waits),
-            run_s=_quantiles(runs),
-            suspects=tuple(sorted(_text(name) for name in suspects)),
-        )
+        try:
+            row = script("state")(self._redis, _state_keys(name), [])
+            if row is None:
+                raise UndeclaredQueue(name, self.names())
+            return _state(name, row)
+        except (ResponseError, ValueError, TypeError) as error:
+            if transient(error) or isinstance(error, REFUSED):
+                raise
+            raise _unreadable(name, checks.cut(str(error), 200)) from error
+
+    def states(self) -> tuple[list[QueueState], list[InvalidValue]]:
+        """All queues now, sorted by name, and an error for each that cannot be read."""
+        states, errors = [], []
+        for name in self.names():
+            try:
+                states.append(self.state(name))
+            except InvalidValue as error:
+                errors.append(error)
+        return states, errors
 
     def check(self, name: str) -> list[str]:
         """What is wrong with a queue's books, one line each; nothing is repaired. Counts move while it looks, so a
         queue at rest gives the surest answer.
         """
-        state = self.state(name)
-        waiting: Any = self._redis.lrange(keys.rq_queue(name), 0, -1)
-        members: Any = self._redis.zrange(keys.leases(name), 0, -1)
-        leased = [_text(member).split(":")[0] for member in members]
-        uncounted, missing = self._look_at([_text(row) for row in waiting])
+        checks.queue_name(name)
+        try:
+            state = self.state(name)
+        except InvalidValue as error:
+            return [error.message]
+        key = keys.rq_queue(name)
+        pages: Any = (self._redis.lrange(key, at, at + LOOK_BATCH - 1) for at in range(0, state.waiting, LOOK_BATCH))
+        leased = [
+            _text(member).split(":")[0] for member, _ in self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
+        ]
+        uncounted, missing = self._look_at([_text(row) for page in pages for row in page])
         wrong = []
         if state.balance + uncounted + missing:
             wrong.append(
@@ -128,20 +165,21 @@ class Queues:
     def _look_at(self, ids: list[str]) -> tuple[int, int]:
         """How many of these jobs are stock RQ's and not yet counted as submitted, and how many do not exist."""
         uncounted = missing = 0
-        for start in range(0, len(ids), _PURGE_BATCH):
+        for start in range(0, len(ids), LOOK_BATCH):
             pipe = self._redis.pipeline(transaction=False)
-            for job in ids[start : start + _PURGE_BATCH]:
-                pipe.hmget(keys.rq_job(job), "data", "enqueued_us", "attempts", "counted")
+            for job in ids[start : start + LOOK_BATCH]:
+                pipe.hmget(keys.rq_job(job), "data", "booked", "enqueued_us", "attempts", "counted")
             for row in pipe.execute(raise_on_error=False):
                 fields = row if isinstance(row, list) else [None]
                 missing += fields[0] is None
-                uncounted += fields[0] is not None and not any(fields[1:])
+                if fields[0] is not None:
+                    # one with an end in the books was requeued, and counts again when it is taken
+                    uncounted += fields[1] is not None or not any(fields[2:])
         return uncounted, missing
 
     def worker_names(self, name: str) -> list[str]:
         """Names of the queue's living workers, sorted."""
-        seconds, micros = self._redis.time()
-        alive: Any = self._redis.zrangebyscore(keys.workers(name), seconds * 1_000_000 + micros, "+inf")
+        alive: Any = self._redis.zrangebyscore(keys.workers(name), shown_us(self._redis), "+inf")
         return sorted(_text(worker) for worker in alive)
 
     def pause(self, name: str) -> None:
@@ -157,30 +195,82 @@ class Queues:
     def purge(self, name: str) -> int:
         """Drop every waiting request, answer their clients, count them as purged; how many."""
         self.require(name)
+        return self._drop_waiting(name)
+
+    def _drop_waiting(self, name: str) -> int:
         total = 0
         while True:
-            dropped = int(script("purge")(self._redis, [keys.rq_queue(name), keys.counters(name)], [_PURGE_BATCH]))
+            dropped = int(script("purge")(self._redis, [keys.rq_queue(name), keys.counters(name)], [PURGE_BATCH]))
             total += dropped
-            if dropped < _PURGE_BATCH:
+            if dropped < PURGE_BATCH:
                 return total
 
     def remove(self, name: str) -> int:
         """Purge and forget a queue with all that belongs to it; how many waiting requests were dropped."""
-        dropped = self.purge(name)
+        self.require(name)
         names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue(name), keys.leases(name), keys.rq_started(name)]
-        names += [keys.rq_failed(name), keys.rq_finished(name), keys.rq_queue_workers(name)]
-        script("remove")(self._redis, names, [name, *keys.of_queue(name)])
+        names += [keys.rq_failed(name), keys.rq_finished(name), keys.rq_queue_workers(name), keys.counters(name)]
+        names.append(keys.taking(name))
+        dropped, gone = 0, False
+        while not gone:
+            dropped += self._drop_waiting(name)
+            gone = bool(script("remove")(self._redis, names, [name, REMOVE_BATCH, *keys.of_queue(name)]))
         return dropped
 
     def remove_abandoned(self) -> list[str]:
         """Remove queues whose owner, a client, is gone: what a run that was killed left behind. Their names."""
         removed = []
-        for raw, entry in self._redis.hgetall(keys.QUEUES).items():
-            owner = json.loads(entry).get("owner", "")
-            if owner and self._redis.zscore(keys.CLIENTS, owner) is None:
-                self.remove(_text(raw))
-                removed.append(_text(raw))
+        for name, entry in self._declared().items():
+            if entry.owner and self._redis.zscore(keys.CLIENTS, entry.owner) is None:
+                self.remove(name)
+                removed.append(name)
         return removed
+
+    def remove_foreign(self, entries: Sequence[bytes]) -> None:
+        """Remove entries that are no queues; with all that belongs to it where a queue may have that name."""
+        for raw in entries:
+            name = shown(raw)
+            if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
+                self.remove(name)
+            else:
+                self._redis.hdel(keys.QUEUES, raw)
+
+
+def _unreadable(name: str, why: str) -> InvalidValue:
+    hint = f"write its entry anew: scaletest queue add {name}; or look at what its keys hold"
+    return InvalidValue(f"queue {name!r} cannot be read: {why}", hint=hint)
+
+
+def _state(name: str, row: list[Any]) -> QueueState:
+    """A queue from the answer of state.lua. Raises InvalidValue, ValueError or TypeError when something is foreign."""
+    declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects = row
+    try:
+        entry = read_entry(declared)
+    except InvalidValue as error:
+        raise _unreadable(name, error.message) from error
+    return QueueState(
+        name=name,
+        maximum=entry.maximum,
+        note=entry.note,
+        waiting=waiting,
+        running=running,
+        workers=workers,
+        paused=bool(paused),
+        oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
+        counters={_text(key): int(value) for key, value in _pairs(counts)},
+        wait_s=_quantiles(waits),
+        run_s=_quantiles(runs),
+        suspects=tuple(sorted(_text(name) for name in suspects)),
+    )
+
+
+def shown_us(redis: Redis) -> int:
+    """What the clock of deadlines shows to who only looks (lua/shown.lua)."""
+    pipe = redis.pipeline(transaction=False)
+    pipe.time()
+    pipe.get(keys.STANDSTILL)
+    (seconds, micros), standstill = pipe.execute()
+    return int(seconds) * 1_000_000 + int(micros) - int(standstill or 0)
 
 
 def _state_keys(name: str) -> list[str]:

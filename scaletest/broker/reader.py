@@ -19,6 +19,7 @@ BLOCK_S = 5.0
 SLACK_S = 10.0
 # So many are parsed in one go, about 3 ms of work: whoever reads has other things to do as well.
 BATCH = 128
+BEGIN = "0-0"
 
 Entry = tuple[bytes, dict[bytes, bytes]]
 
@@ -33,11 +34,24 @@ class Reader:
         self._clock = clock
         self._answers = 0
         self._asked_at = 0.0
-        self.position = "0-0"
+        self._position = BEGIN
+        self._anew = False
+
+    @property
+    def position(self) -> str:
+        """The last entry that was read, or what comes before all."""
+        return BEGIN if self._anew else self._position
+
+    def begin_anew(self) -> None:
+        """Read from the begin with the next read, since the stream is another one. For any thread."""
+        self._anew = True
 
     def read(self, timeout_s: float) -> list[Entry]:
         """Entries that arrived, waiting up to `timeout_s` for the first. After an error the next call begins anew."""
         deadline = self._clock() + timeout_s
+        if self._anew:
+            self.close()
+            self._position, self._anew = BEGIN, False
         try:
             if not self._answers:
                 self._ask()
@@ -60,10 +74,10 @@ class Reader:
 
     def _ask(self) -> None:
         commands: list[tuple[str | int, ...]] = []
-        if self.position != "0-0":
-            commands.append(("XTRIM", self._stream, "MINID", _after(self.position)))
+        if self._position != BEGIN:
+            commands.append(("XTRIM", self._stream, "MINID", _after(self._position)))
         block_ms = int(BLOCK_S * 1000)
-        commands.append(("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self.position))
+        commands.append(("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self._position))
         if not self._connection.is_connected:
             self._connection.connect()
         packets = [packet for command in commands for packet in self._connection.pack_command(*command)]
@@ -72,10 +86,10 @@ class Reader:
         self._asked_at = self._clock()
 
     def _entries(self, rows: Any) -> list[Entry]:
-        if not rows:
+        if not rows or not rows[0][1]:  # a stream that was made anew ends a read with nothing
             return []
         entries = [(name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]]
-        self.position = entries[-1][0].decode()
+        self._position = entries[-1][0].decode()
         return entries
 
 

@@ -1,12 +1,14 @@
 """Takes back what dead workers held. Every worker reaps its own queue; a watcher reaps all of them.
 
 Without a watcher the requests of a queue whose last worker died would wait for the next one to come, and an autoscaler
-that looks at what waits would not see them.
+that looks at what waits would not see them. It also drops what dead clients left in queues: workers do so with what
+they take, but where none takes anything an autoscaler would start workers for nobody.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import NamedTuple
 
 from redis.exceptions import ResponseError
 
@@ -17,8 +19,23 @@ from scaletest.broker.scripts import script
 
 logger = logging.getLogger("scaletest.broker")
 
+# Entries that one script looks at, and scripts a tick that look through queues, for all queues together. A tick of the
+# exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait, and minutes for a million.
+PIECE = 200
+MOST_PIECES = 100
+# Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few milliseconds.
+REAP_BATCH = 100
 
-def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> tuple[int, int]:
+
+class Reaped(NamedTuple):
+    """What was taken back, and how many seconds the next lease lasts unless it is extended; None without any lease."""
+
+    requeued: int
+    failed: int
+    next_s: float | None
+
+
+def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
     """Take back what dead workers of one queue held: how many requests were put back, and how many failed as lost."""
     names = [
         keys.leases(queue),
@@ -27,15 +44,22 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> tuple
         keys.rq_started(queue),
         keys.counters(queue),
         keys.rq_queue_workers(queue),
+        keys.taking(queue),
     ]
-    requeued, failed = script("reap")(redis, names, [queue, max_attempts, interval_us])
+    requeued = failed = 0
+    more = True
+    while more:
+        arguments = [queue, max_attempts, interval_us, REAP_BATCH]
+        back, lost, more, next_us = script("reap")(redis, names, arguments)
+        requeued, failed = requeued + back, failed + lost
     if requeued or failed:
         logger.warning("queue %s: %d lost requests put back, %d failed as lost", queue, requeued, failed)
-    return int(requeued), int(failed)
+    return Reaped(requeued, failed, None if next_us is None else next_us / 1e6)
 
 
 class Watcher:
-    """Reaps every declared queue, for a process that is no worker. Call `tick` twice an interval.
+    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is no worker. Call
+    `tick` twice an interval.
 
     It also says that Redis is alive: deadlines do not run while nobody does, and on a queue without workers and
     clients nobody else would.
@@ -45,15 +69,20 @@ class Watcher:
         self._redis = redis
         self._interval_us = int(interval_s * 1e6)
         self._max_attempts = max_attempts
+        # where the next look at a queue begins that is too long for a tick
+        self._places: dict[str, int] = {}
 
     def tick(self) -> tuple[int, int]:
         """How many requests were put back, and how many failed as lost. An error of one queue is raised at the end."""
-        script("watch")(self._redis, [keys.PULSE], [self._interval_us])
+        script("watch")(self._redis, [], [self._interval_us])
         requeued = failed = 0
         trouble: ResponseError | None = None
-        for name in Queues(self._redis).names():
+        names = Queues(self._redis).names()
+        pieces = max(1, MOST_PIECES // max(1, len(names)))
+        for name in names:
             try:
-                back, lost = reap(self._redis, name, self._max_attempts, self._interval_us)
+                back, lost, _ = reap(self._redis, name, self._max_attempts, self._interval_us)
+                self._drop_abandoned(name, pieces)
             except ResponseError as error:
                 if transient(error):
                     raise
@@ -61,6 +90,20 @@ class Watcher:
                 trouble = trouble or error
                 continue
             requeued, failed = requeued + back, failed + lost
+        self._places = {name: place for name, place in self._places.items() if name in names}
         if trouble is not None:
             raise trouble
         return requeued, failed
+
+    def _drop_abandoned(self, queue: str, pieces: int) -> None:
+        """Look at so many pieces of a queue, from where the last look ended, at most once through all of it."""
+        names = [keys.rq_queue(queue), keys.counters(queue)]
+        place, total = self._places.get(queue, 0), 0
+        for _ in range(pieces):
+            place, dropped = script("desert")(self._redis, names, [place, PIECE, self._interval_us])
+            total += dropped
+            if place < 0:
+                break
+        self._places[queue] = max(0, place)
+        if total:
+            logger.warning("queue %s: %d requests dropped, since their clients are gone", queue, total)

@@ -11,7 +11,7 @@ from rq.serializers import JSONSerializer
 
 from scaletest.broker.connection import Redis
 from scaletest.model.errors import InvalidValue, WaitTimeout
-from scaletest.model.reply import Outcome, Reason, Reply
+from scaletest.model.reply import Outcome, Reason, Reply, unreadable
 
 LONGEST_BLOCK_S = 20.0
 
@@ -44,6 +44,9 @@ def stored(redis: Redis, request_id: str) -> Reply:
     if latest is None:
         raise WaitTimeout(f"request {request_id} is {job.get_status().value}", hint="ask again later")
     if isinstance(latest.return_value, dict):
-        return Reply.from_dict(latest.return_value)
+        try:
+            return Reply.from_dict(latest.return_value)
+        except InvalidValue as error:
+            return unreadable(request_id, error.message)
     reason = Reason.LOST if not latest.exc_string else Reason.POISON
     return Reply(request_id, Outcome.FAILED, reason, error=latest.exc_string or "lost by its workers")

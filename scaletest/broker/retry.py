@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from scaletest.broker import memory
 from scaletest.broker.connection import transient
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
@@ -59,13 +60,10 @@ class Retrying:
     def _again(self, call: Callable[[], T], error: Exception) -> T:
         began = self._clock()
         delay = FIRST_DELAY_S
-        logger.warning("%s: Redis is away (%s), trying again", self._who, cut(str(error), 200))
+        logger.warning("%s: %s, trying again", self._who, _trouble(error))
         while True:
             if self._patience_s is not None and self._clock() - began >= self._patience_s:
-                raise Unreachable(
-                    f"Redis was away for {self._clock() - began:.0f} s: {error}",
-                    hint="start it again, then run again",
-                ) from error
+                raise _given_up(error, self._clock() - began) from error
             # full jitter, as many clients come back at once
             if self._sleep(delay * (0.5 + 0.5 * self._chance())):
                 raise error
@@ -79,3 +77,14 @@ class Retrying:
                 continue
             logger.warning("%s: Redis is back after %.1f s", self._who, self._clock() - began)
             return result
+
+
+def _trouble(error: Exception) -> str:
+    """Why Redis does not do what it is asked for."""
+    return memory.FULL if memory.is_full(error) else f"Redis is away ({cut(str(error), 200)})"
+
+
+def _given_up(error: Exception, waited_s: float) -> Unreachable:
+    if memory.is_full(error):
+        return Unreachable(f"{memory.FULL}; we waited {waited_s:.0f} s", hint=memory.REMEDY)
+    return Unreachable(f"Redis was away for {waited_s:.0f} s: {error}", hint="start it again, then run again")

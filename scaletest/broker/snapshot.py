@@ -1,20 +1,31 @@
-"""All declared queues at one instant, read in one round trip whose cost does not grow with what waits."""
+"""All declared queues, read in calls whose cost does not grow with what waits.
+
+A call reads some queues, each at one instant, so that its books balance, and keeps Redis for a few milliseconds. With
+few queues one call reads all of them. With very many a snapshot is a series of pages, a moment apart, and says so.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
+from scaletest.broker.entries import read_entry, shown
+from scaletest.broker.queues import Queues
 from scaletest.broker.scripts import script
-from scaletest.model import slots
+from scaletest.model import checks, slots
 from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
 from scaletest.model.slots import Slot
 
+# Queues that one call is asked for, of which it reads as many as it may, and workers that one call reads.
+PAGE_QUEUES = 100
+PAGE_WORKERS = 300
 # What reading something that nobody of us wrote can raise.
-_UNREADABLE = (ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +42,15 @@ class WorkerState:
 
 @dataclass(frozen=True, slots=True)
 class QueueSnapshot:
-    """A declared queue. Counts are requests; `wait` and `run` count ended ones by bucket of model/histogram.py.
+    """A declared queue at `at_s`, Redis server time in seconds. Counts are requests.
 
+    wait, run: requests that ended, by bucket of model/histogram.py.
     oldest_waiting_s: seconds since the first waiting request was submitted; None when none waits or that is unknown.
     counters: as docs/reference/redis.md lists them; they run since the queue was declared.
     """
 
     name: str
+    at_s: float
     maximum: int
     note: str
     waiting: int
@@ -53,8 +66,9 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything at `at_s`, Redis server time in seconds. clients: clients that live.
+    """Everything from `at_s` on, Redis server time in seconds. clients: clients that live.
 
+    pages: how many calls read it. With 1 all queues are of one instant, with more each is of its own `at_s`.
     unreadable: names of the queues that are left out, since something else lies in their keys, and why.
     """
 
@@ -62,32 +76,49 @@ class Snapshot:
     clients: int
     queues: tuple[QueueSnapshot, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
+    pages: int = 1
 
 
 def snapshot(redis: Redis) -> Snapshot:
     """Read it. Raises what redis-py raises when Redis is away."""
-    now, clients, *rows = script("metrics")(redis, [keys.QUEUES, keys.CLIENTS], [])
+    pages = list(_pages(redis))
     queues: list[QueueSnapshot] = []
     unreadable: list[tuple[str, str]] = []
-    for row in rows:
-        try:
-            queues.append(_queue(row))
-        except _UNREADABLE as error:
-            # anybody may write to Redis: that must not hide the other queues
-            unreadable.append((cut(row[0].decode("utf-8", "replace"), 100), cut(str(error), 200)))
+    for at_us, _, rows in pages:
+        for row in rows:
+            try:
+                queues.append(_queue(redis, int(at_us) / 1e6, row))
+            except _UNREADABLE as error:
+                # anybody may write to Redis: that must not hide the other queues
+                unreadable.append((shown(row[0]), cut(str(error), 200)))
     queues.sort(key=lambda queue: queue.name)
-    return Snapshot(int(now) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)))
+    first_us, clients, _ = pages[0]
+    return Snapshot(int(first_us) / 1e6, int(clients), tuple(queues), tuple(sorted(unreadable)), len(pages))
 
 
-def _queue(row: list[Any]) -> QueueSnapshot:
+def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
+    """Redis's clock in microseconds, living clients, and the rows of some queues; at least one page."""
+    names = sorted({name for name, _ in redis.hscan_iter(keys.QUEUES, count=PAGE_QUEUES)})
+    start = 0
+    while start == 0 or start < len(names):
+        page = names[start : start + PAGE_QUEUES]
+        now, clients, *rows = script("metrics")(redis, [keys.QUEUES, keys.CLIENTS], page)
+        yield now, clients, [row for row in rows if len(row) > 1]
+        start += max(1, len(rows))
+
+
+def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
     name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects = row
-    entry = json.loads(declared)
+    entry = read_entry(declared)
+    if workers is None:
+        workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
     return QueueSnapshot(
-        name=name.decode(),
-        maximum=int(entry.get("maximum", 0)),
-        note=str(entry.get("note", "")),
+        name=checks.queue_name(name.decode()),
+        at_s=at_s,
+        maximum=entry.maximum,
+        note=entry.note,
         waiting=waiting,
         running=running,
         paused=bool(paused),
@@ -98,6 +129,20 @@ def _queue(row: list[Any]) -> QueueSnapshot:
         slots=slots.unpack(dict(_pairs(ring))),
         workers=tuple(_worker(worker, set(suspects)) for worker in workers),
     )
+
+
+def _many_workers(redis: Redis, queue: str) -> tuple[list[list[bytes]], list[bytes]]:
+    """The living workers of a queue that has too many for one call, as rows of the script, and its suspects."""
+    living = Queues(redis).worker_names(queue)
+    rows: list[list[bytes]] = []
+    for start in range(0, len(living), PAGE_WORKERS):
+        page = living[start : start + PAGE_WORKERS]
+        pipe = redis.pipeline(transaction=False)
+        for name in page:
+            pipe.hmget(keys.rq_worker(name), "state", "pod", "node", "answer")
+        fields: list[list[bytes | None]] = pipe.execute()
+        rows += [[name.encode(), *(value or b"" for value in row)] for name, row in zip(page, fields, strict=True)]
+    return rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
 
 
 def _worker(row: list[bytes], suspects: set[bytes]) -> WorkerState:

@@ -107,9 +107,19 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
     return value
 
 
+def printable(text: str, keep: str = "") -> str:
+    """Text that no terminal obeys: control characters, directions, lone surrogates as escapes, but for those to keep.
+
+    What comes from Redis, from a run of somebody else or from a program is foreign, and passes through here.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:
     """Text safe for a log line or a reply: control characters escaped, cut in the middle at `limit` characters."""
-    safe = "".join(c if c.isprintable() or c == " " else c.encode("unicode_escape").decode() for c in text)
+    safe = printable(text)
     if len(safe) <= limit:
         return safe
     half = (limit - 5) // 2

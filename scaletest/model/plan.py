@@ -10,6 +10,8 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.presets import POLICIES, preset
 
 MAX_WORKERS = 100_000
+MIRRORED, ASCENDING = "mirrored", "ascending"
+ORDERS = (MIRRORED, ASCENDING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,10 @@ class Plan:
     devices: how many there are, found when the run begins; 0 where nobody counted.
     time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
-    repeats: how often every step is measured, in blocks of shuffled order.
-    seed: of that order.
+    order: mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with ..., 4, 2, 1, so that a
+    machine that slows down or speeds up evenly changes no ratio; ascending measures it once.
+    repeats: how often every step is measured, in blocks of shuffled order; more than 1 take the place of `order`.
+    seed: of that shuffled order.
     thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
     background: load on other queues, present during every step and reported apart.
     """
@@ -105,6 +109,8 @@ class Plan:
     devices: int = 0
     time_limit_s: float = 0.0
     tolerate_failures: int = 0
+    # the default of the command line is mirrored; plans that were stored before there was an order are ascending
+    order: str = ASCENDING
     repeats: int = 1
     seed: int = 0
     thresholds: tuple[str, ...] = ()
@@ -127,6 +133,8 @@ class Plan:
                 )
         checks.fraction(self.precision, "precision")
         self._check_devices()
+        if self.order not in ORDERS:
+            raise InvalidValue(f"unknown order {self.order!r}", hint=f"use one of: {', '.join(ORDERS)}")
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
         if len({one.name for one in self.background}) < len(self.background):
@@ -169,6 +177,16 @@ class Plan:
             )
 
     @property
+    def mirrored(self) -> bool:
+        """Whether every step is measured on the way up and again on the way down."""
+        return self.order == MIRRORED and self.repeats == 1
+
+    @property
+    def parts(self) -> int:
+        """In how many parts the time of a step is divided."""
+        return 2 if self.mirrored else 1
+
+    @property
     def compares(self) -> bool:
         """Whether the steps are numbers of workers per device, and not of workers."""
         return len(self.per_device) > 1
@@ -197,7 +215,26 @@ class Plan:
     @property
     def longest_s(self) -> float:
         """Seconds after which a step of no fixed length ends whatever is missing."""
-        return self.max_step_s or max(60.0, 30.0 * self.seconds)
+        return self.max_step_s or _longest_s(self.seconds)
+
+    @property
+    def longest_part_s(self) -> float:
+        """Seconds after which the first measuring of a step ends; where steps may be longer, further parts follow.
+
+        Each part of a mirrored step has a warm-up of its own.
+        """
+        if not self.mirrored:
+            return self.longest_s
+        warmup_s = self.warmup_s or 0.0
+        return (min(self.longest_s, _longest_s(self.seconds) + warmup_s) + warmup_s) / 2
+
+    @property
+    def fixed_part_s(self) -> float:
+        """Seconds after which a measuring of a step of fixed length ends: with the first request, which only warms up.
+
+        Each part of a mirrored step has a warm-up of its own.
+        """
+        return (self.step_s + (self.parts - 1) * (self.warmup_s or 0.0)) / self.parts + self.seconds
 
     @property
     def workload(self) -> str:
@@ -234,6 +271,7 @@ class Plan:
                 "devices": int,
                 "time_limit_s": number,
                 "tolerate_failures": int,
+                "order": str,
                 "repeats": int,
                 "seed": int,
                 "thresholds": list,
@@ -243,3 +281,8 @@ class Plan:
         row["background"] = tuple(Background.from_dict(one) for one in row.get("background", ()))
         lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds", "per_device")}
         return cls(**{**row, **lists})
+
+
+def _longest_s(seconds: float) -> float:
+    """How long a step of requests of that length is measured where nothing else is said."""
+    return max(60.0, 30.0 * seconds)

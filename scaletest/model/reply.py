@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
@@ -71,6 +72,9 @@ class Reply:
         for name in _SECONDS:
             checks.seconds(getattr(self, name), name, maximum=1e12)
         checks.count(self.attempts, "attempts", minimum=0)
+        for name, value in self.figures.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise InvalidValue(f"figure {name!r} is {value}, which is no number")
 
     @property
     def ok(self) -> bool:
@@ -101,6 +105,12 @@ class Reply:
     def from_json(cls, text: str | bytes) -> Reply:
         """Read what `to_json` wrote; InvalidValue on anything else."""
         return cls.from_dict(wire.load(text, "the reply"))
+
+
+def unreadable(request_id: str, why: str) -> Reply:
+    """The reply to a request that was answered with something that this version cannot read."""
+    error = f"the reply of its worker cannot be read: {why}; give workers and clients the same version of scaletest"
+    return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut(error))
 
 
 # Fields that stand in a reply even when they are empty.

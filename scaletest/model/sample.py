@@ -23,6 +23,7 @@ class Sample(NamedTuple):
     sent_s: when the attempt began, later than that only while as many as allowed were in flight. ended_s: answer read.
     outcome: ok, an HTTP status that is no success, or a word of this module. size: bytes of the answer.
     server_s: what the service says it took, None when it does not. pod: who it says it is. agent: who sent it.
+    payload: bytes of the body that was sent; of a request of a queue those of its arguments.
     """
 
     request: int
@@ -37,6 +38,7 @@ class Sample(NamedTuple):
     server_s: float | None = None
     pod: str = ""
     agent: str = ""
+    payload: int = 0
 
     @property
     def ok(self) -> bool:
@@ -83,7 +85,7 @@ def from_json(text: str | bytes) -> tuple[int, Sample]:
 
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("step", "request", "attempt", "size"), int),
+    **dict.fromkeys(("step", "request", "attempt", "size", "payload"), int),
     **dict.fromkeys((*_TIMES, "server_s"), (int, float)),
     **dict.fromkeys(("outcome", "pod", "agent"), str),
     "final": bool,

@@ -23,7 +23,7 @@ def dump(value: Mapping[str, Any]) -> str:
 def load(text: str | bytes, what: str) -> dict[str, Any]:
     """A JSON object, or InvalidValue that names `what` could not be read. Lone surrogates become question marks."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refuse_constant)
         if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):
             value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
@@ -31,6 +31,10 @@ def load(text: str | bytes, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidValue(f"{what} is not a JSON object")
     return value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
 
 
 def take(data: Mapping[str, Any], what: str, known: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:

@@ -70,11 +70,21 @@ def test_iperf_goes_the_other_way(isolated: None, tmp_path: Path, direction: str
     assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
 
 
-def test_iperf_sends_datagrams(isolated: None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("direction", ["forward", "reverse", "both"])
+def test_iperf_sends_datagrams(isolated: None, tmp_path: Path, direction: str) -> None:
     need("iperf3")
-    ended, _ = measure("IPerf", tmp_path, duration=1, protocol="UDP", bitrate="5M")
+    ended, _ = measure("IPerf", tmp_path, duration=1, protocol="UDP", bitrate="5M", direction=direction)
     assert ended.ok, (ended.message, ended.lines)
     assert 0 <= ended.headlines["lost"] <= 1 and ended.headlines["bandwidth"] < 6e6
+    assert ("reverseBandwidth" in ended.headlines) == (direction == "both")
+
+
+def test_iperf_2_has_the_sum_of_its_streams(isolated: None, tmp_path: Path) -> None:
+    need("iperf")
+    ended, _ = measure("IPerf", tmp_path, tool="iperf", duration=1, streams=2)
+    assert ended.ok, (ended.message, ended.lines)
+    rates = [int(line.rpartition(",")[2]) for line in log_of(tmp_path, "IPerf", "client-0").splitlines()]
+    assert len(rates) == 2 and ended.headlines["bandwidth"] == sum(rates)
 
 
 def test_iperf_on_one_node_uses_the_loopback_and_says_so(tmp_path: Path) -> None:
@@ -345,6 +355,30 @@ def test_a_benchmark_is_a_request_to_a_worker(
     assert refused.returncode == 2 and "own node" in refused.stderr
     undeclared = call("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
     assert undeclared.returncode == 2 and "not declared" in undeclared.stderr
+
+
+def test_a_worker_refuses_a_command_unless_it_was_told_to_take_it(
+    isolated: None, url: str, queues: Any, start: Callable[..., Any], tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    line = ["bench", "run", "Validation", "--queue", "q", "--redis-url", url, "-o", "json"]
+    for name, value in (("limit", 1), ("stepTime", 1), ("command", json.dumps(["/bin/sh", "-c", f"echo >> {ran}"]))):
+        line += ["--set", f"{name}={value}"]
+    # given a worker, expect a refusal that says what to do, and nothing run
+    worker = start("bench")
+    refused = call(*line, "--run-dir", str(tmp_path / "refused"))
+    assert refused.returncode == 4, refused.stderr
+    status = json.loads(refused.stdout)["benchmarks"][0]["status"]
+    assert status["failure"] == "refused"
+    assert "takes no command" in status["message"]
+    assert "--allow-commands" in json.dumps(status)
+    assert not ran.exists()
+    worker.terminate()
+    assert worker.wait(120) == 0
+    # and one that takes them
+    start("--allow-commands", "bench")
+    call(*line, "--run-dir", str(tmp_path / "taken"))
+    assert ran.exists()
 
 
 def test_two_runs_on_one_machine_wait_for_each_other(tmp_path: Path) -> None:

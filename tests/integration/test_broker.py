@@ -10,20 +10,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.exceptions import ResponseError
+from rq.job import Job
+from rq.results import Result
+from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, jobs, keys
-from scaletest.broker.lane import PAUSED, Done, FastLane, Taken
-from scaletest.broker.retry import Retrying
+from scaletest.broker.lane import PAUSED, Done, Taken
+from scaletest.broker.reaper import reap
+from scaletest.broker.results import stored
 from scaletest.broker.scripts import script
-from scaletest.model import Outcome, Request
+from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, Unreachable
 from tests.conftest import wait_for
+from tests.integration.lanes import lane_of
 
 real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-
-
-def lane_of(redis: Any, name: str = "w", lease_s: float = 10.0) -> FastLane:
-    return FastLane(redis, name, "q", lease_s, Retrying("test", patience_s=5))
 
 
 def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
@@ -65,6 +66,40 @@ def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None
         client.submit_one(Request(client.new_id(), "q"))
     state = queues.state("q")
     assert (state.waiting, state.counters["rejected"], state.balance) == (3, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("reply", "end", "why"),
+    [
+        ('{"id":"ID","outcome":"postponed","worker":"w"}', "1000000", "postponed"),
+        ('{"id":"ID","outcome":"succeeded","run_s":NaN}', "1000000", "NaN is no number"),
+        ('{"id":"ID","outcome":"succeeded","figures":{"fps":1e999}}', "1000000", "'fps' is inf"),
+        ('{"id":"ID","outcome":"succeeded"', "1000000", "not valid JSON"),
+        ('{"id":"ID","outcome":"succeeded"}', "soon", "soon"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_a_failed_one(
+    client: Client, redis: Any, reply: str, end: str, why: str
+) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.xadd(keys.replies(client.name), {"r": reply.replace("ID", request.id), "e": end})
+    answer = wait_for(client, 1)[request.id]
+    assert (answer.outcome, answer.reason) == (Outcome.FAILED, Reason.LOST)
+    assert why in answer.error
+    assert "same version" in answer.error
+    assert Record.from_json(Record("q", 1, answer, 1.0).to_json()).reply == answer
+
+
+def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis: Any) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request, reply=False)
+    job: Any = Job.fetch(request.id, connection=redis, serializer=JSONSerializer)
+    value = {"id": request.id, "outcome": "postponed"}
+    Result.create(job, Result.Type.SUCCESSFUL, ttl=500, return_value=value)
+    answer = stored(redis, request.id)
+    assert (answer.outcome, answer.reason) == (Outcome.FAILED, Reason.LOST)
+    assert "postponed" in answer.error
 
 
 def test_large_submissions_keep_their_order(client: Client, redis: Any) -> None:
@@ -139,6 +174,15 @@ def test_a_call_that_comes_late_is_refused(client: Client, redis: Any, queues: Q
         lane.cycle(None)
     assert queues.state("q").running == 1
     lane.close()
+
+
+def test_a_second_client_of_a_name_is_an_error_of_the_first(redis: Any, queues: Queues) -> None:
+    with Client(redis, name="same") as first, Client(redis, name="same") as second:
+        first.submit_one(Request("a", "q"))
+        second.submit_one(Request("b", "q"))
+        with pytest.raises(InvalidValue, match="another client named 'same'"):
+            first.submit_one(Request("c", "q"))
+        assert queues.state("q").waiting == 2
 
 
 def test_many_skipped_entries_do_not_look_like_an_empty_queue(client: Client, redis: Any) -> None:
@@ -281,10 +325,10 @@ def test_an_idle_worker_takes_what_arrives_while_it_waits(client: Client, redis:
     lane = lane_of(redis)
     assert lane.cycle(None) is None
     client.submit_one(Request(client.new_id(), "q"))
-    redis.lmove("rq:queue:q", keys.taking("w"), "LEFT", "RIGHT")  # as the blocking move does
+    redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")  # as the blocking move does
     taken = lane._blocking_take(0.01)
     assert isinstance(taken, Taken)
-    assert redis.llen(keys.taking("w")) == 0
+    assert redis.llen(keys.taking("q")) == 0
     lane.close()
 
 
@@ -294,7 +338,7 @@ def test_a_paused_queue_gives_nothing_and_keeps_its_order(client: Client, redis:
     queues.pause("q")
     lane = lane_of(redis)
     assert lane.cycle(None) is PAUSED
-    redis.lmove("rq:queue:q", keys.taking("w"), "LEFT", "RIGHT")
+    redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
     assert lane._blocking_take(0.01) is PAUSED
     assert [name.decode() for name in redis.lrange("rq:queue:q", 0, -1)] == ids
     assert queues.resume("q")
@@ -315,7 +359,77 @@ def test_removing_a_queue_leaves_nothing(client: Client, queues: Queues, redis: 
     queues.remove("q")
     client.close()
     left = {key.decode() for key in redis.keys("*")}
-    assert left <= {"scaletest:pulse"}
+    assert left <= {"scaletest:pulse", "scaletest:standstill", "scaletest:intervals"}
+
+
+def test_removing_a_queue_answers_what_was_being_taken(client: Client, queues: Queues, redis: Any) -> None:
+    # given a request that a blocking move took, of a worker that has gone since
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.lmove(keys.rq_queue("q"), keys.taking("q"), "LEFT", "RIGHT")
+    # expect the removal to drop it as well
+    assert queues.remove("q") == 1
+    assert wait_for(client, 1)[request.id].outcome is Outcome.PURGED
+    assert not redis.keys("rq:job:*")
+
+
+def requeue_as_rq_does(redis: Any, name: str) -> None:
+    """Take a job out of RQ's failed registry and let it wait again."""
+    assert redis.zrem(keys.rq_failed("q"), name) == 1
+    redis.rpush(keys.rq_queue("q"), name)
+
+
+@pytest.fixture
+def lost_request(url: str, redis: Any, queues: Queues) -> str:
+    """A request whose worker and client are gone: it failed as lost, and RQ's failed registry holds it."""
+    with Client(connect(url)) as gone:
+        request = Request(gone.new_id(), "q")
+        gone.submit_one(request)
+        lane = lane_of(redis)
+        assert isinstance(lane.cycle(None), Taken)
+        lane.close()
+    redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
+    reap(redis, "q", 1, 600_000_000)
+    assert queues.state("q").counters["lost"] == 1
+    return request.id
+
+
+def test_books_balance_where_a_requeued_request_is_purged(redis: Any, queues: Queues, lost_request: str) -> None:
+    requeue_as_rq_does(redis, lost_request)
+    # expect it to count as submitted again, and whoever checks the books before to know that
+    assert queues.check("q") == []
+    queues.purge("q")
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["purged"], state.balance) == (2, 1, 0)
+
+
+def test_books_balance_where_a_requeued_request_is_poison(redis: Any, queues: Queues, lost_request: str) -> None:
+    redis.hdel(keys.rq_job(lost_request), "data")
+    requeue_as_rq_does(redis, lost_request)
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    lane.close()
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["poison"], state.balance) == (2, 1, 0)
+
+
+def test_books_balance_where_a_requeued_request_is_cancelled(
+    client: Client, redis: Any, queues: Queues, lost_request: str
+) -> None:
+    requeue_as_rq_does(redis, lost_request)
+    assert client.cancel("q", [lost_request]) == 1
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["client_gone"], state.balance) == (2, 1, 0)
+
+
+def test_books_balance_where_a_requeued_request_ends_late(redis: Any, queues: Queues, lost_request: str) -> None:
+    requeue_as_rq_does(redis, lost_request)
+    # when the worker that lost it finishes it all the same
+    lane = lane_of(redis)
+    assert lane.cycle(done(Taken(lost_request, 1, 1, 1, "gone", b""))) is None
+    lane.close()
+    state = queues.state("q")
+    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (2, 1, 0)
 
 
 def test_requests_of_a_client_that_is_gone_are_dropped(url: str, redis: Any, queues: Queues, monkeypatch: Any) -> None:

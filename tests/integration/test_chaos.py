@@ -1,4 +1,4 @@
-"""A short soak of `hack/chaos`: everything is killed, frozen and cut for about a minute; nothing may be lost."""
+"""A short soak of `hack/chaos`: everything is killed, frozen, cut and silenced for minutes; nothing may be lost."""
 
 from __future__ import annotations
 
@@ -26,3 +26,6 @@ def test_nothing_is_lost_in_chaos() -> None:
     assert found["verdict"] == "PASS", found
     assert (found["attack"]["redis_kills"], found["attack"]["redis_shutdowns"]) == (2, 1)
     assert found["attack"]["kills"] > 5
+    assert found["attack"]["silences"] > 5
+    assert found["attack"]["client_silences"] > 1
+    assert bool(found["attack"]["clock_steps"]) != bool(found["clock_not_set"])

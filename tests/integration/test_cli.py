@@ -109,7 +109,11 @@ def test_an_own_redis_is_used_and_left_clean(tmp_path: Path, url: str, redis: An
     options = ("--limit", "1", "--seconds", "0.1", "--step-time", "1", "--run-dir", str(tmp_path / "run"))
     # on a busy machine it may have measured too little
     assert call("validate", "--redis-url", url, *options).returncode in (0, 4)
-    left = {key.decode() for key in redis.keys("*")} - {"scaletest:pulse", "scaletest:interval"}
+    left = {key.decode() for key in redis.keys("*")} - {
+        "scaletest:pulse",
+        "scaletest:standstill",
+        "scaletest:intervals",
+    }
     assert not {key for key in left if not key.startswith("rq:worker:")}
     assert Queues(redis).names() == []
 

@@ -19,8 +19,10 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot, device_leases
+from scaletest.broker.lifeline import LEASE_INTERVALS
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
+from tests.integration.lanes import set_clock
 
 EIGHT = [f"0000:0{n}:00.0" for n in range(8)]
 
@@ -35,7 +37,7 @@ class Clock:
 
 
 def leases(redis: Any, worker: str, clock: Any = time.monotonic, interval_s: float = 60.0) -> DeviceLeases:
-    """They live two intervals, longer than any step of a test takes; `expire` ends them."""
+    """They live longer than any step of a test takes; `expire` ends them."""
     return DeviceLeases(redis, "node", worker, interval_s=interval_s, nonce=worker, clock=clock)
 
 
@@ -87,14 +89,14 @@ def test_other_nodes_have_devices_of_their_own(redis: Any) -> None:
 
 
 def test_a_holder_that_did_not_renew_in_time_knows_it_without_asking(redis: Any) -> None:
-    # given a holder whose lease lives two minutes
+    # given a holder
     clock = Clock()
     one = leases(redis, "a", clock)
     one.claim(EIGHT[:1], 1)
     # when nine tenths of it, and then all pass on its own clock
-    clock.now += 108
+    clock.now += 0.9 * LEASE_INTERVALS * 60
     assert one.slot == Slot(EIGHT[0], 0)
-    clock.now += 12
+    clock.now += 0.1 * LEASE_INTERVALS * 60
     # expect it to hold nothing, until it renews what nobody took
     assert one.slot is None
     assert one.renew()
@@ -121,11 +123,10 @@ def test_a_namesake_of_a_frozen_worker_is_not_that_worker(redis: Any) -> None:
 
 
 def test_an_outage_costs_no_lease(redis: Any) -> None:
-    # given a lease that ended while nobody could renew it, since Redis was away
+    # given a lease that nobody could renew, since Redis was away for longer than it lives
     one = leases(redis, "a")
     one.claim(EIGHT[:1], 1)
-    expire(redis, EIGHT[0])
-    redis.set(keys.PULSE, 1)
+    set_clock(redis, 600.0)
     # when another asks first after the outage, expect it to get nothing and the holder to go on
     assert leases(redis, "b").claim(EIGHT[:1], 1) is None
     assert one.renew()

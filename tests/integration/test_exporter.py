@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -166,6 +167,24 @@ def test_redis_away_is_said_and_counters_go_on_afterwards(tmp_path: Path, export
     finally:
         server.kill()
         server.wait()
+
+
+def test_slow_peers_and_large_bodies_stop_nobody(url: str, export: Start) -> None:
+    base = export(url)
+    host, port = base.removeprefix("http://").split(":")
+    peers = [socket.create_connection((host, int(port)), timeout=60) for _ in range(250)]
+    try:
+        for peer in peers:
+            peer.sendall(b"GET /metrics HTTP/1.1\r\nHost: a\r\nX: ")
+        assert get(base + "/healthz")[0] == 200
+        assert scrape(base)["scaletest_up",] == 1
+        peers[-1].close()
+        peers[-1] = socket.create_connection((host, int(port)), timeout=60)
+        peers[-1].sendall(b"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
+        assert peers[-1].recv(1000).startswith(b"HTTP/1.1 413")
+    finally:
+        for peer in peers:
+            peer.close()
 
 
 def test_usage_errors(url: str, server: EmbeddedServer) -> None:

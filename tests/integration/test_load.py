@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.broker.lane import FastLane, Taken
-from scaletest.broker.retry import Retrying
+from scaletest.broker.lane import Taken
 from scaletest.load import ClosedLoop
 from scaletest.model import Outcome, Record
 from tests.conftest import eventually
+from tests.integration.lanes import lane_of
 from tests.integration.test_broker import done
 
 
@@ -27,7 +27,7 @@ def served(url: str, queues: Queues) -> Iterator[dict[str, Any]]:
 
     def serve() -> None:
         nonlocal served
-        lane = FastLane(connect(url), "w", "q", 10.0, Retrying("test", patience_s=20))
+        lane = lane_of(connect(url))
         finished = None
         while not state["stop"]:
             taken = lane.cycle(finished, take=served < state["most"], block_s=0.05)

@@ -35,6 +35,26 @@ def test_looking_often_asks_once_and_misses_nothing(url: str, redis: Any) -> Non
     reader.close()
 
 
+def test_a_stream_that_is_made_anew_is_read_on(url: str, redis: Any) -> None:
+    redis.xadd("s", {"a": "0"})
+    reader = Reader(connect(url), "s")
+    assert len(reader.read(60.0)) == 1
+    assert reader.read(0.001) == []
+    # when the stream is deleted while a read is under way, and made anew as a heartbeat does
+    redis.delete("s")
+    redis.eval("redis.call('XDEL', KEYS[1], redis.call('XADD', KEYS[1], '*', 'w', ''))", 1, "s")
+    assert reader.read(0.2) == []
+    # expect the next entry to be read
+    redis.xadd("s", {"a": "1"})
+    entries: list[Any] = []
+    while not entries:
+        entries = reader.read(5.0)
+    assert [fields for _, fields in entries] == [{b"a": b"1"}]
+    # so Redis 7.0 answers, which other servers do not
+    assert reader._entries([[b"s", []]]) == []
+    reader.close()
+
+
 def test_a_server_that_stays_silent_is_away(url: str) -> None:
     now = [0.0]
     reader = Reader(connect(url), "s", clock=lambda: now[0])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from scaletest.archive import RunFolder
+from scaletest.cli.report import FORMS
 from tests.conftest import call, program
 from tests.unit.test_archive import make
 from tests.unit.valid import checked
@@ -66,11 +67,38 @@ def test_list_shows_what_is_there(home: Home, tmp_path: Path) -> None:
 
 def test_a_run_that_is_measured_is_listed_as_running_and_not_deleted(home: Home) -> None:
     with RunFolder(home.runs / "2026-01-02-slow").locked():
-        assert "running" in home("runs", "list")[1].splitlines()[2]
+        assert "RUNNING" in home("runs", "list")[1].splitlines()[2]
+        assert [row["verdict"] for row in json.loads(home("runs", "list", "-o", "json")[1])] == ["PASS", "RUNNING"]
         code, _, err = home("runs", "delete", "base", "slow", "--yes")
     assert (code, "is in use" in err) == (2, True)
     # and neither was the other one
     assert len(json.loads(home("runs", "list", "-o", "json")[1])) == 2
+
+
+@pytest.mark.parametrize("command", [("runs", "show"), *(("report", "-t", form) for form in FORMS)])
+def test_a_run_that_is_measured_is_shown_as_running(home: Home, command: tuple[str, ...]) -> None:
+    # given a run that was interrupted, goes on, and has one of two steps
+    folder = home.make("2026-01-03-half", {1: 0.1, 2: 0.1}, "2026-01-03T10:00:00+00:00")
+    steps = folder.path / "steps.jsonl"
+    steps.write_text(steps.read_text().splitlines(keepends=True)[0])
+    folder.result({**json.loads((folder.path / "result.json").read_text()), "interrupted": "Ctrl-C"})
+    with folder.locked():
+        code, out, _ = home(*command, "half")
+    # expect nobody to be told that it is a failure, or to run it again
+    assert code == 0
+    assert "INVALID" not in out and "--resume" not in out
+    assert ("still being measured" in out) != (command[-1] == "csv")
+    # and once it has ended, what it is
+    assert "RUNNING" not in home(*command, "half")[1]
+
+
+def test_what_refutes_is_told_while_a_run_is_measured(home: Home) -> None:
+    with RunFolder(home.runs / "2026-01-02-slow").locked():
+        out = home("runs", "show", "slow")[1]
+        shown = json.loads(home("runs", "show", "slow", "-o", "json")[1])
+    assert "RUNNING  it is still being measured; so far FAIL: " in out
+    checked(shown.pop("environment"), "environment")
+    assert checked(shown)["verdict"]["kind"] == "RUNNING"
 
 
 def test_show_prints_summary_and_environment(home: Home) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
@@ -17,13 +20,15 @@ from typing import Any
 
 import pytest
 
+from scaletest.archive.queries import QUERIES
 from scaletest.archive.saturation import SaturationFolder
-from scaletest.archive.sql import QUERIES, SqlSink
-from scaletest.load.call import CAUSES, Call
+from scaletest.archive.sql import SqlSink
+from scaletest.load.call import CAUSES, Answer, Call
 from scaletest.load.http import HttpLoad
 from scaletest.load.order import Order
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
+from scaletest.load.senders import sender
 from scaletest.model.sample import OK
 from tests.conftest import call, eventually, program
 
@@ -91,9 +96,6 @@ def test_every_status_is_told_apart(status: str, outcome: str) -> None:
 
 
 def test_refused_reset_and_timed_out_are_told_apart() -> None:
-    import socket
-    import threading
-
     with socket.create_server(("127.0.0.1", 0)) as quiet, socket.create_server(("127.0.0.1", 0)) as rude:
 
         def hang_up() -> None:
@@ -117,6 +119,65 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
             assert outcome in CAUSES
         rude.shutdown(socket.SHUT_RDWR)
         thread.join()
+
+
+BLOCK, BLOCKS = b"x" * 2**20, 64
+
+
+def endless_answer(listening: socket.socket) -> None:
+    """Answers a request with BLOCKS blocks."""
+    peer, _ = listening.accept()
+    with peer:
+        while b"\r\n\r\n" not in peer.recv(65536):
+            pass
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(BLOCK) * BLOCKS))
+        for _ in range(BLOCKS):
+            peer.sendall(BLOCK)
+
+
+def peak_of(work: Callable[[], Any]) -> tuple[Any, int]:
+    """The result, and the bytes that Python held at most while it was made."""
+    tracemalloc.start()
+    try:
+        return work(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_large_answers_are_counted_and_not_kept() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=endless_answer, args=(listening,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        measured, peak = peak_of(lambda: loaded(Call(url), Order(1.0, parallel=1, count=1)))
+        thread.join()
+    assert [(sample.outcome, sample.size) for sample in measured.samples] == [(OK, len(BLOCK) * BLOCKS)]
+    assert peak < len(BLOCK) * BLOCKS / 4
+
+
+def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
+    import httpx
+
+    class Blocks(httpx.AsyncByteStream):
+        async def __aiter__(self) -> Any:
+            for _ in range(BLOCKS):
+                yield bytes(2**20)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=Blocks(), extensions={"http_version": b"HTTP/2"})
+
+    async def ask() -> Answer:
+        asked: Any = sender(Call("http://service/", http2=True))
+        await asked.close()
+        asked._client = httpx.AsyncClient(transport=httpx.MockTransport(handle))
+        try:
+            return await asked.send(None)
+        finally:
+            await asked.close()
+
+    answered, peak = peak_of(lambda: asyncio.run(ask()))
+    assert (answered.outcome, answered.size) == (OK, BLOCKS * 2**20)
+    assert peak < BLOCKS * 2**20 / 4
 
 
 def test_a_request_that_cannot_be_made_ends_the_load() -> None:
@@ -156,6 +217,11 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     assert [one["title"] for one in judged["queries"]] == list(QUERIES)
     assert "closed load on http" in call("runs", "list", env=root).stdout
     check_files(tmp_path, folder)
+    sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
+    assert {one["title"]: [tuple(row) for row in one["rows"]] for one in judged["queries"]} == {
+        title: sink.ask(title) for title in QUERIES
+    }
+    sink.close()
     sized = call("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json", env=root)
     each = result["saturation_per_s"]["value"] / 2
     assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(each)
@@ -169,7 +235,7 @@ def check_capacity(result: dict[str, Any]) -> None:
 def held_or_late(code: int, result: dict[str, Any]) -> None:
     """What was wanted held; nothing else is accepted but a tester that a busy machine made late, three times."""
     verdict = result["verdict"]
-    late = verdict["reason"].startswith("the tester was the bottleneck")
+    late = verdict["reason"].startswith("the tester was ")
     assert (code, verdict["kind"]) == ((4, "INVALID") if late else (0, "PASS")), verdict
 
 
@@ -274,7 +340,15 @@ def test_the_original_tools_file_runs_a_sweep(tmp_path: Path) -> None:
     steps = SaturationFolder(tmp_path / "run").saturation().steps
     assert {one.level for one in steps} == {1.0, 2.0, 3.0}
     assert {one.requests for one in steps} == {6}
-    assert (tmp_path / "logs" / "history.csv").exists()
+    history, timing = (
+        list(csv.DictReader((tmp_path / "logs" / f"{name}.csv").read_text().splitlines()))
+        for name in ("history", "timing")
+    )
+    # six requests on one, two and three threads; none handles all while another has half a second to do
+    shares = [(int(row["MinRecords"]), int(row["MaxRecords"])) for row in history]
+    assert shares[0] == (6, 6)
+    assert all(least <= 6 / threads <= most < 6 for threads, (least, most) in zip((2, 3), shares[1:], strict=True))
+    assert {row["PayloadSize"] for row in timing} == {str(len('{"input": 1}'))}
 
 
 @pytest.mark.parametrize(

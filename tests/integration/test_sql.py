@@ -18,7 +18,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.archive.sql import QUERIES, SqlSink
+from scaletest.archive.queries import QUERIES
+from scaletest.archive.sql import SqlSink
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.sample import OK, Sample
 from scaletest.model.saturation import SaturationPlan

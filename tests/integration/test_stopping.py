@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis.client import PubSub
+from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
+from workers.worker import Worker
 
 BEATS = 20
 # One try in two seconds while twenty heartbeats fail, five a second; the defect made thousands.
@@ -90,7 +93,7 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert wait_for(client, 1)[delivered].ok
     eventually(lambda: blocks(redis))
     # when Redis hangs at the moment when it has moved the request to the worker and not told it, and the worker must go
-    redis.lmove("aside", keys.taking("first"), "LEFT", "RIGHT")
+    redis.lmove("aside", keys.taking("q"), "LEFT", "RIGHT")
     os.kill(own.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     # expect an end that waited for no answer of the lane's, nor for RQ's last words
@@ -105,8 +108,8 @@ def test_an_idle_worker_ends_without_a_redis_that_hangs(
     assert wait_for(client, 1)[caught].ok
     queues = Queues(redis)
     eventually(lambda: queues.worker_names("q") == ["second"])
-    assert redis.smembers("rq:workers") == {b"rq:worker:second"}
-    assert redis.llen(keys.taking("first")) == 0
+    eventually(lambda: redis.smembers("rq:workers") == {b"rq:worker:second"})
+    assert redis.llen(keys.taking("q")) == 0
     eventually(lambda: queues.state("q").running == 0)
     state = queues.state("q")
     assert (state.counters["succeeded"], state.waiting, state.balance) == (2, 0, 0)
@@ -184,3 +187,21 @@ def test_a_worker_that_finishes_a_request_does_not_storm_a_redis_that_is_gone(
     assert worker.wait(120) == 0
     assert "Traceback" not in log.read_text()
     assert Queues(redis).state("q").balance == 0
+
+
+def test_only_the_thread_for_commands_closes_its_channel(
+    redis: Any, queues: Queues, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a worker that stops
+    closed_by: list[threading.Thread] = []
+    real = PubSub.close
+
+    def close(self: PubSub) -> None:
+        closed_by.append(threading.current_thread())
+        real(self)
+
+    monkeypatch.setattr(PubSub, "close", close)
+    worker = Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0)
+    worker.work(burst=True, logging_level="CRITICAL")
+    # expect the main thread not to close it at the same time
+    assert eventually(lambda: closed_by) == [worker.pubsub_thread]

@@ -14,16 +14,23 @@ import pytest
 from tests.conftest import Gate, call, eventually, processes_with, program
 from tests.unit.valid import checked
 
-# A request that takes T (1 + a (n - 1) + b n (n - 1)) s with n workers: each leaves a file by which all are counted.
-# In whole milliseconds and thousandths, so that the shell needs no other program: what starts one uses the processor,
-# of which there may be little, and that is shared as well.
+# A request that takes T (1 + a (n - 1) + b n (n - 1)) s with n workers: each leaves a file by which those that live are
+# counted. In whole milliseconds and thousandths, so that the shell needs no other program: what starts one uses the
+# processor, of which there may be little, and that is shared as well.
 SHARED = (
-    ': >"$1/$PPID"; t=$2 a=$3 b=$4; set -- "$1"/*; n=$#; exec sleep $((t * (1000 + a * (n - 1) + b * n * (n - 1))))e-6'
+    ': >"$1/$PPID"; t=$2 a=$3 b=$4 n=0; for worker in "$1"/*; do [ -d "/proc/${worker##*/}" ] && n=$((n + 1)); done; '
+    "exec sleep $((t * (1000 + a * (n - 1) + b * n * (n - 1))))e-6"
 )
 # The longest step is what a busy machine takes: it ends steps by their precision late or never.
 BOUNDED = ("--max-step", "20")
 # For sleeps, which have no warm-up: who looks for one in a short step finds it in noise now and then.
 STEADY = (*BOUNDED, "--warmup", "0.5")
+
+
+def measured(run: Path) -> list[tuple[int, int]]:
+    """Workers and repeat of every measuring of a run, in the order of measuring; odd repeats are on the way down."""
+    rows = [json.loads(line) for line in (run / "steps.jsonl").read_text().splitlines()]
+    return [(row["workers"], row["repeat"]) for row in rows]
 
 
 def validate(run: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -52,7 +59,7 @@ def part_of_one(result: dict[str, Any], shared_s: float) -> float:
 def test_contention_comes_out_within_its_interval_and_fails(tmp_path: Path) -> None:
     workload = shared(tmp_path / "workers", 0.4, 0.15, 0)
     code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "16", "--seconds", "0.4", *workload)
-    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL"), result["verdict"]
     law = result["law"]
     # a processor that is short when many begin at once looks like coherency
     assert law["name"] in ("amdahl", "usl"), law
@@ -62,7 +69,11 @@ def test_contention_comes_out_within_its_interval_and_fails(tmp_path: Path) -> N
 def test_a_lock_around_every_request_is_contention_of_one(tmp_path: Path) -> None:
     workload = ["--", "flock", str(tmp_path / "lock"), "sleep", "0.4"]
     code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "8", "--seconds", "0.4", *workload)
-    assert (code, result["verdict"]["kind"]) == (3, "FAIL")
+    assert (code, result["verdict"]["kind"]) == (3, "FAIL"), result["verdict"]
+    # every step was measured on the way up and on the way down, and both ways say the same
+    for step in result["steps"]:
+        assert [measuring["repeat"] for measuring in step["repeats"][:2]] == [0, 1]
+    assert all(max(step["ratio"]["up"], step["ratio"]["down"]) < 1.8 for step in result["steps"][1:]), result["steps"]
     law = result["law"]
     if law["name"] == "capped":
         # the lock is held while sleep starts, so no more than one in 0.4 s, and no fewer than one worker did alone
@@ -76,7 +87,7 @@ def test_a_peak_is_found_when_throughput_falls_again(tmp_path: Path) -> None:
     # given coherency 2 % and contention 3 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
     workload = shared(tmp_path / "workers", 0.3, 0.03, 0.02)
     code, result = validate(tmp_path / "run", *BOUNDED, "--limit", "16", "--seconds", "0.3", *workload)
-    assert code == 3
+    assert code == 3, result["verdict"]
     # the law names it; on a busy machine the intervals may be too wide for a law with a peak, and then the steps do
     peak = result["peak"]
     assert peak["workers"] is not None, result
@@ -113,7 +124,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert resumed.returncode in (0, 4), resumed.stderr
     for name, text in before.items():
         assert (run / name).read_text().startswith(text)
-    assert [json.loads(line)["workers"] for line in steps.read_text().splitlines()] == [1, 2, 4, 8]
+    assert measured(run)[:8] == [(1, 0), (2, 0), (4, 0), (8, 0), (8, 1), (4, 1), (2, 1), (1, 1)]
     result = json.loads(resumed.stdout)
     check_whole(result)
     _, whole = validate(tmp_path / "whole", *options)
@@ -133,8 +144,9 @@ BY_CHANCE = ("fairness", "drift", "law", "lacking", "p50", "p90", "p95", "p99", 
 
 
 def shape(value: Any) -> Any:
-    """Which fields there are, whatever they hold."""
+    """Which fields there are, whatever they hold; of a step the first way up and down, since chance asks for more."""
     if isinstance(value, dict):
+        value = {**value, "repeats": value["repeats"][:2]} if isinstance(value.get("repeats"), list) else value
         return {name: shape(one) for name, one in value.items() if name not in BY_CHANCE}
     return [shape(one) for one in value] if isinstance(value, list) and value and isinstance(value[0], dict) else None
 
@@ -150,8 +162,78 @@ def test_an_interrupted_step_is_measured_again(tmp_path: Path) -> None:
     resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
     check_whole(json.loads(resumed.stdout))
     stops = [json.loads(line)["stop"] for line in (run / "steps.jsonl").read_text().splitlines()]
-    assert len(stops) == 2
+    assert measured(run)[:4] == [(1, 0), (2, 0), (2, 1), (1, 1)]
+    assert len(set(measured(run))) == len(stops)
     assert "ended early" not in stops
+
+
+# Long enough for a test that looks what was measured, and with a fixed time nothing is measured again for its noise.
+UNHURRIED = ("--limit", "4", "--seconds", "0.4", "--step-time", "8", "--warmup", "0.5", "--scale", "1.5")
+
+
+def on_its_way_down(run: Path) -> subprocess.Popen[str]:
+    """A run of 1, 2 and 4 workers that has measured the ways up, and 4 workers on the way down, and goes on."""
+    process = subprocess.Popen(
+        program("validate", "--local", *UNHURRIED, "--run-dir", str(run)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    steps = run / "steps.jsonl"
+    eventually(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 4)
+    return process
+
+
+def test_a_run_that_was_killed_on_its_way_down_measures_only_what_is_missing(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = on_its_way_down(run)
+    process.kill()
+    process.communicate()
+    before = {name: (run / name).read_bytes() for name in ("steps.jsonl", "records.jsonl")}
+    assert measured(run) == [(1, 0), (2, 0), (4, 0), (4, 1)]
+    queue = json.loads((run / "plan.json").read_text())["queue"]
+    eventually(lambda: not processes_with(queue))
+    # when it is resumed
+    resumed = call("validate", "--local", "--resume", str(run), "-o", "json")
+    # then what was measured is as it was, byte for byte, and the way down goes on with 2 workers
+    assert resumed.returncode in (0, 4), resumed.stderr
+    for name, data in before.items():
+        assert (run / name).read_bytes().startswith(data)
+    assert measured(run) == [(1, 0), (2, 0), (4, 0), (4, 1), (2, 1), (1, 1)]
+    result = checked(json.loads(resumed.stdout))
+    check_whole(result)
+    assert all(step["ratio"]["down"] is not None for step in result["steps"][1:])
+
+
+def test_an_interrupt_on_the_way_down_gives_invalid_and_the_table_so_far(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = on_its_way_down(run)
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=120)
+    assert process.returncode == 4
+    # every step has its row, by the way up where there is nothing else, and the run can go on
+    rows = [line.split()[0] for line in shown.partition("requests/s")[2].splitlines() if line[:1].isdigit()]
+    assert rows == ["1", "2", "4"]
+    assert "INVALID  interrupted" in shown
+    assert "--resume" in shown
+    assert (1, 1) not in measured(run)
+    # and every form of report tells it
+    for form in ("text", "html", "md", "json", "junit"):
+        assert "INVALID" in call("report", str(run), "-t", form).stdout
+    assert len(call("report", str(run), "-t", "csv").stdout.splitlines()) == 4
+
+
+def test_a_load_beside_a_run_has_a_row_for_both_ways_of_every_step(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.yaml"
+    beside = "{name: storage, parallel: 2, seconds: 0.1}"
+    plan.write_text(f"limit: 2\nseconds: 0.2\nstep_time: 3\nbackground:\n  - {beside}\n")
+    _, result = validate(tmp_path / "run", "-f", str(plan))
+    rows = {(row["workers"], row["repeat"]): row for row in result["background"]}
+    assert sorted(rows) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert all(row["completions"] > 0 for row in rows.values()), rows
+    page = call("report", str(tmp_path / "run"), "-t", "html").stdout.partition("Other queues")[2]
+    assert [page.count(f">{way}</td>") for way in ("way up", "way down")] == [2, 2]
 
 
 def test_a_finished_run_is_judged_again_and_nothing_is_measured(tmp_path: Path) -> None:

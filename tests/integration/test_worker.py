@@ -433,6 +433,26 @@ def test_a_worker_without_standard_error_still_drains_its_programs(client: Clien
     assert ask(client).ok
 
 
+def test_a_job_that_cannot_be_fetched_since_redis_is_away_goes_back_at_once(
+    redis: Any, queues: Queues, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a job, and a Redis that goes away for a moment between its taking and its fetching
+    stock_queue(redis).enqueue("tests.integration.functions.add", 1, 2, job_id="plain")
+    real, failures = Job.fetch, [ConnectionError("cut")]
+
+    def fetch(*arguments: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(Job, "fetch", fetch)
+    # expect one worker, whose leases live for 18 minutes, to run it in one go, with nothing lost
+    options: dict[str, Any] = {"serializer": JSONSerializer, "connection": connect(url), "interval_s": 600.0}
+    Worker(["q"], allow_functions=["tests.integration"], **options).work(burst=True, logging_level="CRITICAL")
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters.get("requeued"), state.balance) == (1, None, 0)
+
+
 def kinds_of_jobs(queue: rq.Queue) -> None:
     here = "tests.integration.functions."
     queue.enqueue(here + "add", 1, 2, job_id="plain")

@@ -1,44 +1,68 @@
 """Benchmarks as requests: the request's one argument is a document; a child process runs it on this node.
 
+Whoever may submit to the queue decides what a worker measures, and not what runs on its node: a document that names a
+command, arguments of a tool, a directory or objects of the cluster is refused unless the worker was told to trust it.
 The child's framed result is the figure `result`; its headlines are figures of their own.
 """
 
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
+from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
 from scaletest.kinds.frame import frame, unframe
 from scaletest.kinds.kind import Failure
-from scaletest.model import Outcome, Reason
+from scaletest.model import Outcome, Reason, wire
+from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen
 from workers.workloads.base import Result
 from workers.workloads.program import Program
 
 _REASONS = {Failure.NO_DEVICE: Reason.NO_DEVICE, Failure.NO_BINARY: Reason.NO_BINARY}
+_TRUST = "start the worker with --allow-commands if everybody who may submit to its queue may run anything on its node"
 
 
 class BenchWorkload:
-    """Runs `scaletest bench execute DOCUMENT`."""
+    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what runs."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, allow_commands: bool = False) -> None:
         self._program = program
+        self._allow_commands = allow_commands
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Run one benchmark to its end. Raises Interrupted."""
         if len(arguments) != 1:
             return Result(Outcome.FAILED, Reason.EXIT, error="a benchmark has one argument: its document as JSON")
-        line = [sys.executable, "-m", "scaletest", "bench", "execute", arguments[0]]
+        try:
+            benchmark = read(wire.load(arguments[0], "the document"))
+        except InvalidValue as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
+        if benchmark.trusted and not self._allow_commands:
+            refused = _framed(_refused(benchmark), None)
+            return replace(refused, error=f"{refused.error} ({_TRUST})")
+        # written anew: the child must not find in the text what was not looked at here
+        line = [sys.executable, "-m", "scaletest", "bench", "execute", wire.dump(benchmark.document())]
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
-        found = unframe(ended.output)
-        if found is None:
-            return ended.result
-        numbers = {name: value for name, value in found.headlines.items() if name != "result"}
-        figures: dict[str, float | int | str] = {**numbers, "result": frame(found)}
-        if found.ok:
-            return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
-        reason = _REASONS.get(found.failure, Reason.EXIT)
-        return Result(Outcome.FAILED, reason, ended.result.exit_code, found.message, figures=figures)
+        measured = unframe(ended.output)
+        return ended.result if measured is None else _framed(measured, ended.result.exit_code)
 
     def close(self) -> None:
         """End the guard."""
         self._program.close()
+
+
+def _refused(benchmark: Benchmark) -> Ended:
+    names = ", ".join(benchmark.trusted)
+    text = f"{benchmark.name}: this worker takes no {names} of a benchmark, which decides what runs on its node"
+    return Ended(benchmark.name, Phase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST)
+
+
+def _framed(ended: Ended, exit_code: int | None) -> Result:
+    numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
+    figures: dict[str, float | int | str] = {**numbers, "result": frame(ended)}
+    if ended.ok:
+        return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
+    reason = _REASONS.get(ended.failure, Reason.EXIT)
+    return Result(Outcome.FAILED, reason, exit_code, ended.message, figures=figures)

@@ -16,6 +16,7 @@ from typing import IO
 
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
+from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
 from scaletest.system.waiting import end_group, wait_child
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
@@ -59,9 +60,7 @@ class Program:
         self._options = options
         self._interrupt = interrupt
         self._guard = Guard("KILL")
-        # the workload has no business with our Redis, whose URL may hold a password
-        ours = {name: value for name, value in os.environ.items() if not name.startswith("SCALETEST_REDIS")}
-        self._environment = self._guard.environment(ours)
+        self._environment = self._guard.environment(without_secrets(os.environ))
 
     def run(
         self,

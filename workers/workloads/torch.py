@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
-from scaletest.kinds.torch import from_words
+from scaletest.kinds.torch import UNAVAILABLE, from_words
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
 from scaletest.system.waiting import end_group
 from workers.devices import Chosen, DeviceChooser
@@ -82,12 +83,11 @@ class TorchWorkload:
         if self._process is not None and (self._environment != environment or self._process.poll() is not None):
             self._end()
         if self._process is None:
-            ours = {name: value for name, value in os.environ.items() if not name.startswith("SCALETEST_REDIS")}
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "workers.torch_child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env=self._guard.environment({**ours, **environment}),
+                env=self._guard.environment({**without_secrets(os.environ), **environment}),
                 start_new_session=True,
             )
             self._guard.watch(self._process.pid)
@@ -136,12 +136,16 @@ def _result(answer: dict[str, Any]) -> Result:
     if "error" not in answer:
         return Result(Outcome.SUCCEEDED, exit_code=0, figures=figures)
     reason = Reason.NO_DEVICE if answer.get("no_device") else Reason.EXIT
+    reason = Reason.NO_BINARY if answer.get("unavailable") else reason
     return Result(Outcome.FAILED, reason, error=cut(answer["error"]), figures=figures)
 
 
 def _died(code: int | None) -> Result:
     """The process ended by itself, which its own errors do not do: a crash, or the system's want of memory."""
     code = code or 0
+    if code == UNAVAILABLE:
+        error = "PyTorch cannot be used here; the worker's log says why"
+        return Result(Outcome.FAILED, Reason.NO_BINARY, code, error)
     if code >= 0:
         return Result(
             Outcome.FAILED, Reason.EXIT, code, f"torch ended by itself with code {code}; the worker's log says why"

@@ -66,6 +66,9 @@ class TranscodeWorkload:
         """The description with the codec that the file itself tells. InvalidValue for a file that cannot be used."""
         file = self._directory / what.input
         try:
+            if file.exists() and not file.is_file():
+                # a pipe would be waited for without a limit, and a device never ends
+                raise InvalidValue(f"the input {file} is no plain file", hint="give a media file")
             with file.open("rb") as stream:
                 head = stream.read(HEAD_BYTES)
         except OSError as error:

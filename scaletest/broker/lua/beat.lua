@@ -1,39 +1,40 @@
 -- A worker's heartbeat: it lives, and what it runs is still its own.
--- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 pulse  6 rq:workers  7 rq:workers:<q>
+-- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 rq:workers  6 rq:workers:<q>
 -- ARGV 1 worker  2 lease in microseconds  3 id of the running request or ''  4 attempt  5 interval in microseconds
---      6 worker hash's time to live in seconds  7 '1' when RQ's own code runs the request
+--      6 '1' when RQ's own code runs the request  7 the call that the worker waits for an answer to, or ''
+--      8 lease of the request whose result that call delivers, or ''
 --      then pairs of fields to write into the worker hash
--- Answer: 1 while the lease is held (or nothing runs), 0 when it was lost.
+-- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered}
 --@include now
 --@include stamp
 --@include pulse
 local call = redis.call
-after_outage(tonumber(ARGV[5]))
-if tonumber(ARGV[5]) > tonumber(call('GET', 'scaletest:interval') or '0') then
-  call('SET', 'scaletest:interval', ARGV[5], 'EX', 3600)
-end
-call('SET', KEYS[5], micros(now))
-call('ZADD', KEYS[3], micros(now + ARGV[2]), ARGV[1])
+local ends = micros(deadline_clock(tonumber(ARGV[5])) + ARGV[2])
+remember_interval(tonumber(ARGV[5]), ends)
+call('ZADD', KEYS[3], ends, ARGV[1])
+call('SADD', KEYS[5], KEYS[1])
 call('SADD', KEYS[6], KEYS[1])
-call('SADD', KEYS[7], KEYS[1])
-call('HSET', KEYS[1], 'last_heartbeat', stamp(now), unpack(ARGV, 8))
-call('EXPIRE', KEYS[1], ARGV[6])
-if ARGV[3] == '' then return 1 end
+call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 9))
+-- RQ gave it a time to live, which a step of the clock would end. A reaper deletes it.
+call('PERSIST', KEYS[1])
+local answered = ARGV[7] ~= '' and call('HGET', KEYS[1], 'call') == ARGV[7] and 1 or 0
+if ARGV[8] ~= '' then call('ZADD', KEYS[2], 'XX', ends, ARGV[8]) end
+if ARGV[3] == '' then return {1, answered} end
 local member = ARGV[3] .. ':' .. ARGV[4] .. ':' .. ARGV[1]
-if not call('ZSCORE', KEYS[2], member) then return 0 end
-call('ZADD', KEYS[2], micros(now + ARGV[2]), member)
+if not call('ZSCORE', KEYS[2], member) then return {0, answered} end
+call('ZADD', KEYS[2], ends, member)
 -- What runs longer than a moment becomes visible to RQ's tools. Its score lies far ahead of our lease, so that stock
 -- maintenance, which fails what has expired when it merely counts it, never acts before our reaper.
-if ARGV[7] == '1' then
+if ARGV[6] == '1' then
   -- RQ's own code keeps its registries itself, under an execution id of its own; they only must not expire
   for _, execution in ipairs(call('ZRANGE', 'rq:executions:' .. ARGV[3], 0, -1)) do
-    call('ZADD', KEYS[4], 'XX', clock[1] + 600, ARGV[3] .. ':' .. execution)
+    call('ZADD', KEYS[4], 'XX', clock[1] + 31536000, ARGV[3] .. ':' .. execution)
     call('EXPIRE', 'rq:execution:' .. ARGV[3] .. ':' .. execution, 660)
     call('EXPIRE', 'rq:executions:' .. ARGV[3], 660)
   end
-  return 1
+  return {1, answered}
 end
-call('ZADD', KEYS[4], clock[1] + 600, ARGV[3] .. ':' .. ARGV[4])
+call('ZADD', KEYS[4], clock[1] + 31536000, ARGV[3] .. ':' .. ARGV[4])
 local job = 'rq:job:' .. ARGV[3]
 local status = call('HGET', job, 'status')
 if status == 'queued' then
@@ -41,4 +42,4 @@ if status == 'queued' then
   call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', stamp(started))
 end
 if status then call('HSET', job, 'last_heartbeat', stamp(now)) end
-return 1
+return {1, answered}

@@ -6,23 +6,21 @@
 --@include now
 --@include pulse
 local call = redis.call
-after_outage(tonumber(ARGV[5]))
 -- who waits for a slot has seen Redis alive, and may be alone
-call('SET', 'scaletest:pulse', micros(now))
-local function lease(at, slot)
-  call('ZADD', KEYS[at], micros(now + ARGV[2]), slot .. ':' .. ARGV[1])
-  call('EXPIRE', KEYS[at], 86400)
-  call('SADD', 'scaletest:devices', KEYS[at])
-  return {at - 1, slot}
+local at = deadline_clock(tonumber(ARGV[5]))
+local function lease(number, slot)
+  call('ZADD', KEYS[number], micros(at + ARGV[2]), slot .. ':' .. ARGV[1])
+  call('SADD', 'scaletest:devices', KEYS[number])
+  return {number - 1, slot}
 end
 
 local found, best
-for at, key in ipairs(KEYS) do
-  call('ZREMRANGEBYSCORE', key, '-inf', '(' .. micros(now))
+for number, key in ipairs(KEYS) do
+  call('ZREMRANGEBYSCORE', key, '-inf', '(' .. micros(at))
   local taken, used = {}, 0
   for _, member in ipairs(call('ZRANGE', key, 0, -1)) do
     local slot, owner = string.match(member, '^(%d+):(.+)$')
-    if owner == ARGV[1] then return lease(at, tonumber(slot)) end
+    if owner == ARGV[1] then return lease(number, tonumber(slot)) end
     taken[tonumber(slot)] = true
     used = used + 1
   end
@@ -31,7 +29,7 @@ for at, key in ipairs(KEYS) do
     if not taken[slot] then free = slot; break end
   end
   local weight = used * tonumber(ARGV[4])
-  if free and (not best or weight > best) then found, best = {at, free}, weight end
+  if free and (not best or weight > best) then found, best = {number, free}, weight end
 end
 if not found then return false end
 return lease(found[1], found[2])

@@ -1,5 +1,5 @@
 -- Keep what must not be executed: its client gets a reply, else RQ's failed registry holds it with the reason. It was
--- not counted as submitted when it is not a request of ours.
+-- not counted as submitted when it is not a request of ours, or had an end in the books before.
 local function keep(queue, counters, id, reason)
   local job, client = 'rq:job:' .. id, false
   local kind = redis.call('TYPE', job).ok
@@ -8,9 +8,9 @@ local function keep(queue, counters, id, reason)
     job = 'rq:job:' .. id
     kind = 'none'
   end
-  local row = kind == 'hash' and redis.call('HMGET', job, 'reply_to', 'enqueued_us', 'counted') or {}
+  local row = kind == 'hash' and redis.call('HMGET', job, 'reply_to', 'enqueued_us', 'counted', 'booked') or {}
   client = row[1] and string.match(row[1], '^[%w_-]+$')
-  if not row[2] and not row[3] then redis.call('HINCRBY', counters, 'submitted', 1) end
+  if row[4] or not (row[2] or row[3]) then redis.call('HINCRBY', counters, 'submitted', 1) end
   redis.call('HINCRBY', counters, 'failed', 1)
   redis.call('HINCRBY', counters, 'poison', 1)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'poison', error = reason, exit_code = cjson.null,

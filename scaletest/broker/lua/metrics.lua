@@ -1,13 +1,26 @@
--- Every declared queue at one instant, all in one atomic read, whose cost does not grow with what waits. Changes nothing.
--- KEYS 1 scaletest:queues  2 scaletest:clients
+-- Some declared queues, each at one instant: as many of those asked for as one call may read, the first at least. The cost
+-- does not grow with what waits. Changes nothing.
+-- KEYS 1 scaletest:queues  2 scaletest:clients   ARGV names of queues
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
 --          microseconds or nil, counters, wait, run, slots, workers, suspects}} with workers as {name, state, pod,
---          node, answer}; wait and run are fields and values with commas between. A queue whose keys hold something else
---          is {name, why}: it keeps no other from being read.
+--          node, answer}, or nil when they are too many for one call; wait and run are fields and values with commas
+--          between. A queue whose keys hold something else is {name, why}: it keeps no other from being read. One that is
+--          declared no more is {name}.
 --@include now
+--@include shown
 local call = redis.call
-local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(now), '+inf')}
-local declared = call('HGETALL', KEYS[1])
+local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(shown), '+inf')}
+-- Entries of hashes and sets, about 0.3 us each: what all queues of a call may have, with so many for a queue without any.
+local BUDGET, QUEUE = 8000, 100
+-- A histogram has 1,450 buckets for up to a month.
+local MOST_FIELDS, MOST_WORKERS = 2000, 300
+local spent = 0
+
+local function size_of(key)
+  local fields = call('HLEN', key)
+  if fields > MOST_FIELDS then error({err = key .. ' has ' .. fields .. ' fields, which none of ours has'}) end
+  return fields
+end
 
 -- A histogram as one text: hundreds of answers a queue would cost more than reading them.
 local function numbers(key) return table.concat(call('HGETALL', key), ',') end
@@ -20,23 +33,44 @@ end
 
 local function workers_of(name)
   local rows = {}
-  for i, worker in ipairs(call('ZRANGEBYSCORE', 'scaletest:workers:' .. name, micros(now), '+inf')) do
+  for i, worker in ipairs(call('ZRANGEBYSCORE', 'scaletest:workers:' .. name, micros(shown), '+inf')) do
     local row = call('HMGET', 'rq:worker:' .. worker, 'state', 'pod', 'node', 'answer')
     rows[i] = {worker, row[1] or '', row[2] or '', row[3] or '', row[4] or ''}
   end
   return rows
 end
 
-local function queue_of(name, entry)
-  local own, queue = 'scaletest:queue:' .. name, 'rq:queue:' .. name
-  return {name, entry, call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
-    call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
-    numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
-    workers_of(name), call('SMEMBERS', 'scaletest:suspects:' .. name)}
+-- What reading a queue costs, and whether its workers are part of it.
+local function cost_of(name)
+  local own, workers = 'scaletest:queue:' .. name, 'scaletest:workers:' .. name
+  local cost = QUEUE + size_of(own .. ':counters') + size_of(own .. ':wait') + size_of(own .. ':run')
+    + size_of(own .. ':slots')
+  local people = call('ZCOUNT', workers, micros(shown), '+inf') + call('SCARD', 'scaletest:suspects:' .. name)
+  if people > MOST_WORKERS then return cost, false end
+  return cost + 5 * people, true
 end
 
-for i = 1, #declared, 2 do
-  local well, row = pcall(queue_of, declared[i], declared[i + 1])
-  answer[#answer + 1] = well and row or {declared[i], type(row) == 'table' and row.err or tostring(row)}
+local function queue_of(name, with_workers)
+  local own, queue = 'scaletest:queue:' .. name, 'rq:queue:' .. name
+  return {name, call('HGET', KEYS[1], name), call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
+    call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
+    numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
+    with_workers and workers_of(name), with_workers and call('SMEMBERS', 'scaletest:suspects:' .. name)}
+end
+
+-- The queue's row, nil when it is too much for what is left of this call.
+local function row_of(name)
+  if call('HEXISTS', KEYS[1], name) == 0 then return {name} end
+  local cost, with_workers = cost_of(name)
+  if spent > 0 and spent + cost > BUDGET then return nil end
+  spent = spent + cost
+  return queue_of(name, with_workers)
+end
+
+for _, name in ipairs(ARGV) do
+  local well, row = pcall(row_of, name)
+  if well and not row then break end
+  if not well then spent = spent + QUEUE end
+  answer[#answer + 1] = well and row or {name, type(row) == 'table' and row.err or tostring(row)}
 end
 return answer

@@ -1,26 +1,47 @@
--- Deadlines do not run while Redis is away. When no heartbeat was seen for longer than an interval, nobody could
--- extend anything: every deadline moves on by three intervals before anybody is judged by it.
-local function after_outage(interval)
-  local pulse = tonumber(redis.call('GET', 'scaletest:pulse') or '0')
-  if now - pulse <= interval then return false end
-  -- by the longest interval of any worker: with a shorter one of our own we must not judge the others
-  interval = math.max(interval, tonumber(redis.call('GET', 'scaletest:interval') or '0'))
-  local function move_on(key)
-    local rows = redis.pcall('ZRANGE', key, 0, -1, 'WITHSCORES')
-    if rows.err then return end -- not ours: it must not stop the heartbeats of everybody else
-    for i = 1, #rows, 2 do
-      redis.call('ZADD', key, micros(math.max(tonumber(rows[i + 1]), now) + 3 * interval), rows[i])
+-- The clock of deadlines: Redis's clock without the time that nobody could use. It stands still while Redis is away, and
+-- when Redis's clock is set it goes on as if it had not been, so that neither an outage nor a step of the clock, of any
+-- size and in either direction, ends a lease or keeps one. Two numbers hold it: scaletest:pulse, when a heartbeat was
+-- seen last, and scaletest:standstill, how far this clock is behind Redis's.
+
+-- The shortest heartbeat interval among `interval` and those of living workers and clients: no deadline is nearer.
+local function shortest_interval(interval, last)
+  local rows = redis.pcall('ZRANGE', 'scaletest:intervals', 0, -1, 'WITHSCORES')
+  if rows.err then return interval end -- not ours: it must not stop the heartbeats of everybody
+  for i = 1, #rows, 2 do
+    if tonumber(rows[i + 1]) < last then
+      redis.call('ZREM', 'scaletest:intervals', rows[i])
+    else
+      interval = math.min(interval, tonumber(rows[i]) or interval)
     end
   end
-  for _, name in ipairs(redis.call('HKEYS', 'scaletest:queues')) do
-    move_on('scaletest:leases:' .. name)
-    move_on('scaletest:workers:' .. name)
-  end
-  move_on('scaletest:clients')
-  for _, key in ipairs(redis.call('SMEMBERS', 'scaletest:devices')) do
-    if redis.call('EXISTS', key) == 0 then redis.call('SREM', 'scaletest:devices', key) end
-    move_on(key)
+  return interval
+end
+
+-- Remember until its deadline that somebody beats so often. Intervals are rounded down to two digits: so they stay few
+-- where every worker has one of its own, and every heartbeat reads them all.
+local function remember_interval(interval, ends)
+  local step = 10 ^ math.max(0, #micros(interval) - 2)
+  redis.call('ZADD', 'scaletest:intervals', ends, micros(math.floor(interval / step) * step))
+end
+
+-- A heartbeat came: set the clock of deadlines, and answer what it says. Who comes first after a longer gap than an
+-- interval found Redis away, or its clock set; then it goes on by a quarter of that interval only, so that everybody has
+-- the time to come back. Not by nothing: where nobody else is left, one slow heartbeat must still outlive a dead worker.
+local function deadline_clock(interval)
+  local row = redis.call('MGET', 'scaletest:pulse', 'scaletest:standstill')
+  local pulse, standstill = tonumber(row[1] or '') or now, tonumber(row[2] or '') or 0
+  local gap = now - pulse
+  local shortest = shortest_interval(interval, pulse - standstill)
+  local passed = gap
+  if gap < 0 then
+    passed = 0
+  elseif gap > shortest then
+    passed = math.floor(shortest / 4)
   end
   redis.call('SET', 'scaletest:pulse', micros(now))
-  return true
+  if passed ~= gap then
+    standstill = standstill + gap - passed
+    redis.call('SET', 'scaletest:standstill', micros(standstill))
+  end
+  return now - standstill
 end

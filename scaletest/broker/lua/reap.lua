@@ -1,13 +1,25 @@
--- Take back what dead workers held, and forget dead workers and clients. Any number of reapers may call it.
--- KEYS 1 leases  2 workers:<q>  3 rq:queue:<q>  4 rq:wip:<q>  5 counters  6 rq:workers:<q>
--- ARGV 1 queue  2 attempts a request may take  3 interval in microseconds
--- Answer: {requeued, failed}
+-- Take back what dead workers held and what moves left, and forget dead workers and clients, so many of each a call. Any
+-- number of reapers may call it.
+-- KEYS 1 leases  2 workers:<q>  3 rq:queue:<q>  4 rq:wip:<q>  5 counters  6 rq:workers:<q>  7 taking
+-- ARGV 1 queue  2 attempts a request may take  3 interval in microseconds  4 how many of each
+-- Answer: {requeued, failed, 1 when there may be more, microseconds until the next lease ends or nil}
 --@include now
 --@include stamp
 --@include pulse
+--@include put_back
 local call = redis.call
-if after_outage(tonumber(ARGV[3])) then return {0, 0} end
-local requeued, failed = 0, 0
+local at = deadline_clock(tonumber(ARGV[3]))
+local requeued, failed, more = 0, 0, 0
+
+local function expired(key, until_us)
+  local members = call('ZRANGEBYSCORE', key, '-inf', micros(until_us), 'LIMIT', 0, ARGV[4])
+  if #members == tonumber(ARGV[4]) then more = 1 end
+  return members
+end
+
+-- Moved, and not taken: the connection broke between the move and the call that follows it, or is about to bring that
+-- call, which then finds the request in the queue as well. So this list belongs to nobody, and anybody may empty it.
+if put_back(KEYS[7], KEYS[3], tonumber(ARGV[4])) == tonumber(ARGV[4]) then more = 1 end
 
 local function forget_execution(id, attempt)
   call('ZREM', KEYS[4], id .. ':' .. attempt)
@@ -37,7 +49,7 @@ local function fail_as_lost(id, job, attempt, lost_by)
   call('HINCRBY', KEYS[5], 'lost', 1)
 end
 
-for _, member in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', micros(now), 'LIMIT', 0, 200)) do
+for _, member in ipairs(expired(KEYS[1], at)) do
   call('ZREM', KEYS[1], member)
   local id, attempt, worker = string.match(member, '^([^:]+):(%d+):(.+)$')
   local job = 'rq:job:' .. (id or '')
@@ -57,9 +69,7 @@ for _, member in ipairs(call('ZRANGEBYSCORE', KEYS[1], '-inf', micros(now), 'LIM
   end
 end
 
-for _, worker in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', micros(now), 'LIMIT', 0, 200)) do
-  -- moved to the worker, never taken: the connection broke between the two halves of a packet
-  while call('LMOVE', 'scaletest:taking:' .. worker, KEYS[3], 'RIGHT', 'LEFT') do end
+for _, worker in ipairs(expired(KEYS[2], at)) do
   call('ZREM', KEYS[2], worker)
   call('SREM', 'scaletest:suspects:' .. ARGV[1], worker)
   call('SREM', KEYS[6], 'rq:worker:' .. worker)
@@ -67,8 +77,9 @@ for _, worker in ipairs(call('ZRANGEBYSCORE', KEYS[2], '-inf', micros(now), 'LIM
   call('DEL', 'rq:worker:' .. worker)
 end
 
-for _, client in ipairs(call('ZRANGEBYSCORE', 'scaletest:clients', '-inf', micros(now - 600000000), 'LIMIT', 0, 200)) do
+for _, client in ipairs(expired('scaletest:clients', at - 600000000)) do
   call('ZREM', 'scaletest:clients', client)
-  call('DEL', 'scaletest:client:' .. client, 'scaletest:replies:' .. client)
+  call('UNLINK', 'scaletest:client:' .. client, 'scaletest:replies:' .. client)
 end
-return {requeued, failed}
+local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
+return {requeued, failed, more, first[2] and math.max(0, tonumber(first[2]) - at) or false}

@@ -1,9 +1,22 @@
--- Forget a queue with all that belongs to it, after its waiting requests were purged.
+-- Forget a queue with all that belongs to it, so many entries a call, after its waiting requests were purged.
 -- KEYS 1 scaletest:queues  2 rq:queues  3 rq:queue:<q>  4 leases  5 rq:wip  6 rq:failed  7 rq:finished  8 rq:workers:<q>
--- ARGV 1 queue  then our own keys of the queue
+--      9 counters  10 taking
+-- ARGV 1 queue  2 how many entries  then our own keys of the queue
+-- Answer: 1 when the queue is forgotten, 0 when there is more: then purge, and call again.
+-- Safe to repeat: what was forgotten is there no more.
 --@include now
+--@include put_back
 local call = redis.call
-for _, member in ipairs(call('ZRANGE', KEYS[4], 0, -1)) do
+local room = tonumber(ARGV[2])
+
+local function first_of(registry)
+  local rows, ids = call('ZPOPMIN', registry, room), {}
+  for i = 1, #rows, 2 do ids[#ids + 1] = rows[i] end
+  room = room - #ids
+  return ids
+end
+
+for _, member in ipairs(first_of(KEYS[4])) do
   local id = string.match(member, '^[^:]+') or ''
   local client = call('HGET', 'rq:job:' .. id, 'reply_to')
   if client then
@@ -11,16 +24,22 @@ for _, member in ipairs(call('ZRANGE', KEYS[4], 0, -1)) do
       exit_code = cjson.null, wait_s = 0, run_s = 0})
     call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
   end
-  call('DEL', 'rq:job:' .. id)
+  call('UNLINK', 'rq:job:' .. id)
+  call('HINCRBY', KEYS[9], 'purged', 1)
 end
 for _, registry in ipairs({KEYS[6], KEYS[7]}) do
-  for _, id in ipairs(call('ZRANGE', registry, 0, -1)) do call('DEL', 'rq:job:' .. id, 'rq:results:' .. id) end
+  for _, id in ipairs(first_of(registry)) do call('UNLINK', 'rq:job:' .. id, 'rq:results:' .. id) end
 end
-for _, worker in ipairs(call('SMEMBERS', KEYS[8])) do
+local workers = call('SPOP', KEYS[8], room)
+for _, worker in ipairs(workers) do
   call('SREM', 'rq:workers', worker)
-  call('DEL', worker)
+  call('UNLINK', worker)
 end
+room = room - #workers
+-- What a worker never came for is a waiting request, too.
+room = room - put_back(KEYS[10], KEYS[3], room)
+if room == 0 or call('EXISTS', KEYS[3]) == 1 then return 0 end
 call('HDEL', KEYS[1], ARGV[1])
 call('SREM', KEYS[2], KEYS[3])
-call('DEL', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], unpack(ARGV, 2))
+call('UNLINK', KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], unpack(ARGV, 3))
 return 1

@@ -7,12 +7,13 @@
 -- Safe to repeat: for two minutes the answer is remembered.
 --@include now
 --@include slots
+--@include take_back
 local call = redis.call
 local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
 local before = call('GET', settled)
 if before then return before end
 if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0
-  and call('LREM', KEYS[2], 1, ARGV[1]) == 0 then
+  and take_back(KEYS[2], ARGV[1]) == 0 then
   call('HINCRBY', KEYS[3], 'stale', 1)
   call('SET', settled, '0', 'EX', 120)
   return '0'

@@ -2,7 +2,9 @@
 -- KEYS 1 scaletest:queues  2 rq:queues  3 rq:queue:<q>  4 counters  5 client:<id>
 -- ARGV 1 queue  2 client  3 call, larger as a string than any before  4 client's time to live in microseconds  5 '1' when replies are wanted
 --      6 result time to live in seconds  then for each request: id, data, RQ timeout
--- Answer: {accepted, maximum} (those beyond the maximum are rejected and counted), or nil for an undeclared queue.
+-- Answer: {accepted, maximum} (those beyond the maximum are rejected and counted), or nil for an undeclared queue,
+--         {-1, 0} for one whose entry cannot be read. An error that begins with OOM, and nothing done, when nine tenths
+--         of maxmemory are in use.
 --@include now
 --@include stamp
 --@include slots
@@ -11,9 +13,21 @@ local last = call('HMGET', KEYS[5], 'call', 'answer', 'maximum')
 if last[1] == ARGV[3] then return {tonumber(last[2]), tonumber(last[3])} end
 if last[1] and ARGV[3] < last[1] then return redis.error_reply('STALECALL an older call came late') end
 
+-- The last tenth belongs to the workers: one that starts has to register, and writes replies, before it makes room. A
+-- Redis that submissions filled to the brim would never be emptied again.
+local function is_crowded()
+  local info = redis.pcall('INFO', 'memory')
+  if type(info) ~= 'string' then return false end -- a user who may not ask: maxmemory itself is the limit then
+  local used, maximum = string.match(info, 'used_memory:(%d+)'), string.match(info, 'maxmemory:(%d+)')
+  return used and maximum and tonumber(maximum) > 0 and tonumber(used) > 0.9 * tonumber(maximum)
+end
+if is_crowded() then return redis.error_reply('OOM nine tenths of maxmemory are in use') end
+
 local declared = call('HGET', KEYS[1], ARGV[1])
 if not declared then return false end
-local maximum = cjson.decode(declared).maximum or 0
+local well, entry = pcall(cjson.decode, declared)
+local maximum = well and type(entry) == 'table' and tonumber(entry.maximum or 0)
+if not maximum then return {-1, 0} end -- somebody else wrote the entry
 local count = (#ARGV - 6) / 3
 local accepted = count
 if maximum > 0 then
@@ -40,5 +54,4 @@ if accepted > 0 then
 end
 if accepted < count then call('HINCRBY', KEYS[4], 'rejected', count - accepted) end
 call('HSET', KEYS[5], 'call', ARGV[3], 'answer', accepted, 'maximum', maximum)
-call('EXPIRE', KEYS[5], 86400)
 return {accepted, maximum}

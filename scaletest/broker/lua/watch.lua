@@ -1,7 +1,11 @@
 -- A watcher's heartbeat: Redis is alive. Without it nobody could judge a deadline on a queue whose workers all died.
--- KEYS 1 scaletest:pulse   ARGV 1 interval in microseconds
+-- ARGV 1 interval in microseconds
 --@include now
 --@include pulse
-after_outage(tonumber(ARGV[1]))
-redis.call('SET', KEYS[1], micros(now))
+local at = deadline_clock(tonumber(ARGV[1]))
+-- Leases of devices whose node is gone: nobody else looks there. Some of them at a time, since there may be very many.
+for _, key in ipairs(redis.call('SRANDMEMBER', 'scaletest:devices', 100)) do
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', micros(at - 86400000000))
+  if redis.call('EXISTS', key) == 0 then redis.call('SREM', 'scaletest:devices', key) end
+end
 return 1

@@ -24,7 +24,7 @@ from scaletest.model.schema.parts import (
     text,
 )
 from scaletest.model.schema.result import distribution, verdict
-from scaletest.model.verdict import VerdictKind
+from scaletest.model.verdict import JUDGEMENTS
 
 _VERSION = count("version of the format", 1)
 _LIMITS: dict[str, Schema] = {
@@ -166,7 +166,8 @@ def _step() -> Schema:
 def _throughput() -> Schema:
     return closed(
         {
-            "pods": count("that were scheduled"),
+            "pods": count("whose time of scheduling is known"),
+            "seen": count("pods that were seen"),
             "per_s": maybe(number("from the first to the last; null for less than a second")),
             "peak_per_s": maybe(number("in the best bin")),
             "began_s": number("seconds since the epoch"),
@@ -181,7 +182,7 @@ def _threshold() -> Schema:
     return closed(
         {
             "text": text("as in ready.p99<30s"),
-            "kind": one_of(VerdictKind),
+            "kind": one_of(JUDGEMENTS),
             "reason": text("what was measured"),
             "remedy": text("what to do"),
             "value": maybe(number("in base units")),

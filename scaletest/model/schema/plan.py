@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.model.plan import MAX_WORKERS, Plan
+from scaletest.model.plan import MAX_WORKERS, MIRRORED, ORDERS, Plan
 from scaletest.model.presets import POLICIES, PRESETS
 from scaletest.model.schema.parts import Schema, closed, count, document, properties_of
 
@@ -26,6 +26,7 @@ _LIMITS: Mapping[str, Schema] = {
     "devices": {"minimum": 0},
     "scale": {"minimum": 1, "maximum": 2},
     "precision": {"exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    "order": {"enum": list(ORDERS)},
     "repeats": {"minimum": 1, "maximum": 1000},
     "seed": {"minimum": 0},
     "tolerate_failures": {"minimum": 0},
@@ -51,6 +52,7 @@ def file() -> Schema:
     """A plan file, as `validate -f` takes it. Every key may be left out."""
     found = _limited(properties_of(Plan, KEYS, written=False), KEYS)
     properties = {key: schema for key, schema in found.items() if key not in _NOT_IN_FILES}
+    properties["order"]["default"] = MIRRORED  # a stored plan without an order is older than the mirrored one
     return document("plan-file", "Settings of scaletest validate -f.", properties, tuple(properties))
 
 

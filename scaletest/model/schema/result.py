@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from scaletest.model.schema import plan
 from scaletest.model.schema.parts import Schema, closed, count, document, flag, maybe, number, one_of, rows, table, text
-from scaletest.model.verdict import VerdictKind
+from scaletest.model.verdict import JUDGEMENTS, VerdictKind
 
 LAWS = ("linear", "amdahl", "usl", "capped")
 
@@ -31,6 +31,7 @@ def result() -> Schema:
             "verdict": verdict(),
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
+            "trend_per_s": number("by which part the machine's speed changed every second of a mirrored run"),
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },
@@ -87,7 +88,7 @@ def _step() -> Schema:
 def _sample() -> Schema:
     return closed(
         {
-            "repeat": count("counted from 0"),
+            "repeat": count("counted from 0; of a mirrored run even on the way up and odd on the way down"),
             **_rate(),
             "scale_s": number("from the order to scale until all workers served"),
             "measured_s": number("time under load"),
@@ -102,6 +103,7 @@ def _sample() -> Schema:
                     "dips": rows(rows(number()), "seconds and relative depth of short breaks"),
                 }
             ),
+            "slow": count("requests that took more than three times as long as usual"),
             "little": maybe(number("throughput x time in the system / requests in flight; 1 when the books balance")),
         }
     )
@@ -114,7 +116,13 @@ def _ratio() -> Schema:
             "low": maybe(number("of the 90 % interval")),
             "high": maybe(number()),
             "wanted": number(),
-            "verdict": one_of(VerdictKind),
+            "most": maybe(number("upper bound for all doublings together, on which FAIL rests")),
+            "up": maybe(number("the ratio on the way up; null where the run is not mirrored")),
+            "down": maybe(number("the ratio on the way down")),
+            "widened_by": one_of(
+                ("", "ways", "slow requests"), "what widens the interval beside the requests' scatter"
+            ),
+            "verdict": one_of(JUDGEMENTS),
         }
     )
 
@@ -232,7 +240,7 @@ def _background() -> Schema:
         {
             "name": text(),
             "workers": count("of the validated queue", 1),
-            "repeat": count(),
+            "repeat": count("as in the steps"),
             **_rate(),
             "failures": count(),
             "wait_s": distribution("from enqueued to started"),
@@ -245,7 +253,7 @@ def _threshold() -> Schema:
     return closed(
         {
             "text": text("as in efficiency(8)>=0.8"),
-            "kind": one_of(VerdictKind),
+            "kind": one_of(JUDGEMENTS),
             "reason": text("what was measured, in the threshold's unit"),
             "remedy": text("what to do"),
             "workers": maybe(count("the step that decided it; null for the whole run", 1)),

@@ -1,0 +1,40 @@
+"""What others must not see: passwords in addresses, and variables of ours that workloads do not get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+HIDDEN = "***"
+# To the last @: a password may hold any sign, also when nobody encoded it.
+_LOGIN = re.compile(r"//([^:@/]*):.*@")
+_USER = re.compile(r"//[^@/]*@")
+_QUERY = re.compile(r"([?&]([^=&#\s]+)=)[^&]*")
+_SECRET_PARAMETER = re.compile(r"(?i)(password|passwd|pwd|username|secret|token)$")
+# Our own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN ...), and those from which
+# the chart and --sql take their passwords. docs/how-to/workers.md lists them.
+_SECRET_VARIABLE = re.compile(
+    r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|SQL|HEADERS?)|REDIS_PASSWORD|PGPASSWORD"
+)
+
+
+def masked(address: str, *, service: bool = False) -> str:
+    """An address, or an option with one, without the passwords in it; any other text as it is.
+
+    service: hide the user name and every value of the query too: services take keys as any of them.
+    """
+    if "//" not in address:
+        return address
+
+    def hidden(match: re.Match[str]) -> str:
+        secret = service or _SECRET_PARAMETER.search(match[2])
+        return f"{match[1]}{HIDDEN}" if secret else match[0]
+
+    public = _LOGIN.sub(rf"//\1:{HIDDEN}@", address)
+    public = _USER.sub(f"//{HIDDEN}@", public) if service else public
+    return _QUERY.sub(hidden, public)
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a program that is none of ours."""
+    return {name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)}

@@ -1,0 +1,31 @@
+"""Lanes of workers that are registered, as those of worker processes are, and a clock of Redis that can be set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scaletest.broker import keys
+from scaletest.broker.lane import FastLane
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.retry import Retrying
+
+
+def lane_of(redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: float = 20.0) -> FastLane:
+    """A lane of queue `q` whose worker has beaten once."""
+    Lifeline(redis, name, "q", interval_s=interval_s)._beat()
+    return FastLane(redis, name, "q", interval_s, Retrying("test", patience_s=patience_s))
+
+
+def set_clock(redis: Any, seconds: float) -> None:
+    """As if Redis's clock had been set forth, or back where negative, since anybody used it.
+
+    Or as if Redis had been away for so long. The server's clock cannot be set, so all that it wrote is moved instead.
+    """
+    names = [name for pattern in ("leases:*", "workers:*", "device:*", "clients", "intervals")
+             for name in redis.scan_iter(f"scaletest:{pattern}")]  # fmt: skip
+    for name in names:
+        for member, deadline in redis.zrange(name, 0, -1, withscores=True):
+            redis.zadd(name, {member: deadline - seconds * 1e6})
+    for name in redis.scan_iter("rq:worker:*"):
+        redis.hincrby(name, "until", int(-seconds * 1e6))
+    redis.incrby(keys.PULSE, int(-seconds * 1e6))

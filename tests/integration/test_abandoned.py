@@ -1,0 +1,210 @@
+"""Requests of dead clients on queues that no worker serves: the exporter's watcher drops them, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import rq
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.reaper import MOST_PIECES, PIECE, Watcher
+from scaletest.model import Request
+from scaletest.model.reply import Outcome
+from tests.conftest import eventually, program, wait_for
+
+# A client that submits five requests and then only lives, with a shorter deadline than clients have.
+CLIENT = """
+import sys, time
+from scaletest.broker import Client, client, connect
+from scaletest.model import Request
+client.HEARTBEAT_S, client.CLIENT_TTL_S = 0.2, 2.0
+mine = Client(connect(sys.argv[1]), name="dead")
+mine.submit([Request(mine.new_id(), "q") for _ in range(5)])
+print("submitted", flush=True)
+time.sleep(3600)
+"""
+
+
+@pytest.fixture
+def exporter(url: str) -> Iterator[str]:
+    """The address of an exporter that looks often and wants what is wanted now."""
+    line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", "--heartbeat", "0.2", "--window", "1")
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    yield process.stderr.readline().split()[-1]
+    process.terminate()
+    process.communicate(timeout=60)
+
+
+def desired_workers(exporter: str) -> int:
+    with urllib.request.urlopen(f"{exporter}/api/v1/queues/q", timeout=60) as answer:
+        return int(json.loads(answer.read())["desired_workers"])
+
+
+def abandon(redis: Any, *ids: str, client: str = "dead") -> None:
+    """Submit requests of a client that was never heard of, an hour ago."""
+    hour_ago_us = int((redis.time()[0] - 3600) * 1e6)
+    pipe = redis.pipeline(transaction=False)
+    for name in ids:
+        fields = {"data": "{}", "reply_to": client, "enqueued_us": hour_ago_us, "client_ttl_us": 60_000_000}
+        pipe.hset(keys.rq_job(name), mapping=fields)
+        pipe.rpush(keys.rq_queue("q"), name)
+        pipe.hincrby(keys.counters("q"), "submitted", 1)
+    pipe.execute()
+
+
+def ids_of(redis: Any) -> list[str]:
+    return [name.decode() for name in redis.lrange(keys.rq_queue("q"), 0, -1)]
+
+
+def ended_as_client_gone(queues: Queues) -> int:
+    return queues.state("q").counters.get("client_gone", 0)
+
+
+def test_a_killed_client_leaves_no_demand_where_no_worker_is(
+    url: str, redis: Any, client: Client, queues: Queues, exporter: str
+) -> None:
+    # given no worker, requests of a client that lives, a job of stock RQ, and requests of a client that is killed
+    living = [client.new_id() for _ in range(2)]
+    client.submit([Request(name, "q") for name in living])
+    foreign = rq.Queue("q", connection=redis).enqueue("os.getcwd").id
+    with subprocess.Popen([sys.executable, "-c", CLIENT, url], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "submitted\n"
+        process.kill()
+    # expect its requests to end in the books, and workers to be wanted for the others alone
+    eventually(lambda: ended_as_client_gone(queues) == 5)
+    assert ids_of(redis) == [*living, foreign]
+    # the job of stock RQ counts as submitted when it is taken
+    assert queues.state("q").balance == -1
+    assert not redis.keys("rq:job:dead-*")
+    eventually(lambda: desired_workers(exporter) == 3)
+
+
+def test_a_client_that_was_only_frozen_is_told(client: Client, redis: Any, queues: Queues, url: str) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.hset(keys.rq_job(request.id), "client_ttl_us", 1)
+    watcher = Watcher(connect(url), 60.0, 3)
+
+    def dropped() -> bool:
+        # its heartbeat goes on
+        redis.zadd(keys.CLIENTS, {client.name: redis.time()[0] * 1e6 - 1e6})
+        watcher.tick()
+        return ended_as_client_gone(queues) == 1
+
+    eventually(dropped)
+    assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
+    assert (queues.state("q").waiting, queues.state("q").balance) == (0, 0)
+
+
+def test_the_order_of_what_stays_is_kept(redis: Any, queues: Queues, url: str) -> None:
+    # given requests of a living and a dead client in turns, over several pieces of the queue
+    redis.zadd(keys.CLIENTS, {"alive": 9e18})
+    staying = []
+    for number in range(3 * PIECE):
+        abandon(redis, f"dead-{number}")
+        if number % 3 == 0:
+            staying.append(f"alive-{number}")
+            abandon(redis, staying[-1], client="alive")
+    Watcher(connect(url), 60.0, 3).tick()
+    assert ids_of(redis) == staying
+    assert ended_as_client_gone(queues) == 3 * PIECE
+    assert queues.state("q").balance == 0
+
+
+def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(redis: Any, queues: Queues, url: str) -> None:
+    # given a request of a dead client behind more than a tick looks at
+    redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(PIECE * MOST_PIECES)))
+    abandon(redis, "dead-1")
+    watcher = Watcher(connect(url), 60.0, 3)
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 0
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 1
+    assert len(ids_of(redis)) == PIECE * MOST_PIECES
+    # and then from the front again
+    abandon(redis, "dead-2")
+    redis.lmove(keys.rq_queue("q"), keys.rq_queue("q"), "RIGHT", "LEFT")
+    watcher.tick()
+    assert ended_as_client_gone(queues) == 2
+
+
+def test_a_queue_of_dead_requests_alone_is_emptied_in_a_tick(redis: Any, queues: Queues, url: str) -> None:
+    abandon(redis, *(f"dead-{number}" for number in range(10 * PIECE)))
+    Watcher(connect(url), 60.0, 3).tick()
+    assert (queues.state("q").waiting, ended_as_client_gone(queues)) == (0, 10 * PIECE)
+
+
+def test_far_from_both_ends_the_last_request_takes_the_place(redis: Any, queues: Queues, url: str) -> None:
+    # given requests of a dead client in the middle of a queue in which counting to them would take long
+    front, back = ([f"{side}-{number}" for number in range(30_000)] for side in ("front", "back"))
+    redis.rpush(keys.rq_queue("q"), *front)
+    abandon(redis, *(f"dead-{number}" for number in range(100)))
+    redis.rpush(keys.rq_queue("q"), *back)
+    watcher = Watcher(connect(url), 60.0, 3)
+
+    def dropped() -> bool:
+        watcher.tick()
+        return ended_as_client_gone(queues) == 100
+
+    eventually(dropped)
+    # expect that nothing else is lost, and that only the last hundred changed their places
+    left = ids_of(redis)
+    assert left[: len(front)] == front
+    assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
+    assert left[len(front) + 100 :] == back[:-100]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"reply_to": "a b"},
+        {"enqueued_us": "soon"},
+        {"client_ttl_us": "1" * 18},
+        {"enqueued_us": ""},
+        {"client_ttl_us": ""},
+    ],
+)
+def test_what_is_no_request_of_ours_is_left_to_the_workers(
+    fields: dict[str, str], redis: Any, queues: Queues, url: str
+) -> None:
+    abandon(redis, "odd")
+    redis.hset(keys.rq_job("odd"), mapping=fields)
+    redis.rpush(keys.rq_queue("q"), "no job", "nothing")
+    redis.set(keys.rq_job("text"), "text")
+    redis.rpush(keys.rq_queue("q"), "text")
+    Watcher(connect(url), 60.0, 3).tick()
+    assert ids_of(redis) == ["odd", "no job", "nothing", "text"]
+    assert ended_as_client_gone(queues) == 0
+
+
+def test_nothing_is_dropped_right_after_an_outage(redis: Any, queues: Queues, url: str) -> None:
+    # given a client whose deadline passed while Redis was away
+    abandon(redis, "request", client="away")
+    redis.set(keys.PULSE, 1_000_000)
+    redis.zadd(keys.CLIENTS, {"away": 31_000_000})
+    Watcher(connect(url), 60.0, 3).tick()
+    assert ids_of(redis) == ["request"]
+
+
+@pytest.mark.parametrize("by", ["worker", "watcher"])
+def test_a_lost_request_that_somebody_requeued_counts_again(
+    by: str, redis: Any, queues: Queues, url: str, start: Any
+) -> None:
+    # given a request that failed as lost, put back from RQ's failed registry, whose client is gone
+    abandon(redis, "request")
+    redis.hincrby(keys.counters("q"), "failed", 1)
+    redis.hset(keys.rq_job("request"), "booked", "1")
+    if by == "watcher":
+        Watcher(connect(url), 60.0, 3).tick()
+    else:
+        start("--", "true")
+    eventually(lambda: ended_as_client_gone(queues) == 1)
+    assert queues.state("q").balance == 0

@@ -1,0 +1,375 @@
+"""No call of a script does more than so much, however much there is to do: counted in Redis commands, never in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.lane import FastLane, Paused, Taken
+from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
+from scaletest.broker.reaper import REAP_BATCH, Watcher, reap
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import Script
+from scaletest.broker.snapshot import snapshot
+from scaletest.model import Request
+from tests.conftest import eventually, wait_for
+
+# Commands that a script may run for each entry that it handles, and besides.
+EACH, BESIDES = 12, 40
+
+
+def commands(redis: Any) -> int:
+    rows = redis.info("commandstats")
+    return sum(row["calls"] for name, row in rows.items() if name not in ("cmdstat_info", "cmdstat_client|setinfo"))
+
+
+@pytest.fixture
+def calls(redis: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, int]]]:
+    """Every call of a script, and how many Redis commands it was."""
+    rows: list[tuple[str, int]] = []
+    real = Script.__call__
+
+    def counted(self: Script, connection: Any, names: list[str], arguments: list[Any]) -> Any:
+        before = commands(redis)
+        answer = real(self, connection, names, arguments)
+        rows.append((self.name, commands(redis) - before))
+        return answer
+
+    monkeypatch.setattr(Script, "__call__", counted)
+    yield rows
+
+
+def most(calls: list[tuple[str, int]], name: str) -> int:
+    return max(count for script, count in calls if script == name)
+
+
+def lane_of(redis: Any) -> FastLane:
+    """The lane of a worker that has beaten once."""
+    Lifeline(redis, "w", "q", interval_s=600.0)._beat()
+    return FastLane(redis, "w", "q", 600.0, Retrying("test", patience_s=20))
+
+
+def lose(redis: Any, count: int) -> None:
+    """So many workers are dead, each with a request."""
+    pipe = redis.pipeline()
+    for number in range(count):
+        pipe.zadd(keys.leases("q"), {f"r-{number}:1:w-{number}": 1})
+        pipe.hset(f"rq:job:r-{number}", mapping={"data": "x", "enqueued_us": 1, "reply_to": "c"})
+        pipe.zadd(keys.workers("q"), {f"w-{number}": 1})
+        pipe.sadd(keys.rq_queue_workers("q"), f"rq:worker:w-{number}")
+    pipe.hincrby(keys.counters("q"), "submitted", count)
+    pipe.set(keys.PULSE, redis.time()[0] * 1_000_000)
+    pipe.execute()
+
+
+def test_all_expired_leases_are_taken_back_in_small_calls(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    # given more dead workers than a call handles
+    count = 3 * REAP_BATCH + 1
+    lose(redis, count)
+    # expect one reaping to find all
+    assert reap(redis, "q", 3, 60_000_000)[:2] == (count, 0)
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (count, 0, 0)
+    assert not redis.exists(keys.workers("q"))
+    assert most(calls, "reap") <= 2 * EACH * REAP_BATCH + BESIDES
+
+
+def test_a_full_taking_list_is_put_back_in_small_calls(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    # given more moved requests than a call handles, before one that waits
+    ids = [f"r-{number}".encode() for number in range(30 * REAP_BATCH + 1)]
+    redis.rpush(keys.taking("q"), *ids)
+    redis.rpush(keys.rq_queue("q"), b"behind")
+    # expect one reaping to put all of them back, in their order
+    reap(redis, "q", 3, 60_000_000)
+    assert redis.lrange(keys.rq_queue("q"), 0, -1) == [*ids, b"behind"]
+    assert most(calls, "reap") <= EACH * REAP_BATCH + BESIDES
+
+
+def test_a_worker_of_a_paused_queue_puts_a_full_taking_list_back_in_small_calls(redis: Any, queues: Queues) -> None:
+    redis.rpush(keys.taking("q"), *[f"r-{number}" for number in range(1000)])
+    queues.pause("q")
+    lane = lane_of(redis)
+    before = commands(redis)
+    assert isinstance(lane._blocking_take(0.01), Paused)
+    assert commands(redis) - before <= 200 + BESIDES
+    assert redis.llen(keys.taking("q")) + redis.llen(keys.rq_queue("q")) == 1000
+    lane.close()
+
+
+def test_devices_of_very_many_nodes_are_looked_at_in_small_calls(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    # given more devices than a call looks at, with leases that ended long ago, and one that is in use
+    names = [keys.device(f"node-{number}", "0") for number in range(1000)]
+    pipe = redis.pipeline()
+    for name in names:
+        pipe.zadd(name, {"0:w:n": 1})
+    pipe.zadd(keys.device("living", "0"), {"0:w:n": 9e15})
+    pipe.sadd(keys.DEVICES, keys.device("living", "0"), *names)
+    pipe.execute()
+    # expect the watcher to forget the others, a few a tick
+    watcher = Watcher(redis, 60.0, 3)
+    watcher.tick()
+    assert redis.scard(keys.DEVICES) > 500
+    eventually(lambda: (watcher.tick(), redis.scard(keys.DEVICES) == 1)[1])
+    assert redis.keys("scaletest:device:*") == [keys.device("living", "0").encode()]
+    assert most(calls, "watch") <= 400
+
+
+def test_a_heartbeat_costs_no_more_where_every_worker_has_an_interval_of_its_own(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    for number in range(200):
+        lifeline = Lifeline(redis, f"w-{number}", "q", interval_s=5.0 + number / 1000)
+        lifeline._beat()
+        lifeline.stop()
+    intervals = [int(interval) for interval in redis.zrange("scaletest:intervals", 0, -1)]
+    # expect the intervals as steps, none of them longer than it is
+    assert sorted(intervals) == [5_000_000, 5_100_000]
+    assert queues.state("q").workers == 200
+
+
+def test_a_purge_is_many_small_calls(client: Client, redis: Any, queues: Queues, calls: list[tuple[str, int]]) -> None:
+    client.submit([Request(client.new_id(), "q") for _ in range(4 * PURGE_BATCH + 1)])
+    assert queues.purge("q") == 4 * PURGE_BATCH + 1
+    assert most(calls, "purge") <= EACH * PURGE_BATCH + BESIDES
+    assert len([name for name, _ in calls if name == "purge"]) == 5
+
+
+def test_a_queue_with_many_results_is_removed_in_small_calls(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    # given a queue with results that are kept, running requests of a client and workers
+    count = 3 * REMOVE_BATCH
+    lose(redis, count)
+    pipe = redis.pipeline()
+    for number in range(count):
+        pipe.zadd(keys.rq_finished("q"), {f"f-{number}": 9e9})
+        pipe.hset(f"rq:job:f-{number}", "data", "x")
+        pipe.xadd(f"rq:results:f-{number}", {"a": "b"})
+    pipe.execute()
+    # when it is removed
+    assert queues.remove("q") == 0
+    # expect small calls, and nothing left
+    assert most(calls, "remove") <= EACH * REMOVE_BATCH + BESIDES
+    assert queues.names() == []
+    assert not [key for key in redis.keys("*") if key.startswith(b"rq:") or b":q" in key]
+
+
+def test_the_books_balance_while_a_queue_is_being_removed(redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    # given a removal that is interrupted after its first call
+    lose(redis, 2 * REMOVE_BATCH)
+    real = Script.__call__
+
+    def interrupted(self: Script, *arguments: Any) -> Any:
+        answer = real(self, *arguments)
+        if self.name == "remove":
+            raise KeyboardInterrupt
+        return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Script, "__call__", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            queues.remove("q")
+    # expect a queue with less in it, which can be removed again
+    state = queues.state("q")
+    assert (state.running, state.counters["purged"], state.balance) == (REMOVE_BATCH, REMOVE_BATCH, 0)
+    queues.remove("q")
+    assert queues.names() == []
+
+
+@pytest.mark.parametrize(("place", "counts"), [(0, True), (60_000, False), (-1, True)])
+def test_a_late_result_is_looked_up_near_the_ends_of_the_queue(
+    redis: Any, url: str, queues: Queues, place: int, counts: bool
+) -> None:
+    # given a request that waits again among very many, while its first worker finishes it
+    ids = [f"r-{number}" for number in range(120_000)]
+    redis.rpush("rq:queue:q", *ids)
+    redis.hset(f"rq:job:{ids[place]}", mapping={"data": "x", "enqueued_us": 1})
+    redis.config_resetstat()
+    lot = Lot(ids[place], "q", "w", 1, "c", 1)
+    ended = Ledger(connect(url), Retrying("test", patience_s=10)).settle(lot, "succeeded", 0.1, 0.1)
+    # expect it to count where a reaper or its client put it, and the list never to be searched as a whole
+    assert bool(ended) == counts
+    assert ("cmdstat_lrem" in redis.info("commandstats")) == counts
+    assert redis.hget(keys.counters("q"), "stale") == (None if counts else b"1")
+
+
+def test_replies_that_a_dead_client_never_read_are_freed_in_the_background(redis: Any, queues: Queues) -> None:
+    pipe = redis.pipeline()
+    for number in range(20_000):
+        pipe.xadd(keys.replies("dead"), {"r": f"reply {number}"})
+    pipe.zadd(keys.CLIENTS, {"dead": 1})
+    pipe.set(keys.PULSE, redis.time()[0] * 1_000_000)
+    pipe.execute()
+    redis.config_resetstat()
+    reap(redis, "q", 3, 60_000_000)
+    assert not redis.exists(keys.replies("dead"))
+    assert "cmdstat_unlink" in redis.info("commandstats")
+
+
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> list[list[Any]]:
+    """The answers of the calls that read queues."""
+    answers: list[list[Any]] = []
+    real = Script.__call__
+
+    def noted(self: Script, connection: Any, names: list[str], arguments: list[Any]) -> Any:
+        answer = real(self, connection, names, arguments)
+        if self.name == "metrics":
+            answers.append(answer)
+        return answer
+
+    monkeypatch.setattr(Script, "__call__", noted)
+    return answers
+
+
+def test_very_many_queues_are_read_in_pages(redis: Any, queues: Queues, pages: list[list[Any]]) -> None:
+    # given many queues, a few with all the buckets that there can be
+    for number in range(150):
+        queues.add(f"q-{number}")
+        buckets = 1450 if number % 50 == 0 else 20
+        redis.hset(keys.wait(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 5))
+        redis.hset(keys.run(f"q-{number}"), mapping=dict.fromkeys(range(buckets), 7))
+    # when they are read
+    seen = snapshot(redis)
+    # expect all of them, and no call that reads very much
+    assert [queue.name for queue in seen.queues] == sorted(["q", *[f"q-{number}" for number in range(150)]])
+    assert all(sum(queue.run.values()) == 7 * len(queue.wait) for queue in seen.queues)
+    assert max(sum(row[7].count(b",") + row[8].count(b",") for row in answer[2:]) / 2 for answer in pages) <= 8000
+    # and a snapshot that says how many instants it is of
+    assert seen.pages == len(pages) > 2
+    assert [queue.at_s for queue in seen.queues] == sorted(queue.at_s for queue in seen.queues)
+    assert min(queue.at_s for queue in seen.queues) == seen.at_s
+
+
+def test_few_queues_are_read_at_one_instant(redis: Any, queues: Queues, pages: list[list[Any]]) -> None:
+    for number in range(10):
+        queues.add(f"q-{number}")
+    seen = snapshot(redis)
+    assert (seen.pages, len(pages), {queue.at_s for queue in seen.queues}) == (1, 1, {seen.at_s})
+
+
+def test_no_queue_at_all_is_a_snapshot_too(redis: Any) -> None:
+    assert (snapshot(redis).queues, snapshot(redis).pages) == ((), 1)
+
+
+def test_books_balance_in_every_page(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    # given queues of which one is submitted to between two pages
+    monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 2)
+    for number in range(6):
+        queues.add(f"q-{number}")
+    real = Script.__call__
+
+    def busy(self: Script, *arguments: Any) -> Any:
+        if self.name == "metrics":
+            for number in range(6):
+                client.submit_one(Request(client.new_id(), f"q-{number}"))
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Script, "__call__", busy)
+    seen = snapshot(redis)
+    assert [queue.waiting for queue in seen.queues] == [queue.counters.get("submitted", 0) for queue in seen.queues]
+    assert seen.pages == 4
+
+
+def test_a_queue_that_is_removed_between_two_pages_is_left_out(redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    monkeypatch.setattr("scaletest.broker.snapshot.PAGE_QUEUES", 1)
+    queues.add("z")
+    real = Script.__call__
+
+    def removing(self: Script, *arguments: Any) -> Any:
+        answer = real(self, *arguments)
+        redis.hdel(keys.QUEUES, "z")
+        return answer
+
+    monkeypatch.setattr(Script, "__call__", removing)
+    seen = snapshot(redis)
+    assert ([queue.name for queue in seen.queues], seen.unreadable) == (["q"], ())
+
+
+def test_a_queue_of_very_many_workers_is_read_in_pages(
+    redis: Any, queues: Queues, calls: list[tuple[str, int]]
+) -> None:
+    # given more workers than a call reads, one of them suspect and one dead
+    pipe = redis.pipeline()
+    for number in range(1000):
+        pipe.zadd(keys.workers("q"), {f"w-{number}": 9e15})
+        pipe.hset(
+            keys.rq_worker(f"w-{number}"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": f"p-{number}"}
+        )
+    pipe.zadd(keys.workers("q"), {"dead": 1})
+    pipe.sadd(keys.suspects("q"), "w-7")
+    pipe.execute()
+    # expect all that live, as a small queue shows them
+    workers = {worker.name: worker for worker in snapshot(redis).queues[0].workers}
+    assert sorted(workers) == sorted(f"w-{number}" for number in range(1000))
+    assert {name for name, worker in workers.items() if worker.suspect} == {"w-7"}
+    assert (workers["w-5"].pod, workers["w-5"].started_s, workers["w-5"].busy) == ("p-5", 2.0, True)
+    assert most(calls, "metrics") < 100
+
+
+def test_a_hash_of_far_too_many_fields_is_not_read(redis: Any, queues: Queues, calls: list[tuple[str, int]]) -> None:
+    redis.hset(keys.wait("q"), mapping=dict.fromkeys(range(3000), 1))
+    seen = snapshot(redis)
+    assert [name for name, why in seen.unreadable if "3000 fields" in why] == ["q"]
+
+
+def test_a_large_job_of_stock_rq_is_taken_without_reading_it(redis: Any, queues: Queues) -> None:
+    redis.hset("rq:job:large", "data", b"x" * 60_000_000)
+    redis.rpush("rq:queue:q", "large")
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    assert (taken.id, taken.data) == ("large", b"")
+    assert redis.info("memory")["used_memory_lua"] < 30_000_000
+    lane.close()
+
+
+def test_requests_of_ours_with_too_much_data_are_refused(client: Client, redis: Any, queues: Queues) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.hset(f"rq:job:{request.id}", "data", b"x" * 1_048_577)
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    assert wait_for(client, 1)[request.id].error == "its data are too large: 1048577 bytes"
+    assert queues.state("q").balance == 0
+    lane.close()
+
+
+def test_books_are_checked_in_pages(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    # given a queue longer than a page, and one job that somebody deleted
+    monkeypatch.setattr("scaletest.broker.queues.LOOK_BATCH", 3)
+    ids = [client.new_id() for _ in range(20)]
+    client.submit([Request(name, "q") for name in ids])
+    assert queues.check("q") == []
+    redis.delete(f"rq:job:{ids[17]}")
+    redis.config_resetstat()
+    assert [line.split(":")[0] for line in queues.check("q") if "no job" in line] == ["1 waiting entries have no job"]
+    assert redis.info("commandstats")["cmdstat_lrange"]["calls"] == 7
+
+
+def test_long_arguments_make_small_submissions(client: Client, redis: Any, queues: Queues, monkeypatch: Any) -> None:
+    # given requests that are many, and each as long as it may be
+    sizes: list[int] = []
+    real = Script.__call__
+
+    def noted(self: Script, connection: Any, names: list[str], arguments: list[Any]) -> Any:
+        sizes.append(sum(len(value) for value in arguments if isinstance(value, bytes)))
+        return real(self, connection, names, arguments)
+
+    monkeypatch.setattr(Script, "__call__", noted)
+    requests = [Request(client.new_id(), "q", ("x" * 4096,)) for _ in range(400)]
+    # expect all of them, in their order
+    assert client.submit(requests) == 400
+    assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode() for request in requests]
+    assert max(sizes) < 300_000

@@ -1,0 +1,222 @@
+"""Deadlines lie on a clock of their own: no outage and no step of Redis's clock ends a lease, or keeps one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, connect, keys
+from scaletest.broker.devices import DeviceLeases, Slot
+from scaletest.broker.lane import Taken
+from scaletest.broker.lifeline import LEASE_INTERVALS, Lifeline
+from scaletest.broker.reaper import Watcher, reap
+from scaletest.model import Outcome, Request
+from tests.conftest import wait_for
+from tests.integration.lanes import lane_of, set_clock
+from tests.integration.test_broker import done
+
+SHORT_S, LONG_S = 60.0, 600.0
+LEASE = "r:1:w"
+
+
+def worker(url: str, name: str, interval_s: float, queue: str = "q") -> Lifeline:
+    """A worker's lifeline that has beaten once."""
+    line = Lifeline(connect(url), name, queue, interval_s=interval_s)
+    line._beat()
+    return line
+
+
+def holds(line: Lifeline, redis: Any) -> Lifeline:
+    """The worker w runs request r of queue q."""
+    redis.hset("rq:job:r", "data", "")
+    redis.zadd(keys.leases("q"), {LEASE: redis.zscore(keys.workers("q"), "w")})
+    line.hold("r", 1)
+    return line
+
+
+STEPS = [300.0, 3600.0, 1e9, -300.0, -3600.0, -1e9]
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+@pytest.mark.parametrize("first", ["worker", "watcher", "client", "holder of a device"])
+def test_no_lease_ends_because_nobody_could_beat(
+    url: str, redis: Any, queues: Queues, client: Client, seconds: float, first: str
+) -> None:
+    # given a worker with a short interval that runs a request, and one of another queue with a long one
+    queues.add("other")
+    short = holds(worker(url, "w", SHORT_S), redis)
+    long = worker(url, "slow", LONG_S, "other")
+    reaper = worker(url, "reaper", SHORT_S)
+    devices = DeviceLeases(redis, "node", "w", interval_s=LONG_S, nonce="n")
+    assert devices.claim(["device"], 1) == Slot("device", 0)
+    # when the clock is set, or Redis was away for that long, and somebody with a long interval comes first
+    set_clock(redis, seconds)
+    if first == "worker":
+        long._beat()
+        long._reap()
+    elif first == "watcher":
+        Watcher(redis, LONG_S, 3).tick()
+    elif first == "client":
+        client._beat()
+    else:
+        assert devices.renew()
+    # expect the worker's lease untouched when its own queue is reaped, and the worker known
+    reaper._reap()
+    assert redis.zcard(keys.leases("q")) == 1
+    short._beat()
+    assert "w" in queues.worker_names("q")
+    state = queues.state("q")
+    assert ("requeued" in state.counters, state.workers) == (False, 2)
+    # and its next deadline as far away as always
+    assert redis.zscore(keys.leases("q"), LEASE) == redis.zscore(keys.workers("q"), "w")
+    next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
+    assert next_s is not None
+    assert next_s <= LEASE_INTERVALS * SHORT_S
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+def test_a_dead_workers_lease_lasts_no_longer_than_its_own_interval_says(
+    url: str, redis: Any, queues: Queues, seconds: float
+) -> None:
+    # given a worker of a long interval that was there once, and one of a short interval that dies
+    stopped = worker(url, "stopped", LONG_S)
+    stopped.forget()
+    holds(worker(url, "w", SHORT_S), redis)
+    # when the clock is set meanwhile
+    set_clock(redis, seconds)
+    # expect no more than the dead one's own lease until its request goes back
+    next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
+    assert next_s is not None
+    assert next_s <= LEASE_INTERVALS * SHORT_S
+
+
+def test_one_slow_worker_outlives_a_dead_one_with_a_short_interval(url: str, redis: Any, queues: Queues) -> None:
+    # given a dead worker with a short interval, and nobody else than one that beats more rarely than that
+    holds(worker(url, "w", SHORT_S), redis)
+    slow = worker(url, "slow", LONG_S)
+    # when that one beats for a while
+    beats = 0
+    while redis.zcard(keys.leases("q")):
+        set_clock(redis, LONG_S / 2)
+        slow._beat()
+        slow._reap()
+        beats += 1
+    # expect the request back, after every beat ended a quarter of the short interval
+    assert beats <= 4 * LEASE_INTERVALS + 1
+    assert queues.state("q").waiting == 1
+
+
+def test_beats_that_come_in_time_do_not_hold_the_clock(url: str, redis: Any, queues: Queues) -> None:
+    # given a dead worker and a living one of the same interval
+    holds(worker(url, "w", SHORT_S), redis)
+    living = worker(url, "living", SHORT_S)
+    # when the living one beats twice an interval
+    for _ in range(3):
+        assert queues.state("q").running == 1
+        set_clock(redis, SHORT_S / 2)
+        living._beat()
+        living._reap()
+    # expect the dead one's lease to run meanwhile: it ends with the fourth of these beats
+    set_clock(redis, SHORT_S / 2)
+    living._beat()
+    living._reap()
+    assert queues.state("q").running == 0
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+def test_a_clients_requests_are_served_whatever_the_clock_does(
+    client: Client, redis: Any, queues: Queues, seconds: float
+) -> None:
+    lane = lane_of(redis)
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    set_clock(redis, seconds)
+    lane_of(redis)  # somebody beats
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    lane.cycle(done(taken))
+    assert wait_for(client, 1)[request.id].ok
+    lane.close()
+
+
+@pytest.mark.parametrize("seconds", [0.0, *STEPS])
+def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
+    client: Client, redis: Any, queues: Queues, seconds: float
+) -> None:
+    # given a request of a client that is dead, since more than its time to live
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.hincrby(f"rq:job:{request.id}", "enqueued_us", int(-3600e6))
+    redis.zadd(keys.CLIENTS, {client.name: redis.zscore(keys.CLIENTS, client.name) - 3600e6})
+    # when the clock is set
+    redis.hincrby(f"rq:job:{request.id}", "enqueued_us", int(-seconds * 1e6))
+    set_clock(redis, seconds)
+    lane = lane_of(redis)
+    # expect nobody to work for it
+    assert lane.cycle(None) is None
+    assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
+    lane.close()
+
+
+def test_what_protects_does_not_expire_when_the_clock_is_set(client: Client, redis: Any, queues: Queues) -> None:
+    # given a worker and a client at work
+    lane = lane_of(redis)
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    taken = lane.cycle(None)
+    lane.cycle(done(taken))
+    DeviceLeases(redis, "node", "w", interval_s=SHORT_S, nonce="n").claim(["device"], 1)
+    # expect no time to live at what makes their calls safe to repeat, at leases, and at replies
+    protecting = ["rq:worker:w", keys.client(client.name), keys.replies(client.name), keys.device("node", "device")]
+    assert [redis.ttl(name) for name in protecting] == [-1] * 4
+    lane.close()
+
+
+def test_a_client_reads_on_where_the_stream_was_made_anew_with_a_clock_that_is_behind(
+    client: Client, redis: Any, queues: Queues
+) -> None:
+    # given a client that has read an entry, from when Redis's clock was ahead
+    redis.xadd(keys.replies(client.name), {"w": ""}, id="9999999999999-0")
+    while client._reader.position == "0-0":
+        client.replies(5.0)
+    # when Redis is restarted without its data and with a clock that is behind
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.delete(keys.replies(client.name))
+    client._beat()
+    # expect the reply to arrive
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None)))
+    assert wait_for(client, 1)[request.id].ok
+    lane.close()
+
+
+def test_a_client_reads_on_where_redis_lost_its_last_second_and_its_clock_is_behind(
+    client: Client, redis: Any, queues: Queues
+) -> None:
+    # given a client that has read more than Redis remembers after a crash
+    client.replies(0.001)
+    client._reader._position = "9999999999999-0"
+    client._beat()
+    # expect what comes from now on to arrive
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None)))
+    assert wait_for(client, 1)[request.id].ok
+    lane.close()
+
+
+def test_a_stream_that_is_made_anew_during_a_read_is_no_error(client: Client, redis: Any, queues: Queues) -> None:
+    # given a read under way
+    assert client.replies(0.001) == []
+    # when a reaper drops the stream, and the client's heartbeat makes it anew
+    redis.delete(keys.replies(client.name))
+    client._beat()
+    # expect the next reads to bring what comes
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None)))
+    assert wait_for(client, 1)[request.id].ok
+    lane.close()

@@ -1,0 +1,356 @@
+"""Answers and calls that are lost on their way, and moves without their second half: the next heartbeats notice."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.proxy import Link, Proxy, port_of
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.broker.lane import AGAIN, OVERDUE, Asked, FastLane, Taken
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.scripts import script
+from scaletest.model import Request
+from tests.conftest import Gate, eventually, wait_for
+from tests.integration.lanes import lane_of
+from tests.integration.test_broker import done
+from tests.integration.test_stopping import Launch, submit
+
+BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
+# A lease of 18 s: a worker that gets no processor for seconds keeps it.
+INTERVAL_S = 10.0
+
+
+@pytest.fixture
+def own() -> Iterator[EmbeddedServer]:
+    """A server on a port, for a proxy to stand before."""
+    with EmbeddedServer(tcp=True) as server:
+        Queues(connect(server.url)).add("q")
+        yield server
+
+
+@dataclass
+class Loser:
+    """Makes the lane's link silent where `cue` says so, and counts the worker's heartbeats from then on."""
+
+    cue: Callable[[bytes, bool], bool]
+    armed: bool = False
+    silenced: int = 0
+    beats: int = 0
+    again: list[int] = field(default_factory=list)
+
+    def __call__(self, link: Link, data: bytes, from_server: bool) -> None:
+        if self.silenced and not from_server:
+            self.beats += BEAT in data
+            if CYCLE in data and not link.silent and not self.again:
+                self.again.append(self.beats)
+        if self.armed and not self.silenced and self.cue(data, from_server):
+            link.silent = True
+            self.silenced += 1
+
+
+def is_answer_with(name: str) -> Callable[[bytes, bool], bool]:
+    return lambda data, from_server: from_server and name.encode() in data
+
+
+def is_call(data: bytes, from_server: bool) -> bool:
+    return not from_server and CYCLE in data
+
+
+@pytest.mark.parametrize("lost", ["the answer to an idle worker", "the call that brings a result"])
+def test_what_is_lost_on_its_way_is_asked_for_again_within_an_interval(
+    own: EmbeddedServer, tmp_path: Path, gate: Gate, lost: str
+) -> None:
+    redis = connect(own.url)
+    loser = Loser(is_answer_with("workers.entry.run") if "answer" in lost else is_call)
+    with Proxy(port_of(own.url), loser) as proxy, Client(redis) as client, workers(proxy.url, tmp_path) as launch:
+        launch("w", "--heartbeat", str(INTERVAL_S), "--", *gate.command)
+        eventually(lambda: blocked(redis))
+        # when a connection stops carrying anything, without a word to either end
+        if "answer" in lost:
+            loser.armed = True
+            name = submit(client)
+        else:
+            name = submit(client)
+            eventually(lambda: Queues(redis).state("q").running == 1)
+            loser.armed = True
+        gate.open()
+        reply = wait_for(client, 1, 120)[name]
+    # expect the same call again after two heartbeats, or a third one where this machine is slow
+    assert loser.silenced == 1
+    assert loser.again[0] <= 3
+    # and the request run once, under its first lease
+    assert (reply.ok, reply.attempts, reply.worker) == (True, 1, "w")
+    counters = Queues(redis).state("q").counters
+    assert {name: counters.get(name, 0) for name in ("succeeded", "requeued", "stale")} == {
+        "succeeded": 1, "requeued": 0, "stale": 0}  # fmt: skip
+
+
+def blocked(redis: Any) -> bool:
+    return bool(redis.info("clients")["blocked_clients"])
+
+
+class workers:  # noqa: N801 - a context
+    """Starts worker processes that reach Redis by this URL; they are gone afterwards."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self._log = folder / "workers.log"
+        self._processes: list[Any] = []
+
+    def __enter__(self) -> Launch:
+        return self._launch
+
+    def _launch(self, name: str, *arguments: str) -> Any:
+        import subprocess
+
+        from tests.conftest import program
+
+        line = program("worker", "--queue", "q", "--name", name, "--redis-url", self._url, *arguments)
+        with self._log.open("ab") as log:
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._processes.append(process)
+        return process
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+
+def test_the_kernel_looks_whether_the_other_end_is_there(own: EmbeddedServer) -> None:
+    connection = connect(own.url).connection_pool.get_connection()
+    options = (socket.TCP_USER_TIMEOUT, socket.TCP_KEEPIDLE)
+    assert [connection._sock.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [10_000, 5]
+    connection.disconnect()
+
+
+# -- what a lane tells its lifeline ---------------------------------------------------------------------------------
+
+
+class Broken:
+    """Counts how often a lane's connection was broken."""
+
+    def __init__(self, lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        monkeypatch.setattr(lane, "break_off", self._break)
+
+    def _break(self) -> bool:
+        self.times += 1
+        return True
+
+
+@pytest.fixture
+def line(url: str, queues: Queues) -> Lifeline:
+    """The lifeline of worker w, whose thread does not run."""
+    made = Lifeline(connect(url), "w", "q", interval_s=600.0)
+    made._beat()
+    return made
+
+
+def test_a_call_that_two_beats_find_unanswered_is_broken_off(
+    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = lane_of(redis)
+    line.attend(lane)
+    broken = Broken(lane, monkeypatch)
+    # another call each time, or none: the lane gets on
+    for asked in (Asked("1", 0.0, ""), Asked("2", 0.0, ""), None, Asked("3", 0.0, "")):
+        lane.asked = asked
+        line._beat()
+    assert broken.times == 0
+    line._beat()
+    assert broken.times == 1
+
+
+def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered(
+    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = lane_of(redis)
+    line.attend(lane)
+    broken = Broken(lane, monkeypatch)
+    lane.asked = Asked("1", 3600.0, "")
+    for _ in range(5):
+        line._beat()
+    assert broken.times == 0
+    # when Redis has answered it, expect one more beat to be waited for: the answer may be on its way
+    redis.hset("rq:worker:w", "call", "1")
+    line._beat()
+    assert broken.times == 0
+    line._beat()
+    assert broken.times == 1
+
+
+def test_a_call_that_waits_longer_than_it_may_is_broken_off(
+    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lane = lane_of(redis)
+    line.attend(lane)
+    broken = Broken(lane, monkeypatch)
+    lane.asked = Asked("1", 1e-9, "")
+    line._beat()
+    line._beat()
+    assert broken.times == 1
+
+
+def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Lifeline, redis: Any) -> None:
+    # given a result whose call has no answer yet, and a lease that is nearly over
+    lane = lane_of(redis)
+    line.attend(lane)
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    lane.asked = Asked("1", 0.0, "r:1:w")
+    line._beat()
+    assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
+    # and none is made for what Redis has taken in
+    redis.zrem(keys.leases("q"), "r:1:w")
+    line._beat()
+    assert not redis.exists(keys.leases("q"))
+
+
+def test_a_lease_that_ends_with_its_request_is_no_loss(
+    line: Lifeline, redis: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    line.hold("r", 1, slow=True)
+    line.settling()
+    line._beat()
+    assert "lost its lease" not in caplog.text
+    line.hold("r", 1, slow=True)
+    line._beat()
+    assert "lost its lease" in caplog.text
+
+
+# -- repeated calls -------------------------------------------------------------------------------------------------
+
+
+def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
+    client: Client, redis: Any, queues: Queues
+) -> None:
+    # given a worker whose answer was lost, and whose request was given to another one meanwhile
+    first, second = Request(client.new_id(), "q"), Request(client.new_id(), "q")
+    client.submit([first, second])
+    lane, other = lane_of(redis), lane_of(redis, "other")
+    taken = lane.cycle(None)
+    redis.zadd(keys.leases("q"), {f"{first.id}:1:w": 1})
+    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
+    again = other.cycle(None)
+    assert isinstance(taken, Taken)
+    assert isinstance(again, Taken)
+    assert (again.id, again.attempt) == (taken.id, 2)
+    # when the call is repeated, expect nothing for it, however often
+    lane._number -= 1
+    assert lane._call_script(None, "1") is AGAIN
+    lane._number -= 1
+    assert lane._call_script(None, "1") is AGAIN
+    assert queues.state("q").waiting == 1
+    # and the next request for the next call
+    following = lane.cycle(None)
+    assert isinstance(following, Taken)
+    assert following.id == second.id
+    lane.close()
+    other.close()
+
+
+def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
+    client: Client, redis: Any, queues: Queues, line: Lifeline
+) -> None:
+    # given a worker that was frozen while idle, and forgotten
+    lane = lane_of(redis)
+    redis.zadd(keys.workers("q"), {"w": 1})
+    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    # when its next call arrives, or that of a connection that outlived it
+    for block_s in (0.0, 0.01):
+        assert lane.cycle(None, block_s=block_s) is OVERDUE
+    # expect the request untouched, and no key of it that would stay
+    assert not redis.exists("rq:worker:w")
+    assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode()]
+    # and all well after a heartbeat
+    line._beat()
+    assert isinstance(lane.cycle(None), Taken)
+    lane.close()
+
+
+def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
+    client: Client, redis: Any, queues: Queues, line: Lifeline
+) -> None:
+    lane = lane_of(redis)
+    line.forget()
+    client.submit_one(Request(client.new_id(), "q"))
+    assert lane.cycle(None) is OVERDUE
+    state = queues.state("q")
+    assert (state.waiting, state.running) == (1, 0)
+    lane.close()
+
+
+def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
+    client: Client, redis: Any, queues: Queues, line: Lifeline
+) -> None:
+    # given a frozen worker that delivers, not yet forgotten
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lane = lane_of(redis)
+    taken = lane.cycle(None)
+    redis.hset("rq:worker:w", "until", 1)
+    assert lane.cycle(done(taken)) is OVERDUE
+    # expect its result to count once, also when the call is repeated, and no second request
+    lane._number -= 1
+    assert lane.cycle(done(taken)) is OVERDUE
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters.get("stale"), state.running, state.waiting) == (1, None, 0, 1)
+    line._beat()
+    assert isinstance(lane.cycle(None), Taken)
+    lane.close()
+
+
+# -- the move -------------------------------------------------------------------------------------------------------
+
+
+def test_an_idle_lane_sends_one_packet(client: Client, redis: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    lane = lane_of(redis)
+    assert lane.cycle(None) is None
+    parts: list[bytes] = []
+    real = lane._connection.send_packed_command
+
+    def send(command: Any, check_health: bool = True) -> None:
+        parts.extend([command] if isinstance(command, bytes) else command)
+        real(command, check_health=check_health)
+
+    monkeypatch.setattr(lane._connection, "send_packed_command", send)
+    assert lane._blocking_take(0.01) is None
+    (packet,) = parts
+    assert b"BLMOVE" in packet
+    assert CYCLE in packet
+    lane.close()
+
+
+def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServer) -> None:
+    # given the connection of a worker that nobody knows any more: of its packet only the move arrived
+    redis = connect(own.url)
+    with Client(redis) as client, socket.create_connection(("127.0.0.1", port_of(own.url))) as ghost:
+        parts = (b"BLMOVE", b"rq:queue:q", keys.taking("q").encode(), b"LEFT", b"RIGHT", b"0")
+        ghost.sendall(b"*6\r\n" + b"".join(b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
+        eventually(lambda: blocked(redis))
+        client.submit([Request(name, "q") for name in ("a", "b")])
+        assert redis.lrange(keys.taking("q"), 0, -1) == [b"a"]
+        # when anybody reaps the queue, expect the request at the queue's front
+        Lifeline(redis, "reaper", "q")._reap()
+        assert redis.lrange("rq:queue:q", 0, -1) == [b"a", b"b"]
+        assert Queues(redis).state("q").balance == 0
+
+
+def test_a_reaper_between_the_halves_of_a_packet_takes_nothing_away(client: Client, redis: Any, queues: Queues) -> None:
+    # given a request that a lane's move has brought to the taking list
+    lane = lane_of(redis)
+    client.submit([Request(name, "q") for name in ("a", "b")])
+    redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
+    # when a reaper comes before the second half
+    Lifeline(redis, "reaper", "q")._reap()
+    taken = lane._call_script(None, "2")
+    assert isinstance(taken, Taken)
+    assert taken.id == "a"
+    lane.close()

@@ -1,0 +1,125 @@
+"""Redis with too little memory: who connects is warned, what does not fit is refused, what was accepted is done."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.broker.memory import memory_warning
+from scaletest.model import Request
+from scaletest.model.errors import Unreachable
+from tests.conftest import call, program, wait_for
+
+EVICTING = {"maxmemory_policy": "allkeys-lru", "maxmemory": 1 << 30}
+UNLIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 0}
+LIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30}
+
+
+@pytest.mark.parametrize(
+    ("info", "hosts", "warning"),
+    [
+        (EVICTING, ["redis"], "maxmemory-policy allkeys-lru"),
+        (EVICTING, [], "maxmemory-policy allkeys-lru"),
+        (UNLIMITED, ["redis"], "no maxmemory"),
+        (UNLIMITED, ["127.0.0.1", "10.0.0.1"], "no maxmemory"),
+        # on the machine of whoever looks, or when nothing is known, nothing is said
+        (UNLIMITED, ["localhost"], ""),
+        (UNLIMITED, ["::1"], ""),
+        (UNLIMITED, [], ""),
+        (LIMITED, ["redis"], ""),
+        ({}, ["redis"], ""),
+    ],
+)
+def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning: str) -> None:
+    text = memory_warning(info, "redis://host", hosts)
+    assert warning in text and bool(text) == bool(warning)
+
+
+@pytest.fixture
+def evicting() -> Iterator[EmbeddedServer]:
+    """A server that throws keys away when it is full."""
+    with EmbeddedServer(extra=("--maxmemory-policy", "allkeys-lru")) as server:
+        Queues(connect(server.url)).add("q")
+        yield server
+
+
+def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedServer) -> None:
+    # given a command that connects twice
+    options = ["--redis-url", evicting.url, "--duration", "0.1", "--grace", "0.1", "--listen", "none"]
+    # when it runs
+    done = call("client", "--queue", "q", *options)
+    # expect one line that says what to do
+    assert done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
+    assert "set maxmemory-policy noeviction" in done.stderr
+
+
+def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: EmbeddedServer) -> None:
+    rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
+    connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
+    done = call("queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"))
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_a_full_redis_refuses_and_loses_nothing() -> None:
+    # given a Redis with room for some hundreds of requests
+    with EmbeddedServer() as server:
+        redis = connect(server.url)
+        Queues(redis).add("q")
+        with Client(connect(server.url), patience_s=0.2) as client:
+            redis.config_set("maxmemory", redis.info("memory")["used_memory"] + 8_000_000)
+            accepted = _fill(client)
+            assert accepted > 100
+            # of which more is in use than submissions may have, also when buffers are given back
+            redis.config_set("maxmemory", int(redis.info("memory")["used_memory"] / 0.94))
+            # when somebody else submits
+            refused = call("queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0")
+            # expect an error that says why, and what to do
+            assert refused.returncode == 7
+            assert "error: Redis takes no more: its memory is full" in refused.stderr
+            assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
+            # and room enough for a worker that starts only now
+            line = program("worker", "--queue", "q", "--burst", "--redis-url", server.url)
+            worker = subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            replies = wait_for(client, accepted)
+            assert worker.wait(120) == 0
+            # and every request that was accepted answered, and room for more
+            assert all(reply.ok for reply in replies.values())
+            assert Queues(redis).check("q") == []
+            assert client.submit([_request(client)]) == 1
+
+
+def test_a_redis_without_any_room_says_so_and_can_be_emptied() -> None:
+    # given a Redis that others filled to the last byte
+    with EmbeddedServer() as server:
+        redis = connect(server.url)
+        Queues(redis).add("q")
+        with Client(connect(server.url)) as client:
+            assert client.submit([_request(client) for _ in range(20)]) == 20
+            redis.config_set("maxmemory", 1)
+            # when something is to be written
+            refused = call("queue", "add", "other", "--redis-url", server.url)
+            # expect the same error, and a purge that works
+            assert refused.returncode == 7
+            assert refused.stderr.startswith("error: Redis takes no more: its memory is full\n")
+            assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
+            done = call("queue", "purge", "q", "--yes", "--redis-url", server.url)
+            assert done.stdout == "q: 20 requests dropped\n"
+            redis.config_set("maxmemory", 0)
+
+
+def _request(client: Client) -> Request:
+    return Request(client.new_id(), "q", ("0", "x" * 4000))
+
+
+def _fill(client: Client) -> int:
+    """Submit until the server refuses; how many requests it accepted."""
+    accepted = 0
+    with pytest.raises(Unreachable, match="its memory is full") as caught:
+        while True:
+            accepted += client.submit([_request(client)])
+    assert "queue purge" in caught.value.hint
+    return accepted
