@@ -1,9 +1,12 @@
-"""The HTTP side: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only; nothing here changes anything."""
+"""The HTTP side: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only; nothing here changes anything.
+
+It answers only under names that no stranger can point at us, as `scaletest.http.hosts` says.
+"""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from flask import Flask, Response, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
@@ -15,6 +18,7 @@ from prometheus_client.registry import Collector
 from scaletest import __version__
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.view import View
+from scaletest.http.hosts import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 
@@ -55,8 +59,15 @@ class _Queues(Collector):
             yield from intel.families(view, self._log_interval_s)
 
 
-def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False, log_interval_s: int = 0) -> Flask:
-    """read: the view now, raises Unreachable. alive: whether the background work goes on."""
+def make_app(
+    read: Read,
+    alive: Callable[[], bool],
+    *,
+    hosts: Collection[str] = (),
+    intel_names: bool = False,
+    log_interval_s: int = 0,
+) -> Flask:
+    """read: the view now, raises Unreachable. alive: whether the background work goes on. hosts: further names."""
     read = _limited(read)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -81,6 +92,13 @@ def make_app(read: Read, alive: Callable[[], bool], *, intel_names: bool = False
         return "ok\n"
 
     _add_api(app, read)
+
+    @app.before_request
+    def check_host() -> ResponseReturnValue | None:
+        if is_inner(request.headers.get("Host", ""), hosts):
+            return None
+        error, hint = "this host name may be a stranger's", "start the exporter with --allow-host NAME"
+        return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 403
 
     @app.after_request
     def headers(response: Response) -> Response:
@@ -125,7 +143,12 @@ def _add_api(app: Flask, read: Read) -> None:
         rows = [row.to_dict() for row in view.queues]
         lost = [name for name, _ in view.unreadable]
         return jsonify(
-            schema_version=wire.SCHEMA_VERSION, at_s=view.at_s, clients=view.clients, queues=rows, unreadable=lost
+            schema_version=wire.SCHEMA_VERSION,
+            at_s=view.at_s,
+            pages=view.pages,
+            clients=view.clients,
+            queues=rows,
+            unreadable=lost,
         )
 
     @app.get("/api/v1/queues/<path:name>")
@@ -133,7 +156,7 @@ def _add_api(app: Flask, read: Read) -> None:
         view = read()
         for row in view.queues:
             if row.queue.name == name:
-                return jsonify({**row.to_dict(), "at_s": view.at_s})
+                return jsonify({**row.to_dict(), "at_s": row.queue.at_s})
         for lost, why in view.unreadable:
             if lost == name:
                 raise Unreachable(f"queue {name} cannot be read: {why}", hint="look at what its keys hold")

@@ -1,16 +1,18 @@
 """The metric names of the tester that came before, for HPA rules and dashboards that know them (--intel-names).
 
 The values mean what they meant, but the maxima are those of a window, not of the time since somebody's last scrape.
+With a log interval they are of that interval, as they were, in the ten-second slots that Redis keeps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
+from scaletest.analysis.window import in_slots, within
 from scaletest.exporter.view import QueueView, View
 
 
@@ -26,6 +28,11 @@ class Alias:
     def counts(self) -> bool:
         """Whether it is a counter."""
         return self.name.endswith("_total")
+
+    @property
+    def longest(self) -> bool:
+        """Whether it is the longest duration of a window."""
+        return "_max" in self.name
 
 
 def _taken(view: QueueView) -> int:
@@ -72,17 +79,27 @@ TOTALS = (
 
 
 def families(view: View, log_interval_s: int) -> Iterator[Family]:
-    """Every old metric. With a log interval the maxima carry it as a label, as they did."""
+    """Every old metric. With a log interval the maxima are of that interval in whole slots, which their label names."""
     for alias in TOTALS:
         value = sum(alias.value(row) for row in view.queues)
         yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=value)
     for alias in QUEUES:
-        timed = log_interval_s > 0 and "_max" in alias.name
-        make = CounterMetricFamily if alias.counts else GaugeMetricFamily
-        family: CounterMetricFamily | GaugeMetricFamily = make(
-            alias.name, f"As {alias.ours}.", labels=("name", "interval") if timed else ("name",)
-        )
-        for row in view.queues:
-            labels = (row.queue.name, f"{log_interval_s}s") if timed else (row.queue.name,)
-            family.add_metric(labels, alias.value(row))
-        yield family
+        yield _of_interval(alias, view, log_interval_s) if log_interval_s and alias.longest else _of_now(alias, view)
+
+
+def _of_now(alias: Alias, view: View) -> Family:
+    make = CounterMetricFamily if alias.counts else GaugeMetricFamily
+    family: CounterMetricFamily | GaugeMetricFamily = make(alias.name, f"As {alias.ours}.", labels=("name",))
+    for row in view.queues:
+        family.add_metric((row.queue.name,), alias.value(row))
+    return family
+
+
+def _of_interval(alias: Alias, view: View, log_interval_s: int) -> Family:
+    interval_s = in_slots(log_interval_s)
+    text = f"As {alias.ours}, of what ended in the last {interval_s} s at most."
+    family = GaugeMetricFamily(alias.name, text, labels=("name", "interval"))
+    for row in view.queues:
+        recent = within(row.queue.slots, view.at_s, interval_s)
+        family.add_metric((row.queue.name, f"{interval_s}s"), alias.value(replace(row, window=recent)))
+    return family

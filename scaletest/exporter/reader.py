@@ -38,24 +38,24 @@ class Reader:
         self._lock = threading.Lock()
 
     def read(self) -> View:
-        """Everything now, in one round trip. Raises Unreachable."""
+        """Everything now. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
             seen = snapshot(self._redis)
         read_s = time.perf_counter() - began
         with self._lock:
-            queues = tuple(self._view(queue, seen.at_s) for queue in seen.queues)
+            queues = tuple(self._view(queue) for queue in seen.queues)
             known = {queue.name for queue in seen.queues}
             self._histories = {name: rows for name, rows in self._histories.items() if name in known}
-        return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable)
+        return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
 
     def reap(self) -> None:
         """Give back what dead workers held, on every queue. Raises Unreachable."""
         with explained(self._url):
             self._watcher.tick()
 
-    def _view(self, queue: QueueSnapshot, at_s: float) -> QueueView:
-        window = over(queue.slots, at_s, self.targets.window_s)
+    def _view(self, queue: QueueSnapshot) -> QueueView:
+        window = over(queue.slots, queue.at_s, self.targets.window_s)
         demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
         value, now = wanted(demand, self.targets), self._clock()
         # What was wanted before we looked is not known: the workers that are there stand for it, so that a restart of

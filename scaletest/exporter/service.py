@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any
 
-import waitress
-
-from scaletest.exporter.app import READS, make_app
+from scaletest.exporter.app import HEADERS, READS, make_app
 from scaletest.exporter.lines import Lines
 from scaletest.exporter.reader import Reader
 from scaletest.exporter.view import View
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.http.hosts import checked_hosts
+from scaletest.http.server import Server, bind
 
 logger = logging.getLogger("scaletest.exporter")
 
@@ -24,15 +22,20 @@ THREADS = READS + 4
 
 
 class Background:
-    """Every half interval: reap, look (so that the wanted workers are remembered without a scrape), tell.
+    """Every half interval: reap, look (so that the wanted workers are remembered without a scrape), tell. Also when log
+    lines are due.
 
     then: what else is done with every view. It goes on whatever happens; what is wrong is logged once until it is over.
     """
 
-    def __init__(self, reader: Reader, interval_s: float, then: list[Callable[[View], None]]) -> None:
+    def __init__(
+        self, reader: Reader, interval_s: float, then: list[Callable[[View], None]], lines: Lines | None
+    ) -> None:
         self._reader = reader
         self._tick_s = interval_s / 2
-        self._then = then
+        self._lines = lines
+        # the lines first, since they come at a time of their own
+        self._then: list[Callable[[View], None]] = [lines, *then] if lines else then
         self._closing = threading.Event()
         self._trouble = ""
         self._thread = threading.Thread(target=self._live, name="scaletest-exporter", daemon=True)
@@ -57,7 +60,11 @@ class Background:
             self._attempt(self._reader.reap, troubles)
             self._attempt(partial(self._look, troubles), troubles)
             self._tell("; ".join(dict.fromkeys(troubles)))
-            self._closing.wait(max(0.05, self._tick_s - (time.monotonic() - began)))
+            self._closing.wait(max(0.05, self._rest_s(began)))
+
+    def _rest_s(self, began: float) -> float:
+        tick_s = self._tick_s - (time.monotonic() - began)
+        return min(tick_s, self._lines.due_in_s()) if self._lines else tick_s
 
     def _look(self, troubles: list[str]) -> None:
         view = self._reader.read()
@@ -81,19 +88,6 @@ class Background:
         self._trouble = trouble
 
 
-def parse_listen(text: str) -> tuple[str, int]:
-    """ADDRESS:PORT, also :PORT for every address and [IPv6]:PORT."""
-    host, colon, port = text.rpartition(":")
-    if (
-        not colon
-        or not (port.isascii() and port.isdigit())
-        or int(port) > 65535
-        or (":" in host and not host.startswith("["))
-    ):
-        raise InvalidValue(f"{text!r} is no address to listen on", hint="give ADDRESS:PORT, as in 0.0.0.0:9998")
-    return host.strip("[]") or "0.0.0.0", int(port)
-
-
 def serve(
     reader: Reader,
     listen: str,
@@ -102,25 +96,21 @@ def serve(
     intel_names: bool,
     log_interval_s: int,
     then: list[Callable[[View], None]],
+    hosts: Iterable[str],
     ready: Callable[[str], None],
 ) -> None:
-    """Serve until SystemExit or KeyboardInterrupt is raised in the main thread. ready: called with our URL."""
-    # it warns of every request that waits for a thread, and while Redis hangs many do
-    logging.getLogger("waitress.queue").setLevel(logging.ERROR)
-    if log_interval_s:
-        then = [*then, Lines(log_interval_s)]
-    background = Background(reader, interval_s, then)
-    app = make_app(reader.read, background.alive, intel_names=intel_names, log_interval_s=log_interval_s)
-    host, port = parse_listen(listen)
-    try:
-        server: Any = waitress.create_server(app, host=host, port=port, threads=THREADS, ident="scaletest")
-    except (OSError, ValueError) as error:  # waitress says ValueError for a name that there is not
-        raise UsageError(f"cannot listen on {listen}: {error}", hint="choose another --listen ADDRESS:PORT") from error
-    name = f"[{host}]" if ":" in host else host
-    ready(f"http://{name}:{getattr(server, 'effective_port', port)}")
+    """Serve until SystemExit or KeyboardInterrupt is raised in the main thread.
+
+    hosts: further names under which it answers. ready: called with our URL.
+    """
+    names = checked_hosts(hosts)
+    background = Background(reader, interval_s, then, Lines(log_interval_s) if log_interval_s else None)
+    app = make_app(reader.read, background.alive, hosts=names, intel_names=intel_names, log_interval_s=log_interval_s)
+    server = Server(app, bind(listen), threads=THREADS, headers=HEADERS)
     background.start()
     try:
-        server.run()
+        ready(server.url)
+        server.wait()
     finally:
         server.close()
         background.close()

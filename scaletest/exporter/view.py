@@ -73,8 +73,9 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All queues at `at_s`, Redis server time. read_s: what reading them took, in seconds.
+    """All queues from `at_s` on, Redis server time. read_s: what reading them took, in seconds.
 
+    pages: in how many calls they were read; with 1 they are of one instant.
     unreadable: names of the queues that are left out, and why.
     """
 
@@ -83,3 +84,4 @@ class View:
     clients: int
     queues: tuple[QueueView, ...]
     unreadable: tuple[tuple[str, str], ...] = ()
+    pages: int = 1

@@ -66,7 +66,7 @@ class Sender(Protocol):
     """A library of HTTP with its connections."""
 
     async def send(self, body: bytes | None) -> Answer:
-        """Send one request and read the whole answer. Never raises for what the service did."""
+        """Send one request and read its answer to the end, keeping nothing. Never raises for what the service did."""
 
     async def close(self) -> None:
         """Close the connections."""

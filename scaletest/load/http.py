@@ -189,7 +189,10 @@ class _Step:
             found = await self._via.send(body)
             good = found.outcome == "ok"
             final = good or attempt > self._call.retries
-            self._samples.append(Sample(number, attempt, final, due, noticed, sent, self._now(), *found, self._agent))
+            ended, carried = self._now(), len(body or b"")
+            self._samples.append(
+                Sample(number, attempt, final, due, noticed, sent, ended, *found, self._agent, carried)
+            )
             if final:
                 self._ended += 1
                 self._failed += not good

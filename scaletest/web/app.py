@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from flask import Flask
 
+from scaletest.http.hosts import checked_hosts
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
 from scaletest.web import api, gate, numbers, page, values
@@ -18,10 +19,7 @@ if TYPE_CHECKING:
 
 def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
     """Prefix and host names in the form in which they are compared; raises InvalidValue."""
-    names = frozenset(name.lower().rstrip(".") for name in hosts)
-    for name in names:
-        if not gate.HOST.fullmatch(name):
-            raise InvalidValue(f"the host name is {name!r}", hint="write it without a port, as in client.validation")
+    names = checked_hosts(hosts)
     prefix = prefix.rstrip("/")
     if prefix and not gate.PREFIX.fullmatch(prefix):
         raise InvalidValue(
@@ -36,7 +34,7 @@ def make_app(
     """The application for one load.
 
     token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    hosts: further names under which it may be changed without a token.
+    hosts: further names under which it answers without a token.
     """
     prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")

@@ -2,16 +2,15 @@
 
 * no bodies: every value is in the query, as scripts have always sent it
 * request lines of at most 2 KiB
+* nothing is answered under a name that a stranger may point at us (`scaletest.http.hosts`), except with the token
 * what changes something does so for no other site's page and for no prefetching browser. Browsers send Sec-Fetch-Site
   only over TLS and to this machine, and Origin not with a GET; a browser that sends neither must come from our page
-* and only with the token where one is set. Without one, only under a name that no stranger can point at us (DNS
-  rebinding makes a stranger's page one of "ours"): an address, localhost, a name of the cluster, or one that was given
+* and only with the token where one is set
 """
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import json
 import logging
 import re
@@ -31,16 +30,15 @@ from werkzeug.exceptions import (
     Unauthorized,
 )
 
+from scaletest.http.hosts import is_inner
+
 logger = logging.getLogger("scaletest.client")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-HOST = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*")
 # What changes something, and the parameter without which it only reads ("": it always changes something).
 CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
 MISSING = "\0"
-# Endings that nobody can register.
-INNER = (".localhost", ".local", ".internal", ".svc")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'"
@@ -82,8 +80,9 @@ def install(app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Coll
             raise RequestURITooLarge(f"the address is longer than {LONGEST_URI} characters")
         if request.content_length or "Transfer-Encoding" in request.headers:
             raise BadRequest("a body is not accepted; put values into the query, as in ?value=4")
+        _check_host(token, hosts)
         if CHANGING.get(request.endpoint or "", MISSING) in ("", *request.args):
-            _check_change(token, hosts)
+            _check_change(token)
 
     @app.after_request
     def finish(response: Response) -> Response:
@@ -132,21 +131,25 @@ def _failed(error: Exception) -> Response:
     return refuse(HTTPException("this is a bug of scaletest: please report it with the lines in its log"))
 
 
-def _check_change(token: str, hosts: Collection[str]) -> None:
+def _check_host(token: str, hosts: Collection[str]) -> None:
+    if is_inner(request.headers.get("Host", ""), hosts) or _has(token):
+        return
+    if token:
+        raise _unauthorized()  # so that a browser asks for it
+    raise Forbidden(
+        "without a token nothing is answered under this host name, which may be a stranger's; "
+        "start the client with --allow-host NAME"
+    )
+
+
+def _check_change(token: str) -> None:
     if request.method == "HEAD":
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
     _check_site()
     if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get("Purpose", ""):
         raise Forbidden("a browser asked for this ahead of time; nothing was changed")
     if token and not _has(token):
-        raise Unauthorized(
-            "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as password",
-            www_authenticate=_challenge(),
-        )
-    if not token and not is_inner(request.headers.get("Host", ""), hosts):
-        raise Forbidden(
-            "without a token nothing is changed under this host name; start the client with --allow-host NAME"
-        )
+        raise _unauthorized()
 
 
 def _check_site() -> None:
@@ -174,24 +177,16 @@ def _authority(url: str) -> str:
         return ""
 
 
-def is_inner(host: str, names: Collection[str] = ()) -> bool:
-    """Whether `host`, as in a Host header, is a name that no stranger can make point at us, or one of `names`."""
-    try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-    except ValueError:
-        return False
-    try:
-        ipaddress.ip_address(name)
-        return True
-    except ValueError:
-        return "." not in name or name.endswith(INNER) or name in names
-
-
-def _challenge() -> WWWAuthenticate:
-    return WWWAuthenticate("basic", {"realm": "scaletest client", "charset": "UTF-8"})
+def _unauthorized() -> Unauthorized:
+    return Unauthorized(
+        "this needs the token of the client: Authorization: Bearer TOKEN, or any user with it as password",
+        www_authenticate=WWWAuthenticate("basic", {"realm": "scaletest client", "charset": "UTF-8"}),
+    )
 
 
 def _has(token: str) -> bool:
+    if not token:
+        return False
     # a proxy that wants Authorization for itself, as Kubernetes' does, passes this on
     text = request.headers.get("Scaletest-Token")
     given = request.authorization

@@ -14,12 +14,12 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from scaletest.http.server import Server
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import Outcome, Reason, Request
 from scaletest.web import page
 from scaletest.web.app import make_app
 from scaletest.web.gate import HttpCounts
-from scaletest.web.server import Server
 from tests.browser.conftest import Browser
 from tests.conftest import eventually, missing
 from tests.unit.fakes import FakeClient, replied
@@ -39,7 +39,7 @@ class Site:
         self.loop = loop
         self.steering = Steering(loop, self.statistics, load="closed", maximum=64)
         counts = HttpCounts()
-        self.server = Server(make_app(self.steering, counts, **options), "127.0.0.1:0", counts)
+        self.server = Server(make_app(self.steering, counts, **options), "127.0.0.1:0")
         self.url = f"{self.server.url}/"
 
     def _answer(self, request: Request) -> Any:

@@ -1,7 +1,7 @@
-"""The HTTP server: waitress, in threads of this process, beside the load.
+"""The HTTP server: waitress, in threads of this process.
 
-Requests that are refused before they reach the application (bodies that are too long, broken or oversized headers) are
-counted as rejected as well, and answered in the same manner.
+It has no room for bodies, and no patience with peers that send or read drop by drop. When all its connections are
+taken, a new one takes the place of the one that has been silent for longest, so that nobody is kept out.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ import logging
 import socket
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import waitress.server
+import waitress
 from waitress import wasyncore
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.task import ErrorTask
-from waitress.utilities import Error
 
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.web.gate import HEADERS, LONGEST_URI, HttpCounts
 
 THREADS = 4
 LONGEST_HEADERS = 8192
@@ -34,49 +33,36 @@ MOST_WAITING = 1 << 20
 NEVER = 1 << 40
 
 
-class LineTooLong(Error):  # type: ignore[misc]
-    """The request line is too long."""
-
-    code = 414
-    reason = "URI Too Long"
-
-
-class Parser(HTTPRequestParser):  # type: ignore[misc]
-    """Tells a request line that is too long from headers that are, and takes no body of unknown length."""
-
-    error: Error | None
-    chunked: bool
-
-    def parse_header(self, header_plus: bytes) -> None:
-        """Read the headers."""
-        super().parse_header(header_plus)
-        if self.chunked:
-            # also what smuggles a second request past a proxy that counts otherwise; the connection is closed
-            raise ParsingError("a body is not accepted")
-
-    def received(self, data: bytes) -> int:
-        """Take what came."""
-        start = (self.header_plus + data)[: LONGEST_HEADERS + 1]
-        consumed = int(super().received(data))
-        if self.error is not None and self.error.code == 431 and b"\n" not in start[: LONGEST_URI + 100]:
-            self.error = LineTooLong(f"the request line is longer than {LONGEST_URI} characters")
-        return consumed
-
-
 class Server:
-    """Serves an application until it is closed. `url` tells where, also when port 0 was asked for."""
+    """Serves an application until it is closed. `url` tells where, also when port 0 was asked for.
 
-    def __init__(self, app: Any, listen: str | socket.socket, counts: HttpCounts) -> None:
+    headers: of the answers to what never reaches the application, since it is too long or cannot be read; refused: is
+    called with the status of each.
+    """
+
+    def __init__(
+        self,
+        app: Any,
+        listen: str | socket.socket,
+        *,
+        threads: int = THREADS,
+        headers: Mapping[str, str] | None = None,
+        refused: Callable[[int], None] = lambda status: None,
+    ) -> None:
         # a failed binding inside waitress would leave its pipe open
         bound = bind(listen) if isinstance(listen, str) else listen
         logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
-        self._server: Any = waitress.server.create_server(
+        self._sockets: dict[int, Any] = {}
+        self._server: Any = waitress.create_server(
             app,
+            map=self._sockets,
             sockets=[bound],
-            threads=THREADS,
+            threads=threads,
             recv_bytes=65536,  # reads a request that is too long to its end, so that the answer is not reset
             ident=None,
-            connection_limit=CONNECTIONS,
+            asyncore_use_poll=True,  # select fails where the process has a thousand files open
+            # only reached when so many whole requests wait for an answer: silent connections make room
+            connection_limit=2 * CONNECTIONS,
             channel_timeout=IDLE_S,
             cleanup_interval=LOOK_EVERY_S,
             outbuf_high_watermark=MOST_WAITING,
@@ -85,7 +71,7 @@ class Server:
             max_request_body_size=LONGEST_BODY,
             clear_untrusted_proxy_headers=False,
         )
-        self._server.channel_class = _channel(counts)
+        self._server.channel_class = _channel(self._sockets, headers or {}, refused)
         self.host, self.port = bound.getsockname()[:2]
         self._thread = threading.Thread(target=self._server.run, name="scaletest-http", daemon=True)
         self._thread.start()
@@ -96,10 +82,14 @@ class Server:
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
         return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
+    def wait(self) -> None:
+        """Wait until it is closed, or until a signal's handler raises."""
+        self._thread.join()
+
     def close(self) -> None:
         """Answer nothing more; every connection is closed."""
         # in the server's own thread, which goes through its map of connections
-        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._server._map, ignore_all=True))
+        self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._sockets, ignore_all=True))
         self._thread.join()
         self._server.task_dispatcher.shutdown()
 
@@ -113,33 +103,53 @@ def bind(listen: str) -> socket.socket:
         return socket.create_server(address[:2], family=family, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UsageError(f"cannot listen on {listen}: {reason}", hint="give another --listen ADDRESS:PORT") from error
+        raise UsageError(f"cannot listen on {listen}: {reason}", hint="give another ADDRESS:PORT") from error
 
 
 def parse_address(text: str) -> tuple[str, int]:
     """ADDRESS:PORT, [IPV6]:PORT or :PORT (all addresses)."""
-    host, separator, port_text = text.rpartition(":")
-    if not separator or not port_text.isascii() or not port_text.isdigit() or int(port_text) > 65535:
+    host, separator, port = text.rpartition(":")
+    bare_ipv6 = ":" in host and not host.startswith("[")
+    if not separator or bare_ipv6 or not port.isascii() or not port.isdigit() or int(port) > 65535:
         raise InvalidValue(f"{text!r} is no address to listen on", hint="write ADDRESS:PORT, as in 127.0.0.1:9996")
-    return host.strip("[]") or "0.0.0.0", int(port_text)
+    return host.strip("[]") or "0.0.0.0", int(port)
 
 
-def _channel(counts: HttpCounts) -> type[HTTPChannel]:
+class _Parser(HTTPRequestParser):  # type: ignore[misc]
+    """Takes no body of unknown length."""
+
+    chunked: bool
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Read the headers."""
+        super().parse_header(header_plus)
+        if self.chunked:
+            # also what smuggles a second request past a proxy that counts otherwise; the connection is closed
+            raise ParsingError("a body is not accepted")
+
+
+def _channel(
+    sockets: Mapping[int, Any], headers: Mapping[str, str], refused: Callable[[int], None]
+) -> type[HTTPChannel]:
     class Refusal(ErrorTask):  # type: ignore[misc]
         """Answers what could not be read."""
 
         def execute(self) -> None:
-            """Count it, and add our headers."""
-            counts.count(self.request.error.code)
-            self.response_headers.extend(HEADERS.items())
+            """Tell of it, and add our headers."""
+            refused(self.request.error.code)
+            self.response_headers.extend(headers.items())
             super().execute()
 
     class Channel(HTTPChannel):  # type: ignore[misc]
-        """One connection. It has no right to stay: peers that hold many would keep everybody else out."""
+        """A connection. It has no right to stay: peers that hold many would keep everybody else out."""
 
         error_task_class = Refusal
-        parser_class = Parser
+        parser_class = _Parser
         last_activity: float
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            _make_room([channel for channel in sockets.values() if isinstance(channel, HTTPChannel)])
+            super().__init__(*arguments, **options)
 
         def handle_read(self) -> None:
             """Read; a request that comes drop by drop is no sign of life before it is whole."""
@@ -156,3 +166,10 @@ def _channel(counts: HttpCounts) -> type[HTTPChannel]:
             return bool(super().writable())
 
     return Channel
+
+
+def _make_room(channels: list[HTTPChannel]) -> None:
+    """Close the connection that has been silent for longest when there are too many. Who waits for an answer stays."""
+    silent = [channel for channel in channels if not channel.requests]
+    if len(channels) >= CONNECTIONS and silent:
+        min(silent, key=lambda channel: channel.last_activity).handle_close()

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scaletest.http.server import Server, parse_address
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.web.app import make_app
 from scaletest.web.gate import HttpCounts
-from scaletest.web.server import Server, parse_address
 from tests.unit.fakes import FakeClient
 
 PIECES = [
@@ -42,7 +42,7 @@ def server() -> Iterator[Server]:
     loop = ClosedLoop(client, "q", statistics.add)
     counts = HttpCounts()
     app = make_app(Steering(loop, statistics, load="closed", maximum=4), counts)
-    made = Server(app, "127.0.0.1:0", counts)
+    made = Server(app, "127.0.0.1:0", refused=counts.count)
     yield made
     made.close()
     loop.close()
@@ -54,13 +54,18 @@ def ask(server: Server, data: bytes, *, whole: bool = False) -> bytes:
         peer.sendall(data)
         if not whole:
             peer.shutdown(socket.SHUT_WR)
-        answer = b""
-        try:
-            while chunk := peer.recv(65536):
-                answer += chunk
-        except ConnectionResetError:
-            pass
-        return answer
+        return all_of(peer)
+
+
+def all_of(peer: socket.socket) -> bytes:
+    """What comes until the connection is closed."""
+    answer = b""
+    try:
+        while chunk := peer.recv(65536):
+            answer += chunk
+    except ConnectionResetError:
+        pass
+    return answer
 
 
 @settings(max_examples=150)
@@ -85,9 +90,9 @@ class Impatient:
     """A server of its own that waits for nobody."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, app: Any) -> None:
-        monkeypatch.setattr("scaletest.web.server.IDLE_S", 1)
-        monkeypatch.setattr("scaletest.web.server.LOOK_EVERY_S", 0)
-        self.server = Server(app, "127.0.0.1:0", HttpCounts())
+        monkeypatch.setattr("scaletest.http.server.IDLE_S", 1)
+        monkeypatch.setattr("scaletest.http.server.LOOK_EVERY_S", 0)
+        self.server = Server(app, "127.0.0.1:0")
 
 
 def test_a_request_that_never_gets_whole_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,6 +131,71 @@ def test_a_peer_that_does_not_read_is_dropped_and_its_thread_set_free(monkeypatc
     server.close()
 
 
+def healthy(_: Any, start: Any) -> list[bytes]:
+    start("200 OK", [("Content-Length", "2")])
+    return [b"ok"]
+
+
+def slow_peers(server: Server, count: int) -> list[socket.socket]:
+    """Connections that began a request and do not end it."""
+    peers = [socket.create_connection((server.host, int(server.port)), timeout=60) for _ in range(count)]
+    for peer in peers:
+        peer.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX: ")
+    return peers
+
+
+def test_silent_connections_make_room_for_new_ones_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a server on which nobody is dropped for being slow
+    monkeypatch.setattr("scaletest.http.server.IDLE_S", 10_000)
+    monkeypatch.setattr("scaletest.http.server.CONNECTIONS", 10)
+    server = Server(healthy, "127.0.0.1:0")
+    # when more peers than it has connections are slow
+    peers = slow_peers(server, 15)
+    # expect everybody else to be answered
+    for _ in range(3):
+        assert ask(server, b"GET / HTTP/1.0\r\n\r\n", whole=True).endswith(b"ok")
+    # and the oldest to be gone, the newest to be there
+    assert all_of(peers[0]) == b""
+    peers[-1].sendall(b"\r\nConnection: close\r\n\r\n")
+    assert all_of(peers[-1]).endswith(b"ok")
+    for peer in peers:
+        peer.close()
+    server.close()
+
+
+def test_who_waits_for_an_answer_keeps_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scaletest.http.server.CONNECTIONS", 2)
+    entered, free = threading.Event(), threading.Event()
+
+    def app(_: Any, start: Any) -> list[bytes]:
+        entered.set()
+        assert free.wait(120)
+        return healthy(_, start)
+
+    server = Server(app, "127.0.0.1:0")
+    with socket.create_connection((server.host, int(server.port)), timeout=60) as first:
+        first.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        assert entered.wait(60)
+        peers = slow_peers(server, 6)
+        assert all_of(peers[0]) == b""  # the oldest of those that are silent
+        free.set()
+        assert all_of(first).endswith(b"ok")
+    for peer in peers:
+        peer.close()
+    server.close()
+
+
+def test_a_large_body_is_refused_before_it_comes() -> None:
+    called, refused = threading.Event(), []
+    server = Server(lambda *_: called.set(), "127.0.0.1:0", headers={"X-Ours": "yes"}, refused=refused.append)
+    answer = ask(server, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n", whole=True)
+    assert answer.startswith(b"HTTP/1.1 413")
+    assert b"X-Ours: yes" in answer
+    assert refused == [413]
+    assert not called.is_set()
+    server.close()
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [
@@ -139,7 +209,9 @@ def test_addresses(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
 
 
-@pytest.mark.parametrize("text", ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663"])
+@pytest.mark.parametrize(
+    "text", ["", "9996", "host", "host:", "host:x", "host:-1", "host:65536", "host:\u0663", "::1:80"]
+)
 def test_wrong_addresses(text: str) -> None:
     with pytest.raises(InvalidValue):
         parse_address(text)
@@ -150,12 +222,12 @@ def test_a_taken_port_is_a_usage_error(server: Server) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(UsageError, match="cannot listen on"):
-            Server(lambda *_: [], f"127.0.0.1:{taken.getsockname()[1]}", HttpCounts())
+            Server(lambda *_: [], f"127.0.0.1:{taken.getsockname()[1]}")
 
 
 def test_a_name_that_cannot_be_one_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="cannot listen on"):
-        Server(lambda *_: [], f"{'a' * 70}:80", HttpCounts())
+        Server(lambda *_: [], f"{'a' * 70}:80")
 
 
 def test_ipv6_where_there_is_some() -> None:
@@ -163,7 +235,7 @@ def test_ipv6_where_there_is_some() -> None:
     statistics, counts = Statistics("q"), HttpCounts()
     loop = ClosedLoop(client, "q", statistics.add)
     try:
-        server = Server(make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0", counts)
+        server = Server(make_app(Steering(loop, statistics, load="closed", maximum=4), counts), "[::1]:0")
     except UsageError as error:
         pytest.skip(str(error))
     with urllib.request.urlopen(f"{server.url}/fails?type=plain", timeout=60) as answer:
