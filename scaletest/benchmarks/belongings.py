@@ -47,7 +47,7 @@ class Belongings:
         except Damaged as error:
             peers = self._objects.find(CONFIG_MAPS, self._namespace, manifests.name_of(self._benchmark, "peers"))
             if peers is None or not owned(peers, self._owner["uid"]):
-                return self._failed(Failure.INTERRUPTED, error.message, (error.hint,))
+                return self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint)
             # nothing else was taken away yet, so the result is still told by the pods, or why there is none
             self._objects.delete(CONFIG_MAPS, self._namespace, name, found["metadata"]["uid"])
             return None
@@ -97,8 +97,8 @@ class Belongings:
                 text = self._objects.log(self._namespace, said.name(pod)) or ""
         return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
 
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
-        return endings.failed(self._benchmark, self._clock(), failure, message, lines)
+    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> Ended:
+        return endings.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
 
     def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
         """The result first, then the end: whoever comes after a crash finds the one or the other."""

@@ -26,12 +26,12 @@ class Taken(Exception):
 
 
 def failed(
-    benchmark: Benchmark, now_s: float, failure: Failure, message: str, lines: Sequence[str] = ()
+    benchmark: Benchmark, now_s: float, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
 ) -> Ended:  # fmt: skip
     """The end of one without a result."""
     kept = tuple(line[:200] for line in lines if line)[:LAST_LINES]
     return Ended(
-        benchmark.name, Phase.FAILED, failure=failure, message=message[:1000], lines=kept,
+        benchmark.name, Phase.FAILED, failure=failure, message=message[:1000], lines=kept, remedy=remedy[:1000],
         started_s=now_s, finished_s=now_s,
     )  # fmt: skip
 
@@ -40,7 +40,7 @@ def blamed(benchmark: Benchmark, now_s: float, pod: Document, message: str, log:
     """The end that a pod's own ended in: what it framed in its log counts, else the log's last lines."""
     name, told = pod["metadata"]["name"], unframe(log)
     if told is not None:
-        return failed(benchmark, now_s, told.failure, f"{name}: {told.message}", told.lines)
+        return failed(benchmark, now_s, told.failure, f"{name}: {told.message}", told.lines, told.remedy)
     reason = pod["status"].get("message") or pod["status"].get("reason") or ""
     lines = [*log.splitlines()[-LAST_LINES + 1 :], reason]
     return failed(benchmark, now_s, Failure.EXIT, f"{name}: {message}", lines)

@@ -57,9 +57,9 @@ class _Step(Belongings):
             self._forget()
             return Seen(Phase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
         except Damaged as error:
-            return self._store(self._failed(Failure.INTERRUPTED, error.message, (error.hint,)), ())
+            return self._store(self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint), ())
         except (UsageError, Refused) as error:
-            return self._store(self._failed(Failure.REFUSED, error.message, (error.hint,)), ())
+            return self._store(self._failed(Failure.REFUSED, error.message, remedy=error.hint), ())
 
     def _go_on(self, peers: Document) -> Seen:
         if manifests.MEASURING not in peers["data"]:

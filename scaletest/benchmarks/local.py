@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from scaletest.archive.private import make_folder
 from scaletest.benchmarks import machine, namespaces, programs
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.processes import Process, Processes
@@ -88,9 +89,9 @@ class LocalExecutor:
             ) as folder:
                 ended = found.measure(Path(folder))
         except Failed as error:
-            ended = _failed(benchmark, error.failure, error.message, error.lines)
+            ended = _failed(benchmark, error.failure, error.message, error.lines, error.remedy)
         except UsageError as error:
-            ended = _failed(benchmark, Failure.REFUSED, error.message, (error.hint,))
+            ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
         except OSError as error:
             ended = _failed(benchmark, Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}")
         told(ended.phase)
@@ -122,7 +123,7 @@ class _Run:
         self._room(folder)
         offered = programs.find(benchmark)
         logs = self._logs or folder / "logs"
-        logs.mkdir(parents=True, exist_ok=True)
+        make_folder(logs)
         network = self._network()
         until = time.monotonic() + benchmark.limit_s
         processes = Processes(logs, until, {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"})
@@ -152,14 +153,14 @@ class _Run:
             raise Failed(
                 Failure.REFUSED,
                 f"about {memory / 1e9:.3g} GB of memory are wanted, and {there / 1e9:.3g} GB are available",
-                ("choose a smaller size",),
+                remedy="choose a smaller size",
             )
         wanted, free = self._benchmark.kind.scratch_bytes(self._benchmark.spec), shutil.disk_usage(folder).free
         if wanted > free:
             raise Failed(
                 Failure.REFUSED,
                 f"{wanted / 1e9:.3g} GB of files are wanted, and {folder.parent} has {free / 1e9:.3g} GB free",
-                ("choose a smaller size, or another --scratch",),
+                remedy="choose a smaller size, or another --scratch",
             )
 
     def _network(self) -> namespaces.Network:
@@ -252,8 +253,10 @@ def _several(benchmark: Benchmark) -> bool:
     return len({part.node for part in benchmark.kind.layout(benchmark.spec)}) > 1
 
 
-def _failed(benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = ()) -> Ended:
-    return Ended(benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(lines))
+def _failed(
+    benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
+) -> Ended:  # fmt: skip
+    return Ended(benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy)
 
 
 def _stamped(ended: Ended, benchmark: Benchmark, began: float, finished: float) -> Ended:

@@ -38,7 +38,10 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     try:
         ended = _play(benchmark, role, index, folder, scratch)
     except Failed as error:
-        ended = Ended(benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
+        ended = Ended(
+            benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines,
+            remedy=error.remedy,
+        )  # fmt: skip
     except OSError as error:
         message = f"{error.filename or 'a file'}: {error.strerror or error}"
         ended = Ended(benchmark.name, Phase.FAILED, failure=Failure.EXIT, message=message)
@@ -146,7 +149,8 @@ def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
             used, where = facts.to_dict(), {"card": machine.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
         elif benchmark.spec.mtu is not None or benchmark.spec.network_name:
-            raise Failed(Failure.NO_BINARY, "without the program ip nobody knows which network was used")
+            raise Failed(Failure.NO_BINARY, "without the program ip nobody knows which network was used",
+                         remedy="install it, as in: apt install iproute2")  # fmt: skip
     kind = benchmark.kind
     return Ended(
         benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,

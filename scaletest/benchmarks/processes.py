@@ -12,8 +12,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from scaletest.archive.private import open_private
 from scaletest.kinds import reading
 from scaletest.kinds.kind import Failed, Failure, Output, Task
+from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
 from scaletest.system.waiting import end_group, exited, wait_child
 
@@ -63,14 +65,17 @@ class Processes:
         self._logs = logs
         self._until = until
         self._guard = Guard("KILL")
-        self._environment = self._guard.environment(dict(environment))
+        self._environment = self._guard.environment(without_secrets(environment))
         self._running: list[Process] = []
 
     def start(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Process:
         """Start a program. Raises Failed when it cannot be."""
         program = _program(argv)
         try:
-            with (self._logs / f"{name}.out").open("ab") as out, (self._logs / f"{name}.err").open("ab") as err:
+            with (
+                open_private(self._logs / f"{name}.out", "ab") as out,
+                open_private(self._logs / f"{name}.err", "ab") as err,
+            ):
                 popen = subprocess.Popen(
                     list(argv),
                     cwd=folder,

@@ -26,9 +26,8 @@ def find(benchmark: Benchmark) -> dict[str, str]:
     missing = [name for name in needed if shutil.which(name) is None]
     if missing:
         package = _PACKAGES.get(missing[0], "perftest" if missing[0].startswith("ib_") else missing[0])
-        raise Failed(
-            Failure.NO_BINARY, f"{', '.join(missing)} not found", (f"install it, as in: apt install {package}",)
-        )
+        remedy = f"install it, as in: apt install {package}"
+        raise Failed(Failure.NO_BINARY, f"{', '.join(missing)} not found", remedy=remedy)
     return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
 
 
@@ -68,9 +67,8 @@ def _pingpong() -> str:
 
 def _compile(source: bytes, target: Path) -> None:
     if shutil.which("mpicc") is None:
-        raise Failed(
-            Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", ("install it, as in: apt install libopenmpi-dev",)
-        )
+        remedy = "install it, as in: apt install libopenmpi-dev"
+        raise Failed(Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", remedy=remedy)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         file = Path(folder) / "pingpong.c"

@@ -22,7 +22,17 @@ from scaletest.model.errors import UndeclaredQueue, UsageError
 WAIT_S = 5.0
 # Beyond the benchmark's own limit, for what the worker does around it.
 SPARE_S = 60.0
-_FAILURES = {Reason.NO_DEVICE: Failure.NO_DEVICE, Reason.NO_BINARY: Failure.NO_BINARY}
+# What became of a request without a result; a workload that is none of benchmarks can even succeed.
+_FAILURES = {
+    (Outcome.FAILED, Reason.NO_DEVICE): Failure.NO_DEVICE,
+    (Outcome.FAILED, Reason.NO_BINARY): Failure.NO_BINARY,
+    (Outcome.FAILED, Reason.LOST): Failure.INTERRUPTED,
+    (Outcome.FAILED, Reason.POISON): Failure.INTERRUPTED,
+    (Outcome.TIMED_OUT, Reason.NONE): Failure.TIMED_OUT,
+    (Outcome.PURGED, Reason.NONE): Failure.INTERRUPTED,
+    (Outcome.CLIENT_GONE, Reason.NONE): Failure.INTERRUPTED,
+    (Outcome.SUCCEEDED, Reason.NONE): Failure.REFUSED,
+}
 
 
 class QueueExecutor:
@@ -65,7 +75,7 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        found = replace(_ended(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
+        found = replace(ended_by(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
         told(found.phase)
         return found
 
@@ -82,16 +92,17 @@ class QueueExecutor:
             self._client.recover({request.id: request})
 
 
-def _ended(benchmark: Benchmark, reply: Reply) -> Ended:
+def ended_by(benchmark: Benchmark, reply: Reply) -> Ended:
     """What the worker's framed result says, or why there is none."""
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     if framed is not None:
         return replace(framed, name=benchmark.name, environment={**framed.environment, **where})
-    failure = Failure.TIMED_OUT if reply.outcome is Outcome.TIMED_OUT else _FAILURES.get(reply.reason, Failure.EXIT)
-    message = reply.error or "the workload gave no result: is it a worker of benchmarks?"
-    hint = "start one with: scaletest worker --queue QUEUE bench"
+    failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
+    message, remedy = reply.error or f"the request ended as {reply.outcome}, without a result", ""
+    if failure in (Failure.EXIT, Failure.REFUSED):
+        remedy = "see that its workers are workers of benchmarks: scaletest worker --queue QUEUE bench"
     return Ended(
-        benchmark.name, Phase.FAILED, failure=failure, message=message, lines=(hint,), environment=where,
+        benchmark.name, Phase.FAILED, failure=failure, message=message, remedy=remedy, environment=where,
         started_s=reply.started_s, finished_s=reply.ended_s,
     )  # fmt: skip

@@ -114,7 +114,7 @@ def server(benchmark: Benchmark, site: Site, index: int, keys: Path, folder: Pat
     """The SSH server of a worker, its files written into the folder. Raises Failed."""
     program = shutil.which("sshd")
     if program is None:
-        raise Failed(Failure.NO_BINARY, "sshd not found", ("install it, as in: apt install openssh-server",))
+        raise Failed(Failure.NO_BINARY, "sshd not found", remedy="install it, as in: apt install openssh-server")
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
@@ -173,11 +173,11 @@ def _can_log_in() -> None:
         raise Failed(
             Failure.REFUSED,
             f"user {os.getuid()} has no name, which ssh needs",
-            ("add it to the image's /etc/passwd, or let pods run as the image's own user",),
+            remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
         ) from error
     if user.pw_shell.endswith(("nologin", "false")):
         raise Failed(
             Failure.REFUSED,
             f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
-            ("give it /bin/sh in the image's /etc/passwd",),
+            remedy="give it /bin/sh in the image's /etc/passwd",
         )

@@ -59,7 +59,7 @@ class SubmittedExecutor:
         made = self._object(where, body)
         if made is None:
             message = f"there is another {benchmark.kind.name} {benchmark.name} in {self._namespace}"
-            return self._failed(benchmark, Failure.REFUSED, message, began, "delete it, or use another name")
+            return self._failed(benchmark, Failure.REFUSED, message, began, remedy="delete it, or use another name")
         try:
             found = self._wait(benchmark, where, made["metadata"]["uid"], told)
         finally:
@@ -98,7 +98,7 @@ class SubmittedExecutor:
             now = self._clock()
             if not phase and now - began > SILENT_S:
                 hint = "install one: docs/how-to/operator.md"
-                return self._failed(benchmark, Failure.TIMED_OUT, "no operator looks at it", began, hint)
+                return self._failed(benchmark, Failure.TIMED_OUT, "no operator looks at it", began, remedy=hint)
             started = started or (now if phase not in ("", Phase.PENDING) else 0.0)
             if started and now - started > limit:
                 message = f"the operator brought no result in {limit:.0f} s"
@@ -109,16 +109,20 @@ class SubmittedExecutor:
         try:
             ended = stored(self._objects, self._namespace, benchmark.name, found["metadata"]["uid"])
         except Damaged as error:
-            return self._failed(benchmark, Failure.INTERRUPTED, error.message, began, error.hint)
+            return self._failed(benchmark, Failure.INTERRUPTED, error.message, began, remedy=error.hint)
         if ended is not None:
             return ended
         said = found["status"]
         failure = Failure(said.get("failure") or Failure.INTERRUPTED)
         message = said.get("message") or "its result is gone"
-        return self._failed(benchmark, failure, message, began, *(said.get("lines") or ()))
+        lines = map(str, said.get("lines") or ())
+        return self._failed(benchmark, failure, message, began, *lines, remedy=str(said.get("remedy") or ""))
 
-    def _failed(self, benchmark: Benchmark, failure: Failure, message: str, began: float, *lines: str) -> Ended:
+    def _failed(
+        self, benchmark: Benchmark, failure: Failure, message: str, began: float, *lines: str, remedy: str = ""
+    ) -> Ended:  # fmt: skip
         return Ended(
             benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(filter(None, lines)),
+            remedy=remedy,
             started_s=began, finished_s=self._clock(),
         )  # fmt: skip

@@ -62,7 +62,7 @@ def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) ->
         paused=spec.paused or any(one.spec.paused for one in made),
         thresholds=spec.thresholds,
     )
-    _ = plan.judged  # one that cannot be read is refused now, not when all has been measured
+    plan.check_thresholds()  # now, not when all has been measured
     return plan, warnings
 
 
@@ -118,7 +118,9 @@ def _made(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> B
         document = {"apiVersion": template["apiVersion"], "kind": template.get("kind"), "spec": filled}
         return replace(benchmark.read({**document, "metadata": {"name": name}}), permutation=number)
     except InvalidValue as error:
-        raise InvalidValue(f"permutation {number + 1} {dict(values)}: {error.message}", hint=error.hint) from error
+        raise InvalidValue(
+            f"permutation {number + 1} {fields.as_yaml(dict(values))}: {error.message}", hint=error.hint
+        ) from error
 
 
 def stem(name: str, longest: str) -> str:

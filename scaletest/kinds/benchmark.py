@@ -55,6 +55,15 @@ class Benchmark:
         """Seconds after which it fails."""
         return float(self.spec.time_limit or self.kind.limit_s(self.spec))
 
+    @property
+    def trusted(self) -> tuple[str, ...]:
+        """What of it decides what runs or where files are written: fields of the spec, or the whole kind."""
+        if self.kind.trusted:
+            return (f"kind {self.kind.name}",)
+        written = fields.written(self.spec, defaults=False)
+        declared = [field.name for field in fields.fields_of(self.kind.spec) if field.rule.trusted]
+        return tuple(name for name in declared if name in written)
+
     def document(self) -> dict[str, Any]:
         """The object as it is written; fields that have their defaults are left out."""
         spec = fields.written(self.spec, defaults=False)
@@ -65,7 +74,8 @@ class Benchmark:
 class Ended:
     """What came of a benchmark, as it is stored and sent. Times in seconds since the epoch.
 
-    failure, message, lines: why there is no result. environment: versions and places that the executor saw.
+    failure, message, lines: why there is no result. remedy: what to do, when more is known than the failure
+    advises. environment: versions and places that the executor saw.
     """
 
     name: str
@@ -77,6 +87,7 @@ class Ended:
     failure: Failure = Failure.NONE
     message: str = ""
     lines: tuple[str, ...] = ()
+    remedy: str = ""
     notes: tuple[str, ...] = ()
     started_s: float = 0.0
     finished_s: float = 0.0
@@ -87,6 +98,11 @@ class Ended:
     def ok(self) -> bool:
         """Whether there is a result."""
         return self.phase is Phase.COMPLETED
+
+    @property
+    def advice(self) -> str:
+        """What to do about a failure."""
+        return self.remedy or self.failure.advice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -105,7 +121,7 @@ class Ended:
 
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("name", "phase", "failure", "message"), str),
+    **dict.fromkeys(("name", "phase", "failure", "message", "remedy"), str),
     **dict.fromkeys(("headlines", "result", "network", "environment"), dict),
     **dict.fromkeys(("lines", "notes"), list),
     **dict.fromkeys(("started_s", "finished_s"), (int, float)),

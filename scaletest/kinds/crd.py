@@ -13,7 +13,7 @@ from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.fields import Schema
 from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.registry import GROUP, KINDS, SET, VERSION
-from scaletest.model import VerdictKind
+from scaletest.model.verdict import JUDGEMENTS
 
 CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000
@@ -78,7 +78,7 @@ def set_definition() -> dict[str, Any]:
         "permutations": _OBJECTS,
         "results": _OBJECTS,
         "summary": _TEXT,
-        "verdict": {"type": "string", "enum": [*map(str, VerdictKind)]},
+        "verdict": {"type": "string", "enum": [*map(str, JUDGEMENTS)]},
         "verdictReason": {"type": "string", "maxLength": MOST_MESSAGE},
         "startedAt": _TIME,
         "finishedAt": _TIME,
@@ -145,16 +145,19 @@ def _named() -> Schema:
     }
 
 
+_PLACE: Schema = {
+    "type": "object",
+    "properties": {"name": _TEXT, "podIp": _TEXT, "nodeName": _TEXT, "nodeIp": _TEXT},
+}
+
+
 def _status(kind: Kind) -> Schema:
-    place: Schema = {
-        "type": "object",
-        "properties": {"name": _TEXT, "podIp": _TEXT, "nodeName": _TEXT, "nodeIp": _TEXT},
-    }
     properties: dict[str, Schema] = {
         "phase": {"type": "string", "enum": [*map(str, Phase)]},
         "failure": {"type": "string", "enum": [*map(str, Failure)]},
         "message": {"type": "string", "maxLength": MOST_MESSAGE},
         "lines": {"type": "array", "maxItems": 8, "items": _TEXT},
+        "remedy": {"type": "string", "maxLength": MOST_MESSAGE},
         "summary": _TEXT,
         # texts with their units for people, and numbers in base units
         "headlines": {
@@ -179,7 +182,7 @@ def _status(kind: Kind) -> Schema:
             },
         },
         "resultConfigMap": _TEXT,
-        "pods": {"type": "object", "additionalProperties": {"type": "array", "items": place}},
+        "pods": {"type": "object", "additionalProperties": {"type": "array", "items": _PLACE}},
         "startedAt": _TIME,
         "finishedAt": _TIME,
         "observedGeneration": _COUNT,

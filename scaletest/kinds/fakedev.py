@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,9 @@ from typing import Any, NoReturn
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
+
+# Of a second: a device that changes faster is no device that warms up.
+MOST_DRIFT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class FakeWork:
 
     seconds: on the device alone. jitter: standard deviation as a part of seconds. failure_rate: of runs, from 0 to 1.
     memory_mib: taken while it runs; a run that does not fit into device_memory_mib beside the others fails.
+    drift: part by which all devices get faster every second since the first run, below 0 slower.
     """
 
     seconds: float = 1.0
@@ -54,6 +59,7 @@ class FakeWork:
     memory_mib: int = 0
     device_memory_mib: int = 16384
     law: Law = Law()
+    drift: float = 0.0
     phases: tuple[Phase, ...] = (Phase(),)
 
     def __post_init__(self) -> None:
@@ -62,6 +68,12 @@ class FakeWork:
         checks.count(self.device_memory_mib, "device memory", minimum=1)
         if not 0 <= self.jitter <= 1 or not 0 <= self.failure_rate <= 1:
             raise InvalidValue("jitter and failure rate are parts of one", hint="give numbers from 0 to 1")
+        if not -MOST_DRIFT <= self.drift <= MOST_DRIFT:
+            raise InvalidValue(f"a drift of {self.drift!r} a second", hint=f"give at most {MOST_DRIFT:g}, as in -0.001")
+
+    def speed(self, runs: int, at_s: float) -> float:
+        """How fast each of `runs` on a device goes, at_s seconds after the first run of all; 1 is alone and at once."""
+        return self.law.speed(runs) * math.exp(self.drift * at_s)
 
     def activity(self, at_s: float, chance: float) -> float:
         """Percent of the device in use at this second of the run. chance: from -1 to 1, moves it within the swing."""
@@ -82,7 +94,7 @@ class _Parser(argparse.ArgumentParser):
 def from_words(words: Sequence[str]) -> FakeWork:
     """Read a run's words; later ones win. InvalidValue for anything else."""
     parser = _Parser(prog="fakedev", add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    for name in ("--seconds", "--jitter", "--failure-rate"):
+    for name in ("--seconds", "--jitter", "--failure-rate", "--drift"):
         parser.add_argument(name, type=float)
     for name in ("--memory", "--device-memory"):
         parser.add_argument(name, type=int, dest=f"{name[2:].replace('-', '_')}_mib")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 import re
 import types
 import typing
@@ -39,6 +40,7 @@ class Rule:
     help: one sentence. minimum, maximum: both inclusive. multiple: of what a number must be a multiple. choices: all
     that is allowed. aliases: what is read as one of the choices, with a warning. refused: values with the reason why
     they cannot work. pattern: of the whole text. words: the pattern in words. schema: for objects of Kubernetes.
+    trusted: whether it decides what runs, or where files are written, so that it is not taken from everybody.
     """
 
     help: str
@@ -52,6 +54,7 @@ class Rule:
     words: str = ""
     schema: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     required: bool = False
+    trusted: bool = False
 
 
 def spec_field(default: Any, text: str, **rule: Any) -> Any:
@@ -238,5 +241,15 @@ def _document(value: Any, defaults: bool) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
+def as_yaml(value: object) -> str:
+    """A value of a document as YAML writes it on one line: true, null, [1, 2]; text as it is."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, default=str, ensure_ascii=False)
+    except (TypeError, ValueError):  # keys of maps may be anything in YAML
+        return str(value)
+
+
 def _shown(value: object) -> str:
-    return cut(repr(value), 80)
+    return cut(repr(value) if isinstance(value, str) else as_yaml(value), 80)

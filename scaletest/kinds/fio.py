@@ -6,8 +6,10 @@ bandwidth in KiB/s and in bytes a second; the latter is used everywhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 from scaletest.kinds import reading
@@ -22,6 +24,7 @@ ALL = "All clients"
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _READS, _WRITES = ("read", "randread", "readwrite", "randrw"), ("write", "randwrite", "readwrite", "randrw")
+_OF_A_ROW = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
 _KEPT = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
 
 
@@ -58,7 +61,9 @@ class FioSpec(CrowdSpec):
     volume: Mapping[str, Any] = spec_field(
         {}, "A volume that is there already, such as an emptyDir or an existing claim."
     )
-    directory: str = spec_field("", "Directory of the test files on the worker; empty for a scratch directory.")
+    directory: str = spec_field(
+        "", "Directory of the test files on the worker; empty for a scratch directory.", trusted=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -123,7 +128,7 @@ def tasks(spec: FioSpec, site: Site) -> Sequence[Task]:
 
 
 def parse(spec: FioSpec, output: Output) -> Measured:
-    """fio's JSON of a client or of a run by itself. Raises Failed."""
+    """fio's JSON of a client or of a run by itself. Raises Failed unless all workers did what the spec asks for."""
     if "{" not in output.stdout:
         reading.ended_well(output, "fio")
     data = reading.json_object(output.stdout, "fio")
@@ -136,40 +141,85 @@ def parse(spec: FioSpec, output: Output) -> Measured:
         raise Failed(Failure.EXIT, "fio says that a job failed", said)
     reading.ended_well(output, "fio")
     single = [row for row in rows if row.get("jobname") != ALL]
-    hosts = {row.get("hostname") for row in single if row.get("hostname")}
-    if reading.at(data, "client_stats") and len(single) < spec.num_workers:
-        raise reading.bad(f"fio reports {len(single)} clients instead of {spec.num_workers}", sorted(map(str, hosts)))
-    whole = next((row for row in rows if row.get("jobname") == ALL), None)
-    headlines = _together(whole, single)
-    used = {name: value for name, value in headlines.items() if name.startswith(tuple(_sides(spec)))}
-    remote = str(single[0].get("hostname") or "") if len(single) == 1 else ""
-    return Measured(used, {"version": reading.at(data, "fio version"), "jobs": [_short(row) for row in rows]}, remote)
+    _check_workers(spec, single)
+    _check_work(spec, single)
+    headlines = _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single))
+    remote = str(single[0].get("hostname") or "") if spec.num_workers == 1 else ""
+    result = {"version": reading.at(data, "fio version"), "jobs": [_short(row) for row in rows]}
+    return Measured(headlines, result, remote)
+
+
+def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
+    """Raises Failed unless each worker, which is a server's address and port, has one row, or one for each job."""
+    counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
+    names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
+    if len(counts) != spec.num_workers:
+        raise reading.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
+    if set(counts.values()) not in ({1}, {spec.num_jobs}):
+        raise reading.bad(f"fio reports a worker neither once nor for each of its {spec.num_jobs} jobs", names)
+
+
+def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
+    """Raises Failed when reads or writes are missing, or are there without being asked for, or ended early."""
+    for row, side in product(rows, ("read", "write")):
+        done, wanted = reading.number(row, side, "total_ios"), side in _sides(spec)
+        if wanted and not done:
+            raise reading.bad(f"fio reports a worker without {side}s with rw {spec.rw}")
+        if done and not wanted:
+            raise Failed(Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}")
+    for row in rows:
+        lasted = max(reading.number(row, side, "runtime") for side in ("read", "write")) / 1e3
+        reading.check_length(lasted, seconds(spec.runtime), "a worker of fio")
+
+
+def _summed(sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """fio's own sum where it gives one, else its rows. Raises Failed for a sum that is not theirs."""
+    if len(sums) > 1:
+        raise reading.bad(f"fio reports the sum of all workers {len(sums)} times")
+    for whole in sums:
+        for path in (("read", "io_bytes"), ("read", "total_ios"), ("write", "io_bytes"), ("write", "total_ios")):
+            total, own = sum(reading.number(row, *path) for row in single), reading.number(whole, *path)
+            if own != total:
+                raise reading.bad(
+                    f"fio's sum of {'.'.join(path)} is {own:.0f}, and its workers' rows add up to {total:.0f}"
+                )
+    return sums or single
 
 
 def _sides(spec: FioSpec) -> list[str]:
-    return [*(["read"] if spec.rw in _READS else []), *(["write"] if spec.rw in _WRITES else [])]
+    """What is done: read, write or both."""
+    reads, writes = spec.rw in _READS, spec.rw in _WRITES
+    if reads and writes:
+        reads, writes = spec.rwmixread > 0, spec.rwmixread < 100
+    return [*(["read"] if reads else []), *(["write"] if writes else [])]
 
 
-def _together(whole: dict[str, Any] | None, single: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """fio's own sum where it gives one, else the sum of its rows; percentiles only where one row has them all."""
-    rows = [whole] if whole else single
-    found: dict[str, float] = {}
-    for side in ("read", "write"):
-        found[f"{side}Bandwidth"] = sum(reading.number(row, side, "bw_bytes") for row in rows)
-        found[f"{side}Iops"] = sum(reading.number(row, side, "iops") for row in rows)
+def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The headlines of all rows; percentiles only where one row has them all."""
+    headlines: dict[str, float] = {}
+    for side in _sides(spec):
+        headlines[f"{side}Bandwidth"] = sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows)
+        headlines[f"{side}Iops"] = sum(_rate(row, side, "iops", "total_ios") for row in rows)
         counts = [reading.number(row, side, "total_ios") for row in rows]
-        means = [reading.number(row, side, "lat_ns", "mean") for row in rows]
-        if sum(counts) > 0:
-            found[f"{side}Latency"] = sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
-        tail = reading.at(rows[0], side, "clat_ns", "percentile", "99.000000")
-        if len(rows) == 1 and isinstance(tail, int | float):
-            found[f"{side}Latency99"] = tail / 1e9
-    return found
+        means = [reading.positive(row, side, "lat_ns", "mean") for row in rows]
+        headlines[f"{side}Latency"] = sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
+        tail = ("clat_ns", "percentile", "99.000000")
+        if len(rows) == 1 and reading.at(rows[0], side, *tail) is not None:
+            headlines[f"{side}Latency99"] = reading.positive(rows[0], side, *tail) / 1e9
+    return headlines
+
+
+def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
+    """A rate of fio's, which is what it counted in the time that it took. Raises Failed when it is not."""
+    rate = reading.positive(row, side, name)
+    seconds = reading.positive(row, side, "runtime") / 1e3
+    reading.check_agreement(rate, reading.number(row, side, count) / seconds, f"{side}.{name}")
+    return rate
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
     """One row without what nobody reads: bins, depths, samples."""
-    found: dict[str, Any] = {name: row.get(name) for name in ("jobname", "hostname", "error", "usr_cpu", "sys_cpu")}
+    found: dict[str, Any] = {name: row.get(name) for name in _OF_A_ROW}
     for side in ("read", "write"):
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
         found[side] = {name: reading.at(row, side, name) for name in keep}
@@ -178,6 +228,17 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
         if isinstance(tails, dict):
             found[side]["clat_ns_percentile"] = {name: tails[name] for name in _KEPT if name in tails}
     return found
+
+
+def absent(spec: FioSpec) -> dict[str, str]:
+    """The headlines that this spec cannot have, with the reason."""
+    several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
+    missing = {f"{side}Latency99": several for side in ("read", "write")} if spec.num_workers > 1 else {}
+    mixed = spec.rw in _READS and spec.rw in _WRITES
+    for side in {"read", "write"} - set(_sides(spec)):
+        why = f"rwmixread {spec.rwmixread} leaves no {side}s" if mixed else f"rw {spec.rw} does no {side}s"
+        missing |= {headline.name: why for headline in _headlines(side)}
+    return missing
 
 
 def _headlines(side: str) -> tuple[Headline, ...]:
@@ -199,6 +260,7 @@ KIND = Kind(
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,
+    absent=absent,
     limit_s=lambda spec: 2 * seconds(spec.runtime) + 600,
     headlines=(*_headlines("read"), *_headlines("write")),
     scratch_bytes=lambda spec: 0.0 if spec.directory else bytes_of(spec.size) * spec.num_jobs * spec.num_workers,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 from scaletest.kinds.benchmark import Ended
@@ -14,11 +15,16 @@ MOST_CHARACTERS = 200_000
 
 def frame(ended: Ended) -> str:
     """The line, without the details where they would make it longer than a reader of logs keeps."""
-    line = MARK + wire.dump(ended.to_dict())
+    line = _line(ended)
     if len(line) <= MOST_CHARACTERS:
         return line
     note = f"the details were too large: {len(line)} characters"
-    return MARK + wire.dump(replace(ended, result={}, notes=(*ended.notes, note)).to_dict())
+    return _line(replace(ended, result={}, notes=(*ended.notes, note)))
+
+
+def _line(ended: Ended) -> str:
+    """ASCII: neither does a log's reader split it at foreign line ends, nor does a printer escape parts of it."""
+    return MARK + json.dumps(ended.to_dict(), separators=(",", ":"), allow_nan=False)
 
 
 def unframe(log: str) -> Ended | None:

@@ -1,14 +1,15 @@
 """IPerf: bandwidth between two nodes over TCP or UDP, by iperf3's JSON, or by iperf 2's CSV.
 
-The received rate counts, not the sent one: what lies in buffers at the end never arrived.
+The received rate counts, not the sent one: what lies in buffers at the end never arrived. iperf 2 knows the sent one
+alone, and the result says so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from scaletest.kinds import reading
 from scaletest.kinds.common import PairSpec
@@ -20,8 +21,14 @@ PORTS = {"iperf3": 5201, "iperf": 5001}
 # So many of the intervals are kept; a long run's are taken evenly.
 MOST_INTERVALS = 120
 CSV_COLUMNS = 9
+# By so much a second differs from itself that iperf 2 rounds to tenths at both of its ends.
+INTERVAL_ROUNDED = 0.12
+SENT = "iperf 2 reports what the client sent, not what arrived"
+_RATES = ("bandwidth", "reverseBandwidth")
+_SUM, _PREFIXES = "SUM", ("", "K", "M", "G")
+_NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _LINE = re.compile(
-    r"^\[\s*(\d+)\]\s+[\d.]+-\s*[\d.]+ sec\s+[\d.]+ [KMG]?Bytes\s+(\d{1,15}(?:\.\d{1,6})?) ([KMG]?)bits/sec\s*$",
+    rf"^\[\s*(\d+|SUM)\]\s+{_NUMBER}-\s*{_NUMBER} sec\s+{_NUMBER} ([KMG]?)Bytes\s+{_NUMBER} ([KMG]?)bits/sec\s*$",
     re.MULTILINE,
 )
 
@@ -51,6 +58,16 @@ class IPerfSpec(PairSpec):
         super().__post_init__()
         if self.tool == "iperf" and (self.protocol, self.direction, self.omit) != ("TCP", "forward", 0):
             raise InvalidValue("iperf 2 is used for TCP from the client only", hint="use tool iperf3")
+
+
+class _Row(NamedTuple):
+    """What iperf 2 says of a stream, or of their sum. remote: "" in its text for people."""
+
+    stream: str
+    remote: str
+    seconds: float
+    bytes: float
+    bits_per_second: float
 
 
 def tasks(spec: IPerfSpec, site: Site) -> Sequence[Task]:
@@ -98,32 +115,86 @@ def _json(spec: IPerfSpec, output: Output) -> Measured:
     if not isinstance(streams, list) or len(streams) != wanted:
         count = len(streams) if isinstance(streams, list) else 0
         raise reading.bad(f"iperf3 reports {count} streams instead of {wanted}", list(data))
-    udp = reading.at(data, "start", "test_start", "protocol") == "UDP"
-    headlines = _udp(data) if udp else _tcp(data)
+    _check_test(spec, data)
+    headlines = _udp(spec, data, streams) if spec.protocol == "UDP" else _tcp(spec, data, streams)
     return Measured(
         headlines, _result(data, streams), str(reading.at(data, "start", "connected", 0, "remote_host") or "")
     )
 
 
-def _tcp(data: dict[str, Any]) -> dict[str, float]:
-    found = {"bandwidth": reading.number(data, "end", "sum_received", "bits_per_second")}
-    if reading.at(data, "end", "sum_received_bidir_reverse") is not None:
-        found["reverseBandwidth"] = reading.number(data, "end", "sum_received_bidir_reverse", "bits_per_second")
-    if reading.at(data, "end", "sum_sent", "retransmits") is not None:
-        found["retransmits"] = reading.number(data, "end", "sum_sent", "retransmits")
-    return found
-
-
-def _udp(data: dict[str, Any]) -> dict[str, float]:
-    lost = reading.number(data, "end", "sum", "lost_percent") / 100
-    # `sum` counts what was sent; since 3.16 the receiver's own sum stands beside it
-    received = reading.at(data, "end", "sum_received", "bits_per_second")
-    sent = reading.number(data, "end", "sum", "bits_per_second")
-    return {
-        "bandwidth": float(received) if isinstance(received, int | float) and received > 0 else sent * (1 - lost),
-        "jitter": reading.number(data, "end", "sum", "jitter_ms") / 1000,
-        "lost": lost,
+def _check_test(spec: IPerfSpec, data: dict[str, Any]) -> None:
+    """Raises Failed when iperf3 says that it did something else than it was asked for."""
+    wanted = {
+        "protocol": spec.protocol,
+        "num_streams": spec.streams,
+        "duration": spec.duration,
+        "omit": spec.omit,
+        "reverse": int(spec.direction == "reverse"),
     }
+    for name, value in wanted.items():
+        used = reading.at(data, "start", "test_start", name)
+        if used != value:
+            raise Failed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {value}")
+
+
+def _ways(spec: IPerfSpec, name: str) -> list[str]:
+    """What iperf3 calls the sums of the directions that are measured."""
+    return [name, *([f"{name}_bidir_reverse"] if spec.direction == "both" else [])]
+
+
+def _check_sums(spec: IPerfSpec, data: dict[str, Any], streams: list[Any], part: str, name: str) -> None:
+    """Raises Failed when the streams are not those of the sums, or did not measure as long as they should have."""
+    total = sum(reading.number(data, "end", way, "bytes") for way in _ways(spec, name))
+    own = sum(reading.number(stream, part, "bytes") for stream in streams)
+    reading.check_agreement(total, own, "the sum of the streams' bytes")
+    for way in _ways(spec, name):
+        reading.check_length(reading.number(data, "end", way, "seconds"), spec.duration, "iperf3")
+
+
+def _rate(data: dict[str, Any], way: str) -> float:
+    """The rate of a direction in bit/s, which is what was counted in its time. Raises Failed when it is not."""
+    rate = reading.positive(data, "end", way, "bits_per_second")
+    size, seconds = (reading.positive(data, "end", way, field) for field in ("bytes", "seconds"))
+    reading.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
+    return rate
+
+
+def _tcp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    _check_sums(spec, data, streams, "receiver", "sum_received")
+    ways = zip(_RATES, _ways(spec, "sum_received"), strict=False)
+    headlines = {headline: _rate(data, way) for headline, way in ways}
+    sent = _ways(spec, "sum_sent")
+    # not every system counts them
+    if all(reading.at(data, "end", way, "retransmits") is not None for way in sent):
+        headlines["retransmits"] = sum(reading.number(data, "end", way, "retransmits") for way in sent)
+    return headlines
+
+
+def _udp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    """Both directions count together for what is lost, and the worse one for the jitter."""
+    _check_sums(spec, data, streams, "udp", "sum")
+    ways = _ways(spec, "sum")
+    packets = [reading.positive(data, "end", way, "packets") for way in ways]
+    lost = [reading.number(data, "end", way, "lost_packets") for way in ways]
+    headlines = {
+        "jitter": max(reading.number(data, "end", way, "jitter_ms") for way in ways) / 1000,
+        "lost": sum(lost) / sum(packets),
+    }
+    shares = [part / whole for part, whole in zip(lost, packets, strict=True)]
+    for headline, way, share in zip(_RATES, _ways(spec, "sum_received"), shares, strict=False):
+        headlines[headline] = _arrived(data, way, share)
+    return headlines
+
+
+def _arrived(data: dict[str, Any], way: str, lost: float) -> float:
+    """The rate at which datagrams arrived, in bit/s; 0 where none did. Raises Failed.
+
+    A version that does not give it says in `sum` what was sent.
+    """
+    if reading.at(data, "end", way) is None:
+        sent = reading.positive(data, "end", way.replace("sum_received", "sum"), "bits_per_second")
+        return sent * (1 - lost)
+    return _rate(data, way) if lost < 1 else reading.number(data, "end", way, "bits_per_second")
 
 
 def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
@@ -141,40 +212,76 @@ def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     }
 
 
+def absent(spec: IPerfSpec) -> dict[str, str]:
+    """The headlines that this spec cannot have, with the reason."""
+    missing = {}
+    if spec.direction != "both":
+        missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
+    if spec.protocol == "TCP":
+        missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
+    if spec.protocol == "UDP":
+        missing["retransmits"] = "UDP sends nothing again"
+    if spec.tool == "iperf":
+        missing["retransmits"] = "iperf 2 does not count what is sent again"
+    return missing
+
+
 def _text(spec: IPerfSpec, output: Output) -> Measured:
-    """iperf 2's lines for people, decimals on slow links included; the sum line is not needed."""
-    factors = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9}
-    found = {
-        stream: {"bits_per_second": float(rate) * factors[prefix]}
-        for stream, rate, prefix in _LINE.findall(output.stdout)
-    }
-    return _summed(spec, found, output, "")
+    """iperf 2's lines for people, decimals on slow links included."""
+    rows = [
+        _Row(stream, "", float(end) - float(start), float(size) * 1024.0 ** _PREFIXES.index(large), _bits(rate, prefix))
+        for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
+    ]
+    return _summed(spec, rows, output)
 
 
-def _summed(spec: IPerfSpec, found: Mapping[str, Mapping[str, float]], output: Output, remote: str) -> Measured:
-    if len(found) != spec.streams:
-        lines = output.stdout.splitlines()
-        raise reading.bad(f"iperf reports {len(found)} streams instead of {spec.streams}", lines[-4:])
-    total = sum(one["bits_per_second"] for one in found.values())
-    return Measured({"bandwidth": total}, {"streams": dict(found)}, remote)
+def _bits(rate: str, prefix: str) -> float:
+    return float(rate) * 1000.0 ** _PREFIXES.index(prefix)
 
 
 def _csv(spec: IPerfSpec, output: Output) -> Measured:
     """iperf 2: a line a stream, time,local,port,remote,port,id,interval,bytes,bit/s; their sum has id -1."""
     reading.ended_well(output, "iperf")
-    rows = [line.split(",") for line in output.stdout.splitlines() if line.count(",") >= CSV_COLUMNS - 1]
     lines = output.stdout.splitlines()
     if not output.stdout.endswith("\n"):
         raise reading.bad("iperf's output ends within a line", lines[-1:])
-    found: dict[str, dict[str, float]] = {}
-    remote = ""
+    rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
+    datagrams = [line for line in lines if "UDP port" in line] or [
+        ",".join(row) for row in rows if len(row) > CSV_COLUMNS
+    ]
+    if datagrams:
+        raise Failed(Failure.MISMATCH, "iperf measured UDP instead of TCP", datagrams)
+    return _summed(spec, list(map(_csv_row, rows)), output) if rows else _text(spec, output)
+
+
+def _csv_row(row: list[str]) -> _Row:
+    interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", row[6])
+    if not (row[7].isdecimal() and row[8].isdecimal() and len(row[8]) < 19 and len(row[7]) < 19 and interval):
+        raise reading.bad("iperf wrote a line without numbers", [",".join(row)])
+    seconds = float(interval[2]) - float(interval[1])
+    return _Row(_SUM if row[5] == "-1" else row[5], row[3], seconds, float(row[7]), float(row[8]))
+
+
+def _summed(spec: IPerfSpec, rows: Sequence[_Row], output: Output) -> Measured:
+    """The sum of the streams' rates. iperf's own sum has an interval of its own, so only its bytes can be compared."""
+    streams = [row for row in rows if row.stream != _SUM]
+    lines = output.stdout.splitlines()[-4:]
+    if len(streams) != spec.streams:
+        raise reading.bad(f"iperf reports {len(streams)} streams instead of {spec.streams}", lines)
+    if len({row.stream for row in streams}) != spec.streams:
+        raise reading.bad("iperf reports a stream more than once", lines)
+    own = sum(row.bytes for row in streams)
     for row in rows:
-        if not (row[7].isdigit() and row[8].isdigit() and len(row[8]) < 19):
-            raise reading.bad("iperf wrote a line without numbers", [",".join(row)])
-        if row[5] != "-1":
-            found[row[5]] = {"bytes": float(row[7]), "bits_per_second": float(row[8])}
-            remote = row[3]
-    return _summed(spec, found, output, remote) if rows else _text(spec, output)
+        if row.stream == _SUM:
+            reading.check_agreement(row.bytes, own, "the sum of the streams' bytes")
+        reading.check_length(row.seconds, spec.duration, "iperf")
+        rate = 8 * row.bytes / row.seconds
+        reading.check_agreement(row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED)
+    total = sum(row.bits_per_second for row in streams)
+    if total <= 0:
+        raise reading.bad("iperf sent nothing", lines)
+    result = {row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams}
+    return Measured({"bandwidth": total}, {"streams": result}, streams[0].remote, notes=(SENT,))
 
 
 KIND = Kind(
@@ -187,9 +294,10 @@ KIND = Kind(
     programs=lambda spec: (spec.tool,),
     tasks=tasks,
     parse=parse,
+    absent=absent,
     limit_s=lambda spec: spec.duration + spec.omit + 60,
     headlines=(
-        Headline("bandwidth", "bit/s", True, "Received, all streams together."),
+        Headline("bandwidth", "bit/s", True, "Received, all streams together; with iperf 2, sent."),
         Headline("reverseBandwidth", "bit/s", True, "Received by the client, when both directions are measured."),
         Headline("retransmits", "", None, "Segments sent again, all streams together."),
         Headline("jitter", "s", False, "UDP: as RFC 1889 defines it."),

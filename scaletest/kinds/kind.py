@@ -40,15 +40,39 @@ class Failure(StrEnum):
             Failure.NO_DEVICE, Failure.NO_BINARY, Failure.REFUSED, Failure.INTERRUPTED, Failure.INVALID,
         )  # fmt: skip
 
+    @property
+    def advice(self) -> str:
+        """What to do about it where nothing more is known."""
+        return _ADVICE[self]
+
+
+_LOGS = "in logs/ of the run's folder"
+_ADVICE = {
+    Failure.NONE: "",
+    Failure.NO_DEVICE: "run it where there is such a device, or let the spec ask for another",
+    Failure.NO_BINARY: "install the program wherever the benchmark runs, or name an image that has it",
+    Failure.EXIT: f"mend what the tool complains of, {_LOGS}, and run it again",
+    Failure.BAD_OUTPUT: f"read the whole output, {_LOGS}; another version of the tool may be needed",
+    Failure.MISMATCH: "change the spec, or whatever made the tool do something else",
+    Failure.TIMED_OUT: "raise timeLimit or startLimit, or measure less",
+    Failure.REFUSED: "change the spec, or run it elsewhere",
+    Failure.INTERRUPTED: "run it again",
+    Failure.INVALID: f"mend what its own result names, {_LOGS}, and run it again",
+}
+
 
 class Failed(Exception):
-    """A benchmark ended without a result. lines: those of the tool's output that tell why."""
+    """A benchmark ended without a result.
 
-    def __init__(self, failure: Failure, message: str, lines: Sequence[str] = ()) -> None:
+    lines: those of the tool's output that tell why. remedy: what to do, "" where it is what the failure always advises.
+    """
+
+    def __init__(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> None:
         super().__init__(message)
         self.failure = failure
         self.message = message
         self.lines = tuple(line.strip()[:MOST_CHARACTERS] for line in lines if line.strip())[:MOST_LINES]
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +181,9 @@ class Kind:
     spec: its dataclass. layout: its parts, of which the one of role `measures` measures. programs: what must be there.
     tasks: what each part runs, servers first; a part without a task only offers its node. parse: reads the measuring
     part's output, raises Failed. limit_s: seconds after which it cannot be right any more. columns: fields of the spec
-    that lists show. scratch_bytes: of files that it makes; memory_bytes: that it needs; 0 where neither matters. image:
-    which of the project's images has its tools.
+    that lists show. absent: the headlines that a spec cannot have, each with the reason. scratch_bytes: of files that
+    it makes; memory_bytes: that it needs; 0 where neither matters. image: which of the project's images has its tools.
+    trusted: whether it always decides what runs, as a field that is `trusted` does.
     """
 
     name: str
@@ -174,9 +199,11 @@ class Kind:
     headlines: tuple[Headline, ...]
     columns: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    absent: Callable[[Any], Mapping[str, str]] = lambda spec: {}
     scratch_bytes: Callable[[Any], float] = lambda spec: 0.0
     memory_bytes: Callable[[Any], float] = lambda spec: 0.0
     image: str = "benchmarks"
+    trusted: bool = False
 
     def headline(self, name: str) -> Headline:
         """The headline of that name."""

@@ -1,13 +1,12 @@
 """MPIPingPong: half round-trip times and bandwidth of MPI messages of 0 to 2^maxlog bytes between two nodes.
 
-IMB-MPI1 is used where it is installed; elsewhere a small program of ours that measures and prints the same. The columns
-of IMB's other benchmarks can be read too, since their tables begin alike.
+IMB-MPI1 is used where it is installed; elsewhere a small program of ours that measures and prints the same.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +20,10 @@ IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
 # IMB's units, in seconds and bytes a second; its megabyte is 10^6 bytes (IMB user guide, "MB/s").
 _SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
 _BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
-_TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)")
+_TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)")
+PROGRAM = "the MPI ping-pong"
+# Two decimals of such a number are exact enough for a comparison.
+LEAST_EXACT = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,42 +38,47 @@ def tasks(spec: MPIPingPongSpec, site: Site) -> Sequence[Task]:
     program = site.programs.get("pingpong", OURS)
     arguments = ["-msglog", str(spec.maxlog), "pingpong"]
     if spec.ip_family == "IPv6" and mpi.one_host(site):
-        raise Failed(Failure.REFUSED, "Open MPI does not use the IPv6 loopback address", ("use two nodes, or IPv4",))
+        message = "Open MPI does not use the IPv6 loopback address"
+        raise Failed(Failure.REFUSED, message, remedy="use two nodes, or IPv4")
     line = [*mpi.mpirun(spec, site, 2, "ppr:1:node"), program, *arguments]
     return (Task("master", 0, bound(spec, line), files={mpi.HOSTFILE: mpi.hostfile(site, 1)}),)
 
 
 def parse(spec: MPIPingPongSpec, output: Output) -> Measured:
-    """IMB's table of one benchmark. Raises Failed."""
-    reading.ended_well(output, "the MPI ping-pong")
+    """IMB's table of its PingPong. Raises Failed."""
+    reading.ended_well(output, PROGRAM)
+    titles = _TITLE.findall(output.stdout)
     header = next((line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line), "")
+    if not header or not titles:
+        raise reading.bad(f"{PROGRAM} wrote no table that begins with #bytes", reading.last_lines(output))
+    if titles != [("PingPong", "2")]:
+        measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
+        raise Failed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
     names = header.split()
-    if not names:
-        raise reading.bad("the MPI ping-pong wrote no table that begins with #bytes", reading.last_lines(output))
     time, time_unit = _unit(names, _SECONDS)
-    # the collective ones have no bandwidth
-    speed, speed_unit = _unit(names, _BYTES) if "sec" in names[-1] and "[" not in names[-1] else (None, "")
-    rows = reading.rows_after(output.stdout, "#repetitions", len(names), "the MPI ping-pong")
+    speed, speed_unit = _unit(names, _BYTES)
+    rows = reading.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
+    reading.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
     results: list[dict[str, Any]] = [
-        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time]}
-        | ({"bandwidth": row[speed]} if speed is not None else {})
-        for row in rows
+        {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time], "bandwidth": row[speed]} for row in rows
     ]
-    if results[-1]["bytes"] != 2**spec.maxlog:
-        raise reading.bad(f"the table ends at {results[-1]['bytes']} bytes instead of {2**spec.maxlog}", [header])
-    title = _TITLE.search(output.stdout)
-    headlines = {"minimumLatency": min(row["time"] for row in results) * _SECONDS[time_unit]}
-    if speed is not None:
-        headlines["peakBandwidth"] = max(row["bandwidth"] for row in results) * _BYTES[speed_unit]
-    return Measured(
-        headlines,
-        {
-            "benchmark": title[1] if title else "",
-            "timeUnits": time_unit,
-            "bandwidthUnits": speed_unit,
-            "results": results,
-        },
-    )
+    latency, bandwidth = min(row["time"] for row in results), max(row["bandwidth"] for row in results)
+    if latency <= 0 or bandwidth <= 0:
+        raise reading.bad(f"{PROGRAM}'s table has times or bandwidths of 0", [header])
+    for row in results:
+        _check_units(row, _SECONDS[time_unit], _BYTES[speed_unit])
+    units = {"benchmark": "PingPong", "timeUnits": time_unit, "bandwidthUnits": speed_unit}
+    headlines = {"peakBandwidth": bandwidth * _BYTES[speed_unit], "minimumLatency": latency * _SECONDS[time_unit]}
+    return Measured(headlines, {**units, "results": results})
+
+
+def _check_units(row: Mapping[str, Any], seconds: float, size: float) -> None:
+    """Raises Failed when bytes, time and bandwidth contradict each other, as where a megabyte is not 10^6 bytes."""
+    # what has fewer digits was rounded too much to tell
+    if row["time"] < LEAST_EXACT or row["bytes"] / (row["time"] * seconds) < LEAST_EXACT * size:
+        return
+    computed = row["bytes"] / (row["time"] * seconds)
+    reading.check_agreement(row["bandwidth"] * size, computed, f"the bandwidth of {row['bytes']} bytes")
 
 
 def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:

@@ -98,16 +98,14 @@ def parse(spec: OpenFOAMSpec, output: Output) -> Measured:
     if fatal and output.exit_code:
         raise reading.bad("OpenFOAM ended with an error", fatal)
     reading.ended_well(output, "icoFoam")
-    steps = _CLOCK.findall(text)
-    times = {name: float(value) for name, value in _TIMES.findall(text)}
-    if not re.search(r"^End\s*$", text, re.MULTILINE) or not steps:
-        raise reading.bad("icoFoam's log does not reach its end", text.splitlines()[-4:])
-    if set(times) != {"real", "user", "sys"}:
-        raise reading.bad("the times of the solver are missing", text.splitlines()[-4:])
-    processes = _PROCESSES.search(text)
-    if processes and int(processes[1]) != spec.num_procs:
-        raise reading.bad(f"icoFoam ran on {processes[1]} processes instead of {spec.num_procs}", [processes[0]])
+    steps = _check_log(spec, text)
+    timed = _TIMES.findall(text)
+    times = {name: float(value) for name, value in timed}
+    if sorted(times) != sorted(name for name, _ in timed) or set(times) != {"real", "user", "sys"}:
+        raise reading.bad("the times of the solver are not there once", [f"{name} {value}" for name, value in timed])
     execution = float(steps[-1][0])
+    if times["real"] <= 0 or execution <= 0:
+        raise reading.bad("the solver took no time", [f"real {times['real']}", f"ExecutionTime = {execution} s"])
     return Measured(
         {"wallTime": times["real"], "executionTime": execution, "timePerStep": execution / len(steps)},
         {
@@ -120,6 +118,22 @@ def parse(spec: OpenFOAMSpec, output: Output) -> Measured:
             "cells": cells(spec),
         },
     )
+
+
+def _check_log(spec: OpenFOAMSpec, text: str) -> list[tuple[str, str]]:
+    """What icoFoam says of its times after each step. Raises Failed unless all of it was run, once."""
+    steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
+    if not re.search(r"^End\s*$", text, re.MULTILINE) or not steps:
+        raise reading.bad("icoFoam's log does not reach its end", text.splitlines()[-4:])
+    if processes != [str(spec.num_procs)]:
+        lines = [f"nProcs : {count}" for count in processes]
+        message = (
+            f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of {spec.num_procs}"
+        )
+        raise reading.bad(message, lines)
+    if len(steps) != openfoam_case.STEPS:
+        raise reading.bad(f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}")
+    return steps
 
 
 KIND = Kind(

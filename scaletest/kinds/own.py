@@ -18,9 +18,11 @@ def result(output: Output, kind: str) -> dict[str, Any]:
     said = reading.at(data, "verdict", "kind")
     if data.get("kind") != kind or said not in VERDICTS.values():
         raise reading.bad(f"this is no result of scaletest {kind}", list(map(str, data)))
+    if said != VERDICTS[output.exit_code]:
+        raise reading.bad(f"scaletest {kind} says {said}, and returned {output.exit_code}")
     if said == "INVALID":
         reason, remedy = (str(reading.at(data, "verdict", name) or "") for name in ("reason", "remedy"))
-        raise Failed(Failure.INVALID, f"the {kind} is INVALID: {reason}", [remedy])
+        raise Failed(Failure.INVALID, f"the {kind} is INVALID: {reason}", remedy=remedy)
     return data
 
 

@@ -45,6 +45,19 @@ class BenchmarkPlan:
         headlines = {one.name: one for kind in kinds.values() for one in kind.headlines}
         return checked(self.thresholds, list(headlines.values()), self.permutations)
 
+    def check_thresholds(self) -> None:
+        """Raises InvalidValue for a threshold that cannot be read, or is about a number that cannot be measured."""
+        for threshold in self.judged:
+            for planned in self.benchmarks:
+                values = self.permutations[planned.permutation]
+                name = threshold.headline.name
+                why = planned.kind.absent(planned.spec).get(name)
+                if why and threshold.about(values):
+                    raise InvalidValue(
+                        f"threshold {threshold.text!r} is about a number that cannot be measured: {why}",
+                        hint=f"leave it out, or name the permutations that have the number: {name}(KEY=VALUE)",
+                    )
+
     @property
     def steps(self) -> tuple[int, ...]:
         """None: a benchmark has no steps."""

@@ -16,14 +16,19 @@ from scaletest.kinds import reading
 from scaletest.kinds.common import CommonSpec, Pods
 from scaletest.kinds.fields import spec_field
 from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model.errors import InvalidValue
 
+_INSTALL = "pip install --upgrade 'scaletest[torch]' wherever the benchmark runs, or name an image that has PyTorch"
 MODULE = "workers.torch_child"
 NOT_TORCHBENCH = "own micro-benchmark of plain torch, not TorchBench: compare it with itself only"
 _BENCH = re.compile(
     r"^(CPU Wall Time per batch|CPU Total Wall Time|GPU Time per batch|CPU Peak Memory|GPU \d+ Peak Memory):"
     r"\s+(\d{1,12}(?:\.\d{1,9})?) (milliseconds|GB)\s*$",
     re.MULTILINE,
+)
+_RUNNING = re.compile(
+    r"^Running (\w+) method from (\S+) on (\S+) in \w+ mode with input batch size (\d+)\b", re.MULTILINE
 )
 _GNU = re.compile(r"^\s*(User time|System time) \(seconds\): (\d{1,9}\.\d\d)\s*$", re.MULTILINE)
 _ELAPSED = re.compile(
@@ -61,34 +66,52 @@ def tasks(spec: PyTorchSpec, site: Site) -> Sequence[Task]:
 
 def parse(spec: PyTorchSpec, output: Output) -> Measured:
     """The workload's answer, or TorchBench's text. Raises Failed."""
-    if "No module named" in output.stderr:
-        missing = [line for line in output.stderr.splitlines() if "No module named" in line]
-        raise Failed(Failure.NO_BINARY, "PyTorch is not installed here", [*missing, "pip install 'scaletest[torch]'"])
+    if output.exit_code == UNAVAILABLE or (output.exit_code and "No module named" in output.stderr):
+        raise Failed(Failure.NO_BINARY, "PyTorch cannot be used here", reading.last_lines(output), _INSTALL)
     reading.ended_well(output, "PyTorch")
     if "CPU Peak Memory" in output.text or "Wall Time" in output.text:
         return _torchbench(spec, output)
     data = reading.json_object(output.stdout, "PyTorch")
     said = data.get("error")
     if said:
-        failure = Failure.NO_DEVICE if data.get("no_device") else Failure.EXIT
-        raise Failed(failure, "PyTorch says that it failed", [str(said)])
+        raise _failed(data, str(said))
     found = data.get("figures")
     if not isinstance(found, Mapping):
         raise reading.bad("PyTorch's answer has no figures", [json.dumps(data)])
     used = found.get("torch_device")
     if used != spec.device:
         raise Failed(Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}")
+    wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
+    for name, value in wanted.items():
+        if reading.number(found, name) != value:
+            raise Failed(Failure.MISMATCH, f"PyTorch computed {found[name]} {name} instead of {value}")
     headlines = {
-        "batchTime": reading.number(found, "batch_wall_ms") / 1e3,
-        "samplesPerSecond": reading.number(found, "samples_per_s"),
-        "cpuMemory": reading.number(found, "cpu_peak_mib") * 2**20,
+        "batchTime": reading.positive(found, "batch_wall_ms") / 1e3,
+        "samplesPerSecond": reading.positive(found, "samples_per_s"),
+        "cpuMemory": reading.positive(found, "cpu_peak_mib") * 2**20,
     }
+    computed = spec.input_batch_size / headlines["batchTime"]
+    reading.check_agreement(headlines["samplesPerSecond"], computed, "samples_per_s")
     if spec.device == "cuda":
-        headlines["gpuBatchTime"] = reading.number(found, "batch_gpu_ms") / 1e3
-        headlines["gpuMemory"] = reading.number(found, "gpu_peak_mib") * 2**20
+        headlines["gpuBatchTime"] = reading.positive(found, "batch_gpu_ms") / 1e3
+        headlines["gpuMemory"] = reading.positive(found, "gpu_peak_mib") * 2**20
     return Measured(
         headlines, {"figures": dict(found), "gpuCount": gpus(spec), **_times(output)}, notes=(NOT_TORCHBENCH,)
     )
+
+
+def _failed(answer: Mapping[str, Any], error: str) -> Failed:
+    """What the child could not do, and whether that says anything of what was to be measured."""
+    if answer.get("unavailable"):
+        return Failed(Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL)
+    failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
+    return Failed(failure, "PyTorch says that it failed", [error])
+
+
+def absent(spec: PyTorchSpec) -> dict[str, str]:
+    """The headlines that this spec cannot have, with the reason."""
+    names = ("gpuBatchTime", "gpuMemory") if spec.device != "cuda" else ()
+    return dict.fromkeys(names, f"device {spec.device} uses no GPU")
 
 
 def gpus(spec: PyTorchSpec) -> int:
@@ -98,10 +121,23 @@ def gpus(spec: PyTorchSpec) -> int:
     return sum(int(value) for name, value in rows if "gpu" in str(name) and str(value).isdigit())
 
 
+def _check_torchbench(spec: PyTorchSpec, output: Output) -> None:
+    """Raises Failed when TorchBench says that it ran something else, or more than that."""
+    names = [name for name, _, _ in _BENCH.findall(output.text)]
+    if len(set(names)) != len(names):
+        raise reading.bad("TorchBench wrote a number more than once", names)
+    wanted = (spec.benchmark_type, spec.model, spec.device, str(spec.input_batch_size))
+    used = _RUNNING.findall(output.text)
+    if used != [wanted]:
+        lines = [" ".join(run) for run in used]
+        raise Failed(Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines)
+
+
 def _torchbench(spec: PyTorchSpec, output: Output) -> Measured:
+    _check_torchbench(spec, output)
     rows = {name: (float(value), unit) for name, value, unit in _BENCH.findall(output.text)}
     wall = rows.get("CPU Wall Time per batch") or rows.get("CPU Total Wall Time")
-    if wall is None or wall[1] != "milliseconds":
+    if wall is None or wall[1] != "milliseconds" or wall[0] <= 0:
         raise reading.bad("TorchBench's wall time is missing", reading.last_lines(output))
     headlines = {"batchTime": wall[0] / 1e3}
     for name, (value, unit) in rows.items():
@@ -109,7 +145,7 @@ def _torchbench(spec: PyTorchSpec, output: Output) -> Measured:
             headlines["gpuBatchTime"] = value / 1e3
         elif name == "CPU Peak Memory" and unit == "GB":
             headlines["cpuMemory"] = value * 1e9
-    if spec.device == "cuda" and "gpuBatchTime" not in headlines:
+    if spec.device == "cuda" and not headlines.get("gpuBatchTime"):
         raise reading.bad("TorchBench's GPU time is missing", reading.last_lines(output))
     notes = () if "CPU Wall Time per batch" in rows else ("TorchBench printed a total, not a time per batch",)
     plain = {name: {"value": value, "unit": unit} for name, (value, unit) in rows.items()}
@@ -141,6 +177,7 @@ KIND = Kind(
     programs=lambda spec: ("bash",),
     tasks=tasks,
     parse=parse,
+    absent=absent,
     limit_s=lambda spec: 600 + spec.batches * spec.input_batch_size,
     headlines=(
         Headline("batchTime", "s", False, "Wall-clock time of one batch."),

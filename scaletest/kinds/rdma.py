@@ -6,18 +6,22 @@ that the client never starts too early.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.kinds import reading
 from scaletest.kinds.common import PairSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Output, Site, Task, bound
+from scaletest.kinds.kind import Failed, Failure, Output, Site, Task, bound
 from scaletest.model.errors import InvalidValue
 
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
-LARGEST = 2**23
+LARGEST_POWER = 23
+# extraArgs may add words between, as in RDMA_Write Bidirectional BW Test
+_TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
+_UNIT = re.compile(r"\[([^\]]+)\]")
 MODES = ("read", "write")
 
 
@@ -27,7 +31,7 @@ class RDMASpec(PairSpec):
 
     mode: str = spec_field("read", "The RDMA operation.", choices=MODES)
     iterations: int = spec_field(1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000)
-    extra_args: tuple[str, ...] = spec_field((), "More arguments of the tool, such as --tclass=96.")
+    extra_args: tuple[str, ...] = spec_field((), "More arguments of the tool, such as --tclass=96.", trusted=True)
     device: str = spec_field(
         "",
         "The RDMA device, such as mlx5_0; empty: that of the route.",
@@ -58,12 +62,20 @@ def tasks(spec: RDMASpec, site: Site, program: str, arguments: Sequence[str]) ->
     )
 
 
-def table(output: Output, program: str, columns: int) -> list[tuple[float, ...]]:
-    """The rows of a complete run. Raises Failed."""
+def table(
+    spec: RDMASpec, output: Output, program: str, test: str, columns: int, units: frozenset[str]
+) -> list[tuple[float, ...]]:
+    """The rows of a complete run. test, units: what perftest calls the test and its columns' units. Raises Failed."""
     reading.ended_well(output, program)
     rows = reading.rows_after(output.stdout, "#bytes", columns, program)
-    if rows[-1][0] != LARGEST:
-        raise reading.bad(
-            f"{program}'s table ends at {rows[-1][0]:.0f} bytes instead of {LARGEST}", output.stdout.splitlines()[-3:]
+    wanted = f"RDMA_{spec.mode.capitalize()} {test} Test"
+    titles = _TITLE.findall(output.stdout)
+    if [(mode, kind) for mode, kind in titles] != [(spec.mode.capitalize(), test)]:
+        raise Failed(
+            Failure.MISMATCH, f"{program} did not measure {wanted}", [f"RDMA_{' '.join(title)}" for title in titles]
         )
+    header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
+    if set(_UNIT.findall(header)) != units:
+        raise Failed(Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header])
+    reading.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
     return rows

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.kinds import rdma
+from scaletest.kinds import rdma, reading
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Headline, Kind, Measured, Output, Site, Task, pair
+from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, pair
 
 GBIT = 1e9
+UNITS = frozenset({"Gb/sec", "Mpps"})
+NO_PEAK = "perftest measured no peak, as with very many iterations"
+_QPS = re.compile(r"Number of qps\s*:\s*(\d+)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,15 +30,27 @@ def tasks(spec: RDMABandwidthSpec, site: Site) -> Sequence[Task]:
 
 def parse(spec: RDMABandwidthSpec, output: Output) -> Measured:
     """Bytes, iterations, peak and average in Gbit/s, messages in millions a second. Raises Failed."""
-    names = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate")
-    rows = [dict(zip(names, row, strict=True)) for row in rdma.table(output, f"ib_{spec.mode}_bw", len(names))]
+    names, program = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate"), f"ib_{spec.mode}_bw"
+    table = rdma.table(spec, output, program, "BW", len(names), UNITS)
+    pairs = _QPS.findall(output.stdout)
+    if pairs != [str(spec.qps)]:
+        message = f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of {spec.qps}"
+        raise Failed(Failure.MISMATCH, message)
+    rows = [dict(zip(names, row, strict=True)) for row in table]
+    peak, average, rate = (max(row[name] for row in rows) for name in names[2:])
+    if average <= 0 or rate <= 0:
+        raise reading.bad(f"{program} reports a bandwidth or message rate of 0")
+    for row in rows:
+        # what has fewer digits was rounded too much to tell
+        if row["averageBandwidth"] >= 1:
+            computed = row["messageRate"] * row["bytes"] * 8e6 / GBIT
+            reading.check_agreement(row["averageBandwidth"], computed, f"the bandwidth of {row['bytes']:.0f} bytes")
+    headlines = {"peakBandwidth": peak * GBIT, "averageBandwidth": average * GBIT, "messageRate": rate * 1e6}
+    notes = () if peak > 0 else (NO_PEAK,)
     return Measured(
-        {
-            "peakBandwidth": max(row["peakBandwidth"] for row in rows) * GBIT,
-            "averageBandwidth": max(row["averageBandwidth"] for row in rows) * GBIT,
-            "messageRate": max(row["messageRate"] for row in rows) * 1e6,
-        },
+        {name: value for name, value in headlines.items() if value > 0},
         {"bandwidthUnits": "Gbit/s", "messageRateUnits": "10^6/s", "results": rows},
+        notes=notes,
     )
 
 

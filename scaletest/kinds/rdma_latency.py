@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.kinds import rdma
+from scaletest.kinds import rdma, reading
 from scaletest.kinds.kind import Headline, Kind, Measured, Output, Site, Task, pair
 
 USEC = 1e-6
@@ -20,8 +20,12 @@ def tasks(spec: rdma.RDMASpec, site: Site) -> Sequence[Task]:
 
 def parse(spec: rdma.RDMASpec, output: Output) -> Measured:
     """Nine columns, times in microseconds. Raises Failed."""
-    rows = [dict(zip(NAMES, row, strict=True)) for row in rdma.table(output, f"ib_{spec.mode}_lat", len(NAMES))]
+    program = f"ib_{spec.mode}_lat"
+    table = rdma.table(spec, output, program, "Latency", len(NAMES), frozenset({"usec"}))
+    rows = [dict(zip(NAMES, row, strict=True)) for row in table]
     best = min(rows, key=lambda row: row["average"])
+    if min(min(row["minimum"], row["average"], row["percentile99"]) for row in rows) <= 0:
+        raise reading.bad(f"{program} reports a latency of 0")
     return Measured(
         {
             "minimumAverageLatency": best["average"] * USEC,

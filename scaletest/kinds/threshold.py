@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
@@ -97,7 +98,7 @@ def checked(
             shown = ", ".join(f"{name}={value}" for name, value in one.where)
             raise InvalidValue(
                 f"threshold {one.text!r} is about {shown}, which no permutation has",
-                hint=f"the first has {cut(repr(dict(rows[0])), 80)}" if rows else "",
+                hint=f"the first has {cut(as_yaml(dict(rows[0])), 80)}" if rows else "",
             )
     return found
 
@@ -113,4 +114,4 @@ def _where(text: str | None, shown: str) -> tuple[tuple[str, str], ...]:
 
 def _same(value: Any, text: str) -> bool:
     """Whether a permutation's value is that text, as YAML writes it."""
-    return text == (str(value).lower() if isinstance(value, bool) else str(value))
+    return text == as_yaml(value)

@@ -27,6 +27,8 @@ class Model(StrEnum):
 
 # Side of an image, tokens of a text, side of a matrix: where --size does not say otherwise, and the least that works.
 SIZES = {Model.ALEXNET: (224, 63), Model.RESNET50: (224, 32), Model.LLAMA: (32, 1), Model.MATMUL: (1024, 1)}
+# Exit code of the child where PyTorch is not installed or cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
+UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from scaletest.kinds import own, reading
 from scaletest.kinds.common import ActingSpec, Pods
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Part, Site, Task, bound
 from scaletest.model.errors import InvalidValue
 
 NAME = r"|[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
@@ -26,7 +26,7 @@ class ValidationSpec(ActingSpec):
     )
     scale: float = spec_field(1.8, "Ratio of throughput wanted from each doubling.", minimum=1, maximum=2)
     seconds: float = spec_field(1.0, "Length of a sleep, or about that of the command.", minimum=0, maximum=86400)
-    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty for sleep.")
+    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty for sleep.", trusted=True)
     step_time: float = spec_field(0.0, "Seconds of measuring in each step; 0: as long as the verdict needs.", minimum=0)
     device_glob: str = spec_field("", "Device files; worker N uses the N-th, counting round.")
     deployment: str = spec_field(
@@ -34,6 +34,7 @@ class ValidationSpec(ActingSpec):
         "Workers to scale, a Deployment of the chart; empty: processes beside the tester.",
         pattern=NAME,
         words="a name",
+        trusted=True,
     )
     client: str = spec_field("", "Service of its client; empty: DEPLOYMENT-client.", pattern=NAME, words="a name")
     worker: Pods = spec_field(Pods(), "How the pod differs.")
@@ -70,6 +71,11 @@ def parse(spec: ValidationSpec, output: Output) -> Measured:
         {name: reading.at(step, name) for name in ("workers", "throughput_per_s", "half_width_per_s", "failures")}
         for step in steps
     ]
+    last = reading.at(steps[-1], "workers")
+    if last != spec.limit:
+        failure = Failure.EXIT if data["verdict"]["kind"] == "FAIL" else Failure.INTERRUPTED
+        message = f"the validation ended at {last} workers instead of {spec.limit}"
+        raise Failed(failure, message, [str(data["verdict"].get("reason", ""))])
     headlines = {"throughput": reading.number(steps[-1], "throughput_per_s")}
     if reading.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = reading.number(steps[-1], "efficiency")

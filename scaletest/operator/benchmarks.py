@@ -196,7 +196,7 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
 
 def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:
     now = settings.clock()
-    why = Ended(one.name, Phase.FAILED, failure=Failure.REFUSED, message=error.message, lines=(error.hint,),
+    why = Ended(one.name, Phase.FAILED, failure=Failure.REFUSED, message=error.message, remedy=error.hint,
                 started_s=now, finished_s=now)  # fmt: skip
     return Seen(Phase.FAILED, error.message, (), why)
 

@@ -7,7 +7,9 @@ import socket
 from collections.abc import AsyncIterator, Iterator
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, make_wsgi_app
+
+from scaletest.http.server import Server
 
 
 @contextlib.contextmanager
@@ -17,13 +19,12 @@ def metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
         yield
         return
     # a socket of IPv6 hears both families; a machine without it has but one
-    server, thread = start_http_server(port, "::" if socket.has_dualstack_ipv6() else "0.0.0.0", registry=registry)
+    host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
+    server = Server(make_wsgi_app(registry), f"{host}:{port}")
     try:
         yield
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        server.close()
 
 
 @contextlib.asynccontextmanager

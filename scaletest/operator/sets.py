@@ -13,7 +13,7 @@ from typing import Any
 
 from scaletest.benchmarks.endings import Taken
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kept import Damaged, Reads, owned, zipped
+from scaletest.benchmarks.kept import MOST_UNPACKED, Damaged, Reads, owned, zipped
 from scaletest.benchmarks.manifests import START_S
 from scaletest.benchmarks.obstacles import NAME
 from scaletest.benchmarks.runner import startable
@@ -130,9 +130,10 @@ def _plan(objects: Reads, namespace: str, found: Document, settings: Settings) -
                     "spec": found["spec"]}  # fmt: skip
         plan, _ = plan_of(document, lambda: _nodes(objects))
         _fits(plan)
-        packed = gzip.compress(wire.dump(plan.to_dict()).encode(), mtime=0)
-        if len(packed) * 4 / 3 > MOST_BYTES:
-            raise InvalidValue(f"the plan has {len(packed)} bytes, too many to be kept", hint="make more, smaller sets")
+        text = wire.dump(plan.to_dict()).encode()
+        packed = gzip.compress(text, mtime=0)
+        if len(packed) * 4 / 3 > MOST_BYTES or len(text) > MOST_UNPACKED:
+            raise InvalidValue(f"the plan has {len(text)} bytes, too many to be kept", hint="make more, smaller sets")
         body = {
             "metadata": {"name": name, "ownerReferences": [owner(found)], "labels": {SET: meta["name"]}},
             "binaryData": {PLAN: base64.b64encode(packed).decode()},

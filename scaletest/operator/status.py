@@ -121,6 +121,7 @@ def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
         "failure": str(ended.failure),
         "message": message[:MOST_MESSAGE],
         "lines": [line[:200] for line in ended.lines][:8],
+        "remedy": ended.advice[:MOST_MESSAGE],
         "headlines": texts,
         "values": {name: ended.headlines[name] for name in texts},
         "summary": next(iter(texts.values()), "") if ended.ok else (ended.message or str(ended.failure))[:200],

@@ -1,0 +1,47 @@
+"""What a benchmark's reply says when no worker measured it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from scaletest.benchmarks.queue import ended_by
+from scaletest.kinds import benchmark
+from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.frame import frame
+from scaletest.kinds.kind import Failure
+from scaletest.model import Outcome, Reason, Reply
+
+BENCHMARK = benchmark.read({"kind": "IPerf"})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "failure"),
+    [
+        (Outcome.FAILED, Reason.EXIT, Failure.EXIT),
+        (Outcome.FAILED, Reason.NO_BINARY, Failure.NO_BINARY),
+        (Outcome.FAILED, Reason.NO_DEVICE, Failure.NO_DEVICE),
+        (Outcome.TIMED_OUT, Reason.NONE, Failure.TIMED_OUT),
+        # nobody measured these to their end
+        (Outcome.FAILED, Reason.LOST, Failure.INTERRUPTED),
+        (Outcome.FAILED, Reason.POISON, Failure.INTERRUPTED),
+        (Outcome.PURGED, Reason.NONE, Failure.INTERRUPTED),
+        (Outcome.CLIENT_GONE, Reason.NONE, Failure.INTERRUPTED),
+        # a worker of something else ran it and has no result
+        (Outcome.SUCCEEDED, Reason.NONE, Failure.REFUSED),
+    ],
+)
+def test_a_benchmark_that_no_worker_measured_says_nothing_of_what_was_to_be_measured(
+    outcome: Outcome, reason: Reason, failure: Failure
+) -> None:
+    ended = ended_by(BENCHMARK, Reply("r", outcome, reason))
+    assert ended.failure is failure and ended.message and ended.advice and not ended.lines
+    assert ended.failure.unmeasured == (failure not in (Failure.EXIT, Failure.TIMED_OUT))
+
+
+def test_what_the_worker_framed_counts() -> None:
+    framed = Ended("other", Phase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size")
+    reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
+    ended = ended_by(BENCHMARK, reply)
+    assert replace(ended, environment={}) == replace(framed, name="iperf") and ended.environment["node"] == "a"

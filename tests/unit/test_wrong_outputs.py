@@ -1,0 +1,473 @@
+"""Outputs of tools that did something else than the spec asks for: none gives a number, and each says what is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.kinds import benchmark, openfoam_case
+from scaletest.kinds.kind import Failed, Failure, Measured, Output
+
+SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
+Report = dict[str, Any]
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / name).read_text("utf-8")
+
+
+def parse(kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0) -> Measured:
+    asked = benchmark.read({"kind": kind, "spec": spec})
+    return asked.kind.parse(asked.spec, Output(text, errors, code))
+
+
+def refused(kind: str, spec: dict[str, Any], text: str) -> Failed:
+    with pytest.raises(Failed) as error:
+        parse(kind, spec, text)
+    return error.value
+
+
+# -- fio ------------------------------------------------------------------------------------------------------------
+
+FIO = {"rw": "randrw", "runtime": "3s"}
+
+
+def fio_report(*workers: tuple[str, int]) -> Report:
+    """What fio's client reports of these servers, each of which measured the same, with their sum."""
+    text = sample("fio-client-1worker-1job.out")
+    report: Report = json.loads(text[text.index("{") :])
+    (row,) = report["client_stats"]
+    rows = [{**copy.deepcopy(row), "hostname": host, "port": port} for host, port in workers]
+    if len(rows) > 1:
+        whole = {**copy.deepcopy(row), "jobname": "All clients"}
+        for side in ("read", "write"):
+            for name in ("io_bytes", "total_ios", "bw_bytes", "iops"):
+                whole[side][name] *= len(rows)
+            del whole[side]["clat_ns"]["percentile"]
+        rows.append(whole)
+    return {**report, "client_stats": rows}
+
+
+def test_two_fio_workers_on_one_host_are_two() -> None:
+    report = fio_report(("198.18.0.1", 8765), ("198.18.0.1", 8766))
+    single = fio_report(("198.18.0.1", 8765))
+    measured = parse("Fio", {**FIO, "numWorkers": 2}, json.dumps(report))
+    alone = parse("Fio", FIO, json.dumps(single))
+    assert measured.headlines["readBandwidth"] == 2 * alone.headlines["readBandwidth"]
+    assert "readLatency99" in alone.headlines and "readLatency99" not in measured.headlines
+    assert [row["port"] for row in measured.result["jobs"]][:2] == [8765, 8766]
+
+
+@pytest.mark.parametrize(
+    ("spec", "workers", "message"),
+    [
+        # one too many, one too few, one twice
+        ({}, [("198.18.0.1", 8765), ("198.18.0.2", 8765)], "2 workers instead of 1"),
+        ({}, [("198.18.0.1", 8765), ("198.18.0.1", 8766)], "2 workers instead of 1"),
+        ({"numWorkers": 3}, [("198.18.0.1", 8765), ("198.18.0.2", 8765)], "2 workers instead of 3"),
+        ({"numWorkers": 2}, [("198.18.0.1", 8765), ("198.18.0.1", 8765)], "1 workers instead of 2"),
+        ({}, [("198.18.0.1", 8765), ("198.18.0.1", 8765)], "neither once nor for each of its 1 jobs"),
+        # something else than what was asked for, or not as long
+        ({"rw": "randread"}, [("198.18.0.1", 8765)], "writes with rw randread"),
+        ({"runtime": "4s"}, [("198.18.0.1", 8765)], "3.001 s instead of 4 s"),
+    ],
+)
+def test_fio_reports_of_other_workers_or_work_are_refused(
+    spec: dict[str, Any], workers: Sequence[tuple[str, int]], message: str
+) -> None:
+    assert message in refused("Fio", {**FIO, **spec}, json.dumps(fio_report(*workers))).message
+
+
+def _without_reads(report: Report) -> None:
+    report["client_stats"][0]["read"] |= {"total_ios": 0, "io_bytes": 0, "bw_bytes": 0, "iops": 0}
+
+
+def _without_bandwidth(report: Report) -> None:
+    report["client_stats"][0]["read"]["bw_bytes"] = 0
+
+
+def _without_latency(report: Report) -> None:
+    report["client_stats"][0]["write"]["lat_ns"]["mean"] = 0
+
+
+def _without_a_percentile(report: Report) -> None:
+    report["client_stats"][0]["read"]["clat_ns"]["percentile"]["99.000000"] = -1
+
+
+def _with_twice_the_bandwidth(report: Report) -> None:
+    report["client_stats"][0]["read"]["bw_bytes"] *= 2
+
+
+def _with_twice_the_operations(report: Report) -> None:
+    report["client_stats"][0]["write"]["iops"] *= 2
+
+
+def _negative(report: Report) -> None:
+    report["client_stats"][0]["read"]["iops"] = -1
+
+
+@pytest.mark.parametrize("change", [
+    _without_reads, _without_bandwidth, _without_latency, _without_a_percentile, _with_twice_the_bandwidth,
+    _with_twice_the_operations, _negative,
+])  # fmt: skip
+def test_a_fio_report_without_what_was_measured_is_refused(change: Callable[[Report], None]) -> None:
+    report = fio_report(("198.18.0.1", 8765))
+    change(report)
+    assert refused("Fio", FIO, json.dumps(report)).failure is Failure.BAD_OUTPUT
+
+
+def test_a_sum_of_fio_that_is_not_that_of_its_workers_is_refused() -> None:
+    report = fio_report(("198.18.0.1", 8765), ("198.18.0.2", 8765))
+    report["client_stats"][-1]["read"]["io_bytes"] *= 2
+    assert "add up to" in refused("Fio", {**FIO, "numWorkers": 2}, json.dumps(report)).message
+    doubled = fio_report(("198.18.0.1", 8765), ("198.18.0.2", 8765))
+    doubled["client_stats"].append(doubled["client_stats"][-1])
+    assert "2 times" in refused("Fio", {**FIO, "numWorkers": 2}, json.dumps(doubled)).message
+
+
+# -- iperf ----------------------------------------------------------------------------------------------------------
+
+TCP = {"streams": 2, "duration": 3}
+BOTH = {"direction": "both", "duration": 2}
+UDP = {"protocol": "UDP", "duration": 1}
+
+
+def iperf_report(name: str = "iperf3-tcp-2streams.json") -> Report:
+    report: Report = json.loads(sample(name))
+    return report
+
+
+def udp_report(*, packets: int = 100, lost: int = 10, ways: int = 1) -> Report:
+    """What iperf3 reports of datagrams of 1250 bytes in a second, each way."""
+    start = {"protocol": "UDP", "num_streams": 1, "duration": 1, "omit": 0, "reverse": 0}
+    counts = {"packets": packets, "lost_packets": lost, "seconds": 1.0, "jitter_ms": 0.5}
+    sent = {**counts, "bytes": 1250 * packets, "bits_per_second": 1e4 * packets}
+    arrived = {**counts, "bytes": 1250 * (packets - lost), "bits_per_second": 1e4 * (packets - lost)}
+    end: Report = {"streams": [{"udp": sent}] * ways}
+    for suffix in ("", "_bidir_reverse")[:ways]:
+        end |= {f"sum{suffix}": sent, f"sum_sent{suffix}": sent, f"sum_received{suffix}": arrived}
+    return {"start": {"test_start": start}, "end": end}
+
+
+@pytest.mark.parametrize(
+    ("spec", "report", "message"),
+    [
+        (TCP, udp_report(), "streams instead of 2"),
+        ({"duration": 1}, udp_report(), "protocol UDP instead of TCP"),
+        ({**TCP, "protocol": "UDP"}, iperf_report(), "protocol TCP instead of UDP"),
+        ({**TCP, "streams": 1}, iperf_report(), "2 streams instead of 1"),
+        ({**TCP, "duration": 10}, iperf_report(), "duration 3 instead of 10"),
+        ({**TCP, "omit": 1}, iperf_report(), "omit 0 instead of 1"),
+        # two streams are not both directions of one, and both of one are not two
+        ({**TCP, "streams": 1, "direction": "both"}, iperf_report(), "num_streams 2 instead of 1"),
+        ({"streams": 2, "duration": 2}, iperf_report("iperf3-tcp-bidir.json"), "num_streams 1 instead of 2"),
+        ({"duration": 2}, iperf_report("iperf3-tcp-reverse.json"), "reverse 1 instead of 0"),
+        ({**BOTH, "direction": "reverse"}, iperf_report("iperf3-tcp-bidir.json"), "2 streams instead of 1"),
+    ],
+)
+def test_an_iperf3_report_of_another_measurement_is_refused(spec: dict[str, Any], report: Report, message: str) -> None:
+    assert message in refused("IPerf", spec, json.dumps(report)).message
+
+
+@pytest.mark.parametrize(
+    ("way", "values", "message"),
+    [
+        ("sum_received", {"bits_per_second": 0}, "nothing was measured"),
+        ("sum_received", {"bits_per_second": 4e10}, "contradicts itself"),
+        ("sum_received", {"bytes": 7553548288 // 2}, "the sum of the streams"),
+        ("sum_received", {"seconds": 0.5}, "0.5 s instead of 3 s"),
+        ("sum_sent", {"retransmits": -1}, "no number"),
+    ],
+)
+def test_an_iperf3_report_whose_sum_cannot_be_is_refused(way: str, values: Report, message: str) -> None:
+    report = iperf_report()
+    report["end"][way] |= values
+    assert message in refused("IPerf", TCP, json.dumps(report)).message
+
+
+def test_datagrams_are_counted_where_they_arrive_in_both_directions() -> None:
+    measured = parse("IPerf", {**UDP, "direction": "both"}, json.dumps(udp_report(ways=2))).headlines
+    assert (measured["bandwidth"], measured["reverseBandwidth"], measured["lost"]) == (9e5, 9e5, 0.1)
+    # where none arrived that is the result, and where all should have it cannot be
+    assert parse("IPerf", UDP, json.dumps(udp_report(lost=100))).headlines["bandwidth"] == 0
+    report = udp_report(lost=0)
+    report["end"]["sum_received"]["bits_per_second"] = 0
+    assert "nothing was measured" in refused("IPerf", UDP, json.dumps(report)).message
+    assert "nothing was measured" in refused("IPerf", UDP, json.dumps(udp_report(packets=0, lost=0))).message
+
+
+def test_what_was_sent_again_counts_in_both_directions() -> None:
+    measured = parse("IPerf", BOTH, json.dumps(iperf_report("iperf3-tcp-bidir.json")))
+    assert measured.headlines["retransmits"] == 33 + 83
+
+
+IPERF2 = {"tool": "iperf", "streams": 2, "duration": 1}
+TEXT_HEAD = "Client connecting to 127.0.0.1, TCP port 5001\n"
+TEXT_STREAMS = """\
+[  2] 0.0000-1.0115 sec  1337344 KBytes  10830774 Kbits/sec
+[  1] 0.0000-1.0111 sec  1438336 KBytes  11653564 Kbits/sec
+"""
+TEXT_SUM = "[SUM] 0.0000-1.0004 sec  2775680 KBytes  22728439 Kbits/sec\n"
+CSV_STREAMS = """\
+20261122081601,127.0.0.1,34640,127.0.0.1,5001,2,0.0-1.0,2774794300,22177485386
+20261122081601,127.0.0.1,34624,127.0.0.1,5001,1,0.0-1.0,2638741564,20768130618
+"""
+CSV_SUM = "20261122081601,127.0.0.1,0,127.0.0.1,5001,-1,0.0-1.0,5413535864,43308286912\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "total"),
+    [
+        (TEXT_HEAD + TEXT_STREAMS + TEXT_SUM, 10830774e3 + 11653564e3),
+        (CSV_STREAMS + CSV_SUM, 22177485386 + 20768130618),
+    ],
+)
+def test_the_streams_of_iperf_2_count_and_its_sum_is_checked(text: str, total: float) -> None:
+    measured = parse("IPerf", IPERF2, text)
+    assert measured.headlines == {"bandwidth": total}
+    assert "sent" in measured.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TEXT_STREAMS + TEXT_SUM.replace("2775680 K", "2775680 M"), "the sum of the streams"),
+        (CSV_STREAMS + CSV_SUM.replace("5413535864", "2413535864"), "the sum of the streams"),
+        (TEXT_STREAMS + TEXT_STREAMS.splitlines()[0] + "\n", "3 streams"),
+        (CSV_STREAMS.replace(",1,0.0", ",2,0.0"), "more than once"),
+        (CSV_STREAMS * 2, "4 streams"),
+        (CSV_STREAMS.replace("0.0-1.0", "0.0-0.4"), "0.4 s instead of 1 s"),
+        (TEXT_STREAMS.replace("10830774", "0"), "the rate of 2 is 0"),
+        (
+            TEXT_STREAMS.replace("1337344", "0")
+            .replace("1438336", "0")
+            .replace("10830774", "0")
+            .replace("11653564", "0"),
+            "sent nothing",
+        ),
+        (TEXT_HEAD.replace("TCP", "UDP") + TEXT_STREAMS, "UDP instead of TCP"),
+        (CSV_STREAMS.replace("\n", ",0.000,0,-1,-0.000,0\n"), "UDP instead of TCP"),
+        (CSV_STREAMS.replace("0.0-1.0", "-"), "without numbers"),
+    ],
+)
+def test_what_iperf_2_cannot_have_measured_is_refused(text: str, message: str) -> None:
+    assert message in refused("IPerf", IPERF2, text).message
+
+
+# -- MPI ------------------------------------------------------------------------------------------------------------
+
+PINGPONG = sample("imb-mpi1-pingpong-tcp.txt")
+
+
+def _row_of(size: int, text: str = PINGPONG) -> str:
+    return next(line for line in text.splitlines(keepends=True) if line.split()[:1] == [str(size)])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (PINGPONG + PINGPONG, "instead of PingPong of 2 processes"),
+        (PINGPONG.replace("#processes = 2", "#processes = 4"), "PingPong of 4 processes instead"),
+        (PINGPONG.replace("Benchmarking PingPong", "Benchmarking PingPing"), "PingPing of 2 processes instead"),
+        (PINGPONG.replace(_row_of(1024), ""), "2048 bytes where it should have 1024 bytes"),
+        (PINGPONG.replace(_row_of(1024), _row_of(1024) * 2), "1024 bytes where it should have 2048 bytes"),
+        (PINGPONG.replace("5.36 ", "0.00 "), "of 0"),
+        (PINGPONG.replace("8883.39", "17766.78"), "the bandwidth of 1048576 bytes"),
+        (PINGPONG.replace("6.32 ", "-6.32 "), "cannot be right"),
+        (PINGPONG.replace("t[usec]", "t[msec]"), "contradicts itself"),
+        (PINGPONG.replace("Mbytes/sec", "Gbytes/sec"), "contradicts itself"),
+    ],
+)
+def test_a_ping_pong_of_another_kind_or_with_holes_is_refused(text: str, message: str) -> None:
+    assert message in refused("MPIPingPong", {}, text).message
+
+
+# -- RDMA -----------------------------------------------------------------------------------------------------------
+
+BANDWIDTH, LATENCY = sample("perftest-synthetic-ib_write_bw-all.txt"), sample("perftest-synthetic-ib_read_lat-all.txt")
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "text", "message"),
+    [
+        ("RDMABandwidth", {"mode": "read"}, BANDWIDTH, "did not measure RDMA_Read BW"),
+        ("RDMALatency", {"mode": "write"}, LATENCY, "did not measure RDMA_Write Latency"),
+        ("RDMABandwidth", {"mode": "write", "qps": 2}, BANDWIDTH, "used 1 queue pairs instead of 2"),
+        ("RDMABandwidth", {"mode": "write"}, BANDWIDTH.replace("Gb/sec", "MB/sec"), "other units"),
+        ("RDMABandwidth", {"mode": "write"}, BANDWIDTH * 2, "2 tables"),
+        ("RDMALatency", {}, LATENCY * 2, "2 tables"),
+        ("RDMABandwidth", {"mode": "write"}, BANDWIDTH.replace("49.22", "98.44"), "the bandwidth of 1024 bytes"),
+        ("RDMALatency", {}, LATENCY.replace("usec", "cycles"), "other units"),
+        ("RDMALatency", {}, LATENCY.replace(_row_of(4096, LATENCY), ""), "should have 4096 bytes"),
+        ("RDMALatency", {}, LATENCY.replace("2.60 ", "0.00 "), "a latency of 0"),
+    ],
+)
+def test_a_perftest_of_another_kind_or_with_holes_is_refused(
+    kind: str, spec: dict[str, Any], text: str, message: str
+) -> None:
+    assert message in refused(kind, spec, text).message
+
+
+def test_a_peak_that_perftest_did_not_measure_is_left_out() -> None:
+    rows = [line.split() for line in BANDWIDTH.splitlines()]
+    lines = ["  ".join([*row[:2], "0.00", *row[3:]]) if row[:1] and row[0].isdigit() else " ".join(row) for row in rows]
+    measured = parse("RDMABandwidth", {"mode": "write"}, "\n".join(lines) + "\n")
+    assert set(measured.headlines) == {"averageBandwidth", "messageRate"} and "no peak" in measured.notes[0]
+    zeros = [" ".join([*line.split()[:3], "0", "0"]) if line[:1].isdigit() else line for line in lines]
+    assert "of 0" in refused("RDMABandwidth", {"mode": "write"}, "\n".join(zeros) + "\n").message
+
+
+# -- OpenFOAM -------------------------------------------------------------------------------------------------------
+
+
+def openfoam_log(steps: int = openfoam_case.STEPS) -> str:
+    """The log of the sample with so many steps in place of its cut middle."""
+    head, _, tail = sample("openfoam-icofoam-2procs.log").partition("[... middle of the log cut ...]\n")
+    step = "ExecutionTime = 0.18 s  ClockTime = 1 s\n"
+    assert tail.count(step) == 2
+    return head + step * (steps - 2) + tail
+
+
+def test_a_whole_log_of_openfoam_gives_its_own_times() -> None:
+    measured = parse("OpenFOAM", {"numProcs": 2}, openfoam_log())
+    assert measured.headlines == {"wallTime": 0.41, "executionTime": 0.18, "timePerStep": 0.18 / 50}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (openfoam_log(49), "49 time steps instead of 50"),
+        (openfoam_log() * 2, "2, 2 processes instead of 2"),
+        (openfoam_log().replace("nProcs : 2\n", ""), "an unknown number of processes"),
+        (openfoam_log() + "real 0.10\n", "not there once"),
+        (openfoam_log().replace("real 0.41", "real 0.00"), "no time"),
+        (openfoam_log().replace("ExecutionTime = 0.18", "ExecutionTime = 0"), "no time"),
+    ],
+)
+def test_a_log_of_openfoam_with_holes_or_of_two_runs_is_refused(text: str, message: str) -> None:
+    assert message in refused("OpenFOAM", {"numProcs": 2}, text).message
+
+
+# -- PyTorch --------------------------------------------------------------------------------------------------------
+
+FIGURES = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+FIGURES |= {"samples": 640, "batches": 10}
+TORCHBENCH = """Running eval method from resnet50 on cpu in eager mode with input batch size 64 and precision fp32.
+CPU Wall Time per batch:  7.456 milliseconds
+CPU Peak Memory:                1.5000 GB
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (json.dumps({"figures": {**FIGURES, "samples": 320}}), "320 samples instead of 640"),
+        (json.dumps({"figures": {**FIGURES, "batches": 5}}), "5 batches instead of 10"),
+        (json.dumps({"figures": {**FIGURES, "batch_wall_ms": 0}}), "nothing was measured"),
+        (json.dumps({"figures": {**FIGURES, "batch_wall_ms": 25}}), "contradicts itself"),
+        (json.dumps({"figures": {**FIGURES, "samples_per_s": -1}}), "no number samples_per_s"),
+        (json.dumps({"figures": FIGURES}) * 2, "more than one"),
+        (json.dumps({"figures": FIGURES}) + "\n" + json.dumps({"figures": FIGURES}), "more than one"),
+        (TORCHBENCH.replace("eval", "train"), "did not run eval resnet50 cpu 64 alone"),
+        (TORCHBENCH.replace("on cpu", "on cuda"), "did not run"),
+        (TORCHBENCH.replace("size 64", "size 32"), "did not run"),
+        (TORCHBENCH.replace("7.456", "0.000"), "wall time is missing"),
+        (TORCHBENCH * 2, "more than once"),
+    ],
+)
+def test_an_answer_of_pytorch_to_another_question_is_refused(text: str, message: str) -> None:
+    assert parse("PyTorch", {}, TORCHBENCH).headlines["batchTime"] == pytest.approx(7.456e-3)
+    assert message in refused("PyTorch", {}, text).message
+
+
+# -- scaletest itself -----------------------------------------------------------------------------------------------
+
+
+def validation(verdict: str = "PASS", workers: int = 4) -> str:
+    steps = [{"workers": workers, "throughput_per_s": 3.0, "efficiency": 0.5}]
+    return json.dumps({"kind": "validation", "verdict": {"kind": verdict, "reason": "why"}, "steps": steps})
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "failure"),
+    [
+        (validation("FAIL"), 0, Failure.BAD_OUTPUT),
+        (validation("PASS"), 3, Failure.BAD_OUTPUT),
+        (validation("PASS", 2), 0, Failure.INTERRUPTED),
+        (validation("FAIL", 2), 3, Failure.EXIT),
+        (validation() * 2, 0, Failure.BAD_OUTPUT),
+    ],
+)
+def test_a_validation_that_did_not_reach_its_limit_gives_no_number(text: str, code: int, failure: Failure) -> None:
+    assert parse("Validation", {}, validation()).headlines["throughput"] == 3
+    with pytest.raises(Failed) as error:
+        parse("Validation", {}, text, code=code)
+    assert error.value.failure is failure
+
+
+def test_a_lifecycle_of_another_number_of_workloads_gives_no_number() -> None:
+    report = {"kind": "lifecycle", "verdict": {"kind": "PASS"}, "throughput": {"per_s": 7.5}, "steps": []}
+    text = json.dumps({**report, "books": {"planned": 10}})
+    assert parse("Lifecycle", {}, text).headlines == {"podsPerSecond": 7.5}
+    assert "10 workloads instead of 20" in refused("Lifecycle", {"numWorkloads": 20}, text).message
+
+
+# -- every tool that writes JSON ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "text"),
+    [
+        ("Fio", FIO, sample("fio-client-1worker-1job.out")),
+        ("IPerf", {"streams": 2, "duration": 3}, sample("iperf3-tcp-2streams.json")),
+    ],
+)
+def test_a_report_that_stands_twice_is_refused(kind: str, spec: dict[str, Any], text: str) -> None:
+    parse(kind, spec, text)
+    assert "more than one" in refused(kind, spec, f"{text}\n{text}").message
+
+
+# -- all of them ----------------------------------------------------------------------------------------------------
+
+WHOLE: list[tuple[str, dict[str, Any], str]] = [
+    ("Fio", FIO, sample("fio-client-1worker-1job.out")),
+    ("Fio", {**FIO, "numWorkers": 2}, json.dumps(fio_report(("198.18.0.1", 1), ("198.18.0.1", 2)), indent=0)),
+    ("IPerf", TCP, sample("iperf3-tcp-2streams.json")),
+    ("IPerf", BOTH, sample("iperf3-tcp-bidir.json")),
+    ("IPerf", UDP, json.dumps(udp_report(), indent=0)),
+    ("IPerf", IPERF2, TEXT_HEAD + TEXT_STREAMS + TEXT_SUM),
+    ("IPerf", IPERF2, CSV_STREAMS + CSV_SUM),
+    ("MPIPingPong", {}, PINGPONG),
+    ("RDMABandwidth", {"mode": "write"}, BANDWIDTH),
+    ("RDMALatency", {}, LATENCY),
+    ("OpenFOAM", {"numProcs": 2}, openfoam_log()),
+    ("PyTorch", {}, json.dumps({"figures": FIGURES}, indent=0) + "\n"),
+    ("PyTorch", {}, TORCHBENCH),
+    ("Validation", {}, json.dumps(json.loads(validation()), indent=0)),
+]
+
+
+@given(st.sampled_from(WHOLE), st.floats(0, 1, exclude_max=True), st.sampled_from([0, 2]))
+@settings(max_examples=400)
+def test_a_line_that_is_missing_or_stands_twice_never_gives_another_number(
+    whole: tuple[str, dict[str, Any], str], place: float, times: int
+) -> None:
+    kind, spec, text = whole
+    lines = text.splitlines(keepends=True)
+    number = int(place * len(lines))
+    lines[number : number + 1] = lines[number : number + 1] * times
+    try:
+        measured = parse(kind, spec, "".join(lines)).headlines
+    except Failed as error:
+        assert error.message
+        return
+    same = parse(kind, spec, text).headlines
+    # what two directions share is left out where one of them does not tell
+    assert measured.items() <= same.items()
