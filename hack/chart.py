@@ -101,12 +101,70 @@ RULES: dict[str, Any] = {
     "test.stepTime": SECONDS,
     "user": SOME,
     "persistence.size": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE])?$"},
+    "maxmemory": {"type": ["string", "integer", "null"]},
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }
 # Maps whose keys are somebody else's; those of texts, where 1 or true would be refused by the API server.
 FREE = re.compile(r"(resources|affinity|behavior)$")
 TEXTS = re.compile(r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$")
+
+MEMORY = """\
+## Memory
+
+Redis keeps everything that waits in memory. The chart gives it half of its memory limit
+(`redis.resources.limits.memory`) as `maxmemory`; `redis.maxmemory` says otherwise. Half, since rewriting the
+append-only file forks the server, and every page that is written meanwhile lies in memory twice. Measured with
+Redis 7.0, all requests changed during a rewrite: with half the server used 80 % of its limit at the highest,
+with three fifths 86 %; at three quarters the kernel ended it, and would again after each restart. With
+`maxmemory` a submission that does not fit is an error or waits, and nothing that was accepted is lost. The last
+tenth of it is kept for workers.
+
+| arguments of a request | memory of a waiting request | 100,000 requests | fit into the default (1Gi: 512 MiB) |
+|---|---|---|---|
+| 10 bytes | 0.45 KB | 45 MB | 1,070,000 |
+| 300 bytes | 1.4 KB | 136 MB | 350,000 |
+| 4,000 bytes, about the most | 5.1 KB | 509 MB | 95,000 |
+
+Hence `queueDefaults.maximum` is 100,000: the default Redis holds three full queues of usual requests. A queue
+that is full refuses what comes next, and no other queue notices. With more queues, longer arguments or less
+memory give queues less; 0 is no limit.
+""".splitlines()
+
+GITOPS = """\
+## GitOps
+
+Without `redis.existingSecret` the chart draws passwords, and keeps those that are there: `helm upgrade` looks
+into the cluster. `helm template`, Argo CD and whatever else renders without the cluster cannot look: each
+rendering has new passwords. Pods carry the annotation `scaletest/redis-passwords`, which changes with them, so
+that Redis and all that use it start again and nobody is locked out; but they do so with each synchronisation.
+So make the secret once, yourself:
+
+1. Let the chart write it, with another name and without Helm's labels, and put it where you keep secrets
+   (sealed, encrypted, or in a vault):
+
+   ```
+   helm template scaletest charts/scaletest -n scaletest -f values.yaml --show-only charts/redis/templates/secret.yaml |
+     sed -e 's/name: "scaletest-redis"/name: "scaletest-redis-users"/' \\
+         -e '/^  labels:/,/^[^ ]/{/^[^ ]/!d}' > secret.yaml
+   kubectl apply -n scaletest -f secret.yaml
+   ```
+
+2. Name it, and have every rendering fail that would draw passwords:
+
+   ```
+   redis:
+     existingSecret: scaletest-redis-users
+     requireExistingSecret: true
+   ```
+
+3. What is in that secret the chart does not see. After you changed it, or `redis.users`, whose rights stand in
+   its `users.acl`, start everything again:
+
+   ```
+   kubectl -n scaletest rollout restart statefulset,deployment -l app.kubernetes.io/instance=scaletest
+   ```
+""".splitlines()
 
 
 def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
@@ -178,6 +236,10 @@ def readme() -> str:
         "",
         "How to go on: [docs/how-to/kubernetes.md](../../docs/how-to/kubernetes.md). Examples are in",
         "[examples/](examples), one for each way to use it. A key that the chart does not know is an error.",
+        "",
+        *MEMORY,
+        "",
+        *GITOPS,
         "",
         "## Values",
         "",

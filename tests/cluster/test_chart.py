@@ -41,7 +41,8 @@ def helm(request: pytest.FixtureRequest) -> str:
 
 def without_chance(text: str) -> str:
     """Passwords are drawn anew each time."""
-    text = re.sub(r"^(  password-\w+: ).*$", r"\1DRAWN", text, flags=re.MULTILINE)
+    drawn = r"^( +(?:password-\w+|generation|scaletest/redis-passwords): ).*$"
+    text = re.sub(drawn, r"\1DRAWN", text, flags=re.MULTILINE)
     return re.sub(r"#[0-9a-f]{64}", "#HASH", text)
 
 
@@ -164,6 +165,15 @@ def test_a_client_takes_orders_under_the_names_that_the_chart_gives_it(helm: str
     assert names == ["trial-scaletest-sleep-client.bench", "bench.example.org", "tls.example.org"]
     # the client itself takes them
     checked("", names)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(helm: str, allowed: bool) -> None:
+    value = json.dumps({"command": ["bench"], **({"allowCommands": True} if allowed else {})})
+    rows = objects(render(helm, "--set-json", f"queues.bench={value}"))
+    arguments = dict(pod_specs(rows))["Deployment/trial-scaletest-bench"]["containers"][0]["args"]
+    assert ("--allow-commands" in arguments) == allowed
+    assert arguments[-2:] == ["--", "bench"]
 
 
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")

@@ -168,6 +168,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/*
+An annotation of pods that changes when the chart draws new passwords for its Redis: what runs with old ones starts
+again. Empty where the passwords are in a secret of the user's.
+*/}}
+{{- define "scaletest.passwords" -}}
+{{- if and .Values.redis.enabled (not .Values.redis.existingSecret) -}}
+scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redis "Release" .Release) | fromJson).generation | quote }}
+{{- end -}}
+{{- end -}}
+
 {{- define "scaletest.checkExternal" -}}
 {{- $e := .Values.externalRedis -}}
 {{- if not (or $e.host $e.sentinel.nodes $e.urlKey) -}}

@@ -28,7 +28,7 @@ metadata:
     scaletest/queue: {{ include "scaletest.queueName" .name | quote }}
     scaletest/redis: "true"
     {{- with merge (deepCopy ($queue.podLabels | default dict)) ($root.Values.commonLabels | default dict) }}{{ toYaml . | nindent 4 }}{{ end }}
-  {{- with $queue.podAnnotations }}
+  {{- with mergeOverwrite (deepCopy ($queue.podAnnotations | default dict)) (include "scaletest.passwords" $root | fromYaml) }}
   annotations: {{ toYaml . | nindent 4 }}
   {{- end }}
 spec:
@@ -77,6 +77,9 @@ spec:
         {{- end }}
         {{- if $queue.ignoreArguments }}
         - --ignore-arguments
+        {{- end }}
+        {{- if $queue.allowCommands }}
+        - --allow-commands
         {{- end }}
         {{- if .burst }}
         - --burst
