@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from scaletest.archive.folder import ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, R
 from scaletest.kinds.benchmark import Ended
 from scaletest.kinds.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
-from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.model.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +50,29 @@ class BenchmarkFolder(RunFolder):
 
     def benchmarks(self) -> StoredBenchmarks:
         """Read everything; UsageError when this is no run of benchmarks, or cannot be read."""
-        try:
-            with self._trouble("read"):
-                row = self._read(PLAN)
-                if row.get("kind") != KIND:
-                    raise UsageError(f"{self.path} holds no benchmarks", hint="see: scaletest bench list")
-                plan = BenchmarkPlan.from_dict(row)
-                lines = [Ended.from_dict(wire.load(line, f"a line of {RECORDS}")) for line in self._lines(RECORDS)]
-                found = {one.name: one for one in lines}
-                return StoredBenchmarks(plan, self._read(ENVIRONMENT), found, self._read(RESULT))
-        except InvalidValue as error:
-            raise UsageError(
-                f"run {self.name} cannot be read: {error.message}", hint=f"look into {self.path}"
-            ) from error
+        with self._readable():
+            plan = self._benchmark_plan()
+            ended = {benchmark.name: benchmark for benchmark in self._ended()}
+            return StoredBenchmarks(plan, self._read(ENVIRONMENT), ended, self._read(RESULT))
 
+    def check(self) -> None:
+        """UsageError unless the whole run can be read. Never holds more than a benchmark of it."""
+        with self._readable():
+            self._benchmark_plan()
+            for name in (ENVIRONMENT, RESULT):
+                self._read(name)
+            for _ in self._ended():
+                pass
 
-def check(folder: RunFolder) -> None:
-    """UsageError or InvalidValue unless the whole run can be read."""
-    BenchmarkFolder(folder.path).benchmarks()
+    def _benchmark_plan(self) -> BenchmarkPlan:
+        row = self._read(PLAN)
+        if row.get("kind") != KIND:
+            raise UsageError(f"{self.path} holds no benchmarks", hint="see: scaletest bench list")
+        return BenchmarkPlan.from_dict(row)
+
+    def _ended(self) -> Iterator[Ended]:
+        for line in self._lines(RECORDS):
+            yield Ended.from_dict(wire.load(line, f"a line of {RECORDS}"))
 
 
 def is_benchmark(folder: RunFolder) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest import __version__
+from scaletest.model.secrets import masked
 from scaletest.model.wire import SCHEMA_VERSION
 
 PACKAGES = ("redis", "hiredis", "rq")
@@ -46,11 +46,6 @@ def machine() -> dict[str, Any]:
         "memory": _line(Path("/proc/meminfo"), "MemTotal"),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
     }
-
-
-def masked(text: str) -> str:
-    """The text with the password of a URL in it hidden."""
-    return re.sub(r"//([^:@/]*):.*@", r"//\1:***@", text)
 
 
 def _devices(pattern: str) -> list[str]:

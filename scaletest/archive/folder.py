@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from scaletest.archive.environment import environment
+from scaletest.archive.private import make_folder, open_private
 from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Measurement, Plan, Record, wire
@@ -94,9 +95,9 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
-        """A new, empty folder; UsageError when there is something in it."""
+        """A new, empty folder that only its owner may enter; UsageError when there is something in it."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(path)
             if any(path.iterdir()):
                 raise UsageError(f"the run folder {path} is not empty", hint="give another --run-dir")
         except OSError as error:
@@ -142,12 +143,23 @@ class RunFolder:
             raise InvalidValue(error.message, hint=error.hint or f"look into {self.path}") from error
 
     @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """What is wrong with a file of it, as a UsageError that names the run."""
+        try:
+            with self._trouble("read"):
+                yield
+        except InvalidValue as error:
+            raise UsageError(
+                f"run {self.name} cannot be read: {error.message}", hint=f"look into {self.path}"
+            ) from error
+
+    @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the run while it is measured: nobody else goes on with it or deletes it meanwhile."""
         with ExitStack() as held:
             for name in self.locks:
                 with self._trouble("locked"):
-                    file = held.enter_context((self.path / name).open("a"))
+                    file = held.enter_context(open_private(self.path / name, "a"))
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except OSError as error:
@@ -232,20 +244,34 @@ class RunFolder:
                 f"run {self.name} is no validation: it is a {self.kind} run",
                 hint=f"see: scaletest {_SHOWN_BY[self.kind]} {self.name}",
             )
-        with self._trouble("read"):
-            measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
+        measurements = self._measurements()
         complete = {one.key for one in measurements}
-        if len(complete) < len(measurements):
-            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
         records: dict[tuple[int, int], list[Record]] = defaultdict(list)
         background: list[Record] = []
+        for record in self._records():
+            if (record.step, record.repeat) in complete:
+                own = record.queue == plan.queue
+                (records[record.step, record.repeat] if own else background).append(record)
+        return Stored(plan, environment, measurements, dict(records), background, result)
+
+    def check(self) -> None:
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a record of it."""
+        self.summary()
+        self._measurements()
+        for _ in self._records():
+            pass
+
+    def _measurements(self) -> list[Measurement]:
+        with self._trouble("read"):
+            measurements = [Measurement.from_json(line) for line in self._lines(STEPS)]
+        if len({measurement.key for measurement in measurements}) < len(measurements):
+            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+        return measurements
+
+    def _records(self) -> Iterator[Record]:
         with self._trouble("read"):
             for line in self._lines(RECORDS):
-                record = Record.from_json(line)
-                if (record.step, record.repeat) in complete:
-                    own = record.queue == plan.queue
-                    (records[record.step, record.repeat] if own else background).append(record)
-        return Stored(plan, environment, measurements, dict(records), background, result)
+                yield Record.from_json(line)
 
     def forget_unfinished(self, stored: Stored) -> None:
         """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""
@@ -266,7 +292,7 @@ class RunFolder:
             raise InvalidValue(f"{name} of run {self.name} is not text") from error
 
     def _append(self, name: str, lines: Iterator[str] | Sequence[str]) -> None:
-        with (self.path / name).open("a", encoding="utf-8") as file:
+        with open_private(self.path / name, "a", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())
@@ -274,7 +300,8 @@ class RunFolder:
     def _replace(self, name: str, lines: Iterator[str]) -> None:
         path = self.path / name
         fresh = path.with_suffix(".new")
-        with fresh.open("w", encoding="utf-8") as file:
+        fresh.unlink(missing_ok=True)
+        with open_private(fresh, "w", encoding="utf-8") as file:
             file.writelines(line + "\n" for line in lines)
             file.flush()
             os.fsync(file.fileno())

@@ -41,12 +41,16 @@ class LifecycleFolder(RunFolder):
         return LifecyclePlan.from_dict(self._read(PLAN))
 
     def check(self) -> None:
-        """UsageError or InvalidValue unless the whole run can be read."""
+        """UsageError or InvalidValue unless the whole run can be read. Never holds more than a workload of it."""
         self.summary()
-        found: dict[str, Workload] = {}
+        workloads: dict[str, Workload] = {}
         with self._trouble("read"):
             self._read(SAMPLING)
             for line in self._lines(SUBMISSIONS):
                 Submission.from_json(line)
             for line in self._lines(RECORDS):
-                read_line(line, found)
+                read_line(line, workloads)
+                # a workload's pods follow its own line
+                name, workload = workloads.popitem()
+                workload.pods.clear()
+                workloads = {name: workload}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -49,25 +49,34 @@ class SaturationFolder(RunFolder):
         """Read everything; UsageError when this is no saturation run, or cannot be read."""
         if not (self.path / PLAN).is_file() or self.kind != KIND:
             raise UsageError(f"{self.path} holds no saturation run", hint="see: scaletest runs list")
-        try:
-            with self._trouble("read"):
-                plan = SaturationPlan.from_dict(self._read(PLAN))
-                steps = [SaturationStep.from_json(line) for line in self._lines(STEPS)]
-                complete = {one.number for one in steps}
-                if len(complete) < len(steps):
-                    raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
-                samples: dict[int, list[Sample]] = defaultdict(list)
-                for line in self._lines(RECORDS):
-                    number, sample = from_json(line)
-                    if number in complete:
-                        samples[number].append(sample)
-                return StoredSaturation(plan, self._read(ENVIRONMENT), steps, dict(samples), self._read(RESULT))
-        except InvalidValue as error:
-            raise UsageError(
-                f"run {self.name} cannot be read: {error.message}", hint=f"look into {self.path}"
-            ) from error
+        with self._readable():
+            plan, steps = self._saturation_plan(), self._steps()
+            complete = {step.number for step in steps}
+            samples: dict[int, list[Sample]] = defaultdict(list)
+            for number, sample in self._samples():
+                if number in complete:
+                    samples[number].append(sample)
+            return StoredSaturation(plan, self._read(ENVIRONMENT), steps, dict(samples), self._read(RESULT))
 
+    def check(self) -> None:
+        """UsageError unless the whole run can be read. Never holds more than a sample of it."""
+        with self._readable():
+            self._saturation_plan()
+            self._steps()
+            for name in (ENVIRONMENT, RESULT):
+                self._read(name)
+            for _ in self._samples():
+                pass
 
-def check(folder: RunFolder) -> None:
-    """UsageError or InvalidValue unless the whole run can be read."""
-    SaturationFolder(folder.path).saturation()
+    def _saturation_plan(self) -> SaturationPlan:
+        return SaturationPlan.from_dict(self._read(PLAN))
+
+    def _steps(self) -> list[SaturationStep]:
+        steps = [SaturationStep.from_json(line) for line in self._lines(STEPS)]
+        if len({step.number for step in steps}) < len(steps):
+            raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
+        return steps
+
+    def _samples(self) -> Iterator[tuple[int, Sample]]:
+        for line in self._lines(RECORDS):
+            yield from_json(line)

@@ -1,8 +1,7 @@
 """Samples in a database, for later queries: SQLite by file name, PostgreSQL by URL (psycopg, the extra `postgres`).
 
-The table has the columns of the original tool (Client, Time, AILatency, State, SendError) and those of a sample.
-QUERIES are its five result queries, the same for both databases. A step is there whole or not at all, so what a
-database lacks can be written later from the run's folder.
+Table, rows and result queries are those of `queries`. A step is there whole or not at all, so what a database lacks can
+be written later from the run's folder.
 """
 
 from __future__ import annotations
@@ -14,41 +13,14 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from scaletest.archive.queries import COLUMNS, QUERIES, TABLE, rows
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable, UsageError
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationStep
-
-TABLE = """
-CREATE TABLE IF NOT EXISTS scaletest_samples (
-    run TEXT NOT NULL, step INTEGER NOT NULL, phase TEXT NOT NULL, load TEXT NOT NULL, level DOUBLE PRECISION NOT NULL,
-    client TEXT NOT NULL, time_s DOUBLE PRECISION NOT NULL, latency_s DOUBLE PRECISION NOT NULL, state INTEGER NOT NULL,
-    send_error TEXT NOT NULL, request INTEGER NOT NULL, attempt INTEGER NOT NULL, due_s DOUBLE PRECISION NOT NULL,
-    sent_s DOUBLE PRECISION NOT NULL, ended_s DOUBLE PRECISION NOT NULL, size INTEGER NOT NULL,
-    server_s DOUBLE PRECISION, pod TEXT NOT NULL
-)"""
-COLUMNS = 18
-# time_s: seconds since the epoch; state: 0 failure, 1 success
-QUERIES = {
-    "messages in all": "SELECT COUNT(*) AS messages FROM scaletest_samples",
-    "errors of each client": "SELECT client, send_error, COUNT(*) AS count FROM scaletest_samples WHERE state = 0 "
-    "GROUP BY client, send_error ORDER BY client, send_error",
-    "latency by second": "SELECT CAST(FLOOR(time_s) AS BIGINT) AS second, COUNT(*) AS messages, "
-    "AVG(latency_s) AS mean_latency_s FROM scaletest_samples WHERE state = 1 GROUP BY second ORDER BY second",
-    "clients": "SELECT client, MIN(CASE WHEN state = 1 THEN time_s END) AS first_success_s, "
-    "MAX(CASE WHEN state = 1 THEN time_s END) AS last_success_s, "
-    "MIN(CASE WHEN state = 0 THEN time_s END) AS first_error_s, "
-    "MAX(CASE WHEN state = 0 THEN time_s END) AS last_error_s, SUM(state) AS successes, "
-    "COUNT(*) - SUM(state) AS errors, AVG(1.0 * state) AS success_share, MAX(time_s) - MIN(time_s) AS duration_s "
-    "FROM scaletest_samples GROUP BY client ORDER BY client",
-    "messages of each client": "SELECT client, COUNT(*) AS messages FROM scaletest_samples GROUP BY client "
-    "ORDER BY client",
-}
-
 
 # A database that says nothing for so long is taken for lost: the steps wait for it.
 PATIENCE_S = 60.0
@@ -74,18 +46,18 @@ class SqlSink:
 
     def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
         """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it refuses."""
-        rows = self._rows(step, samples)
+        written = rows(self._run, self._client, step, samples)
         try:
-            self._write(rows)
+            self._write(written)
         except Unreachable:
             self.close()
             self._connection = self._connected()
             # it may have been written, and only the answer was lost
-            self._fill(rows)
+            self._fill(written)
 
     def fill(self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Sample]]) -> int:
         """Write the steps that are not there yet; how many these were."""
-        return sum(self._fill(self._rows(step, samples.get(step.number, ()))) for step in steps)
+        return sum(self._fill(rows(self._run, self._client, step, samples.get(step.number, ()))) for step in steps)
 
     def _fill(self, rows: list[tuple[Any, ...]]) -> bool:
         if not rows or self._holds(rows):
@@ -102,25 +74,6 @@ class SqlSink:
 
     def _write(self, rows: list[tuple[Any, ...]]) -> None:
         self._execute(lambda cursor: cursor.executemany(self._insert, rows))
-
-    def _rows(self, step: SaturationStep, samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
-        began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
-        return [
-            (
-                self._run,
-                step.number,
-                str(step.phase),
-                str(step.load),
-                step.level,
-                f"{self._client}-{one.agent}" if one.agent else self._client,
-                began_s + one.ended_s,
-                one.latency_s,
-                int(one.ok),
-                "" if one.ok else one.outcome,
-                *(one.request, one.attempt, one.due_s, one.sent_s, one.ended_s, one.size, one.server_s, one.pod),
-            )
-            for one in samples
-        ]
 
     def ask(self, title: str) -> list[tuple[Any, ...]]:
         """The rows of one of QUERIES."""

@@ -13,13 +13,14 @@ import shutil
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
 from scaletest.archive import benchmarks, lifecycles, saturation
-from scaletest.archive.folder import FILES, RunFolder
+from scaletest.archive.folder import FILES, STEPS, RunFolder
+from scaletest.archive.private import open_private
 from scaletest.archive.runs import opened
 from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.model.errors import InvalidValue, UsageError
@@ -31,11 +32,13 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _HEADERS = 256 * 1024
 _BLOCK = 16 * 1024
 _KNOWN = {*FILES, *lifecycles.FILES}
-# What reads the whole of a run that is no validation, by its kind.
-_READERS: dict[str, Callable[[RunFolder], object]] = {
-    BENCHMARK: benchmarks.check,
-    SATURATION: saturation.check,
+# Folders of runs that are no validations, by their kind.
+_FOLDERS: dict[str, type[RunFolder]] = {
+    BENCHMARK: benchmarks.BenchmarkFolder,
+    SATURATION: saturation.SaturationFolder,
 }
+# Files that are read whole, and lines of the others: as Python's objects they take up to 25 times the memory.
+_MOST_AT_ONCE, _SHARE_AT_ONCE = 16 * 1024**2, 128
 _BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, OverflowError)
 
 
@@ -63,7 +66,8 @@ def export(folder: RunFolder, target: Path) -> None:
 def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST_BYTES) -> RunFolder:
     """Unpack a run below `root` under its own name or `name`; UsageError and nothing changed when it is no run.
 
-    most_bytes: limit of the unpacked size.
+    most_bytes: limit of the unpacked size. A 128th of it, or 16 MiB if that is more, is the limit of what is read at
+    once, so that memory does not grow with the run.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
@@ -71,7 +75,6 @@ def import_run(archive: Path, root: Path, name: str = "", most_bytes: int = MOST
             inside = _unpack(raw, place, most_bytes)
             run = opened(place) or RunFolder(place)
             if isinstance(run, lifecycles.LifecycleFolder):
-                (place / lifecycles.PLAN).chmod(0o600)  # its template may hold secrets
                 root = lifecycles.root(root)
                 root.mkdir(parents=True, exist_ok=True)
             target = root / _run_name(name or inside, archive)
@@ -106,7 +109,6 @@ def _hidden(root: Path) -> Iterator[Path]:
     """A folder that no list of runs shows; gone afterwards unless it was renamed."""
     place = Path(tempfile.mkdtemp(prefix=".import-", dir=root))
     try:
-        place.chmod(0o755)
         yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -146,7 +148,7 @@ def _unpack(raw: IO[bytes], place: Path, most_bytes: int) -> str:
                         hint = "if you trust it, raise --max-size"
                         raise UsageError(f"the archive unpacks to more than {most_bytes} bytes", hint=hint)
                     metered.left = _HEADERS + member.size
-                    _copy(tar, member, place / name)
+                    _copy(tar, member, place / name, max(_MOST_AT_ONCE, most_bytes // _SHARE_AT_ONCE))
                     metered.left = _HEADERS
             # to the end, where the checksum is
             while metered.read(_BLOCK):
@@ -166,11 +168,19 @@ def _placed(member: tarfile.TarInfo) -> tuple[str, str]:
     return str(path.parent) if len(path.parts) == 2 else "", path.name
 
 
-def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    source = tar.extractfile(member)
-    with target.open("xb") as file:
-        if source is not None:
-            shutil.copyfileobj(source, file)
+def _copy(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path, most_at_once: int) -> None:
+    """Write a member; UsageError when it holds more than `most_at_once` bytes that can only be read together."""
+    lines = target.suffix == ".jsonl" and target.name != STEPS
+    source, together = tar.extractfile(member), 0
+    with open_private(target, "xb") as file:
+        while source is not None and (block := source.read(_BLOCK)):
+            file.write(block)
+            last_end = block.rfind(b"\n") if lines else -1
+            together = len(block) - last_end - 1 if last_end >= 0 else together + len(block)
+            if together > most_at_once:
+                unit = f"a line of {target.name}" if lines else target.name
+                hint = "if you trust it, raise --max-size"
+                raise UsageError(f"{unit} in the archive has more than {most_at_once} bytes", hint=hint)
     if target.stat().st_size != member.size:
         raise EOFError("it ends too early")
 
@@ -186,10 +196,8 @@ def _run_name(name: str, archive: Path) -> str:
 
 def _read(folder: RunFolder) -> None:
     """UsageError or InvalidValue unless the whole run can be read."""
-    if isinstance(folder, lifecycles.LifecycleFolder):
-        folder.check()
-        return
-    _READERS.get(folder.kind, RunFolder.load)(folder)
+    lifecycle = isinstance(folder, lifecycles.LifecycleFolder)
+    (folder if lifecycle else _FOLDERS.get(folder.kind, RunFolder)(folder.path)).check()
 
 
 def _check(folder: RunFolder, archive: Path) -> None:

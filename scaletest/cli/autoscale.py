@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from scaletest.cli import options, stored
+from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -112,16 +113,16 @@ def recommend(wait_target: float, output: str, **given: Any) -> int:
         rows = [{"met": choice.met, **choice.result.to_dict()} for choice in found]
         options.show({"schema_version": 1, "met": best.met, "values": values, "tried": rows}, output)
     else:
-        click.echo(f"{sum(c.met for c in found)} of {len(found)} rules keep the target; the best:", err=True)
+        echo(f"{sum(c.met for c in found)} of {len(found)} rules keep the target; the best:", err=True)
         for choice in found[:5]:
             wait = choice.result.wait_s(0.95)
             shown = "unknown" if wait is None else f"{wait:.1f} s"
-            click.echo(
+            echo(
                 f"  {'met ' if choice.met else 'not '} p95 wait {shown:>9}  pod-seconds {choice.result.pod_s:>10.0f}  "
                 f"changes {choice.result.changes:>4}  killed {choice.result.killed:>3}  {choice.rule.name}",
                 err=True,
             )
-        click.echo(yaml.safe_dump(values, sort_keys=False), nl=False)
+        echo(yaml.safe_dump(values, sort_keys=False), nl=False)
     return 0 if best.met else 3
 
 
@@ -135,8 +136,8 @@ def rules(output: str) -> None:
         options.show({name: {"note": rule.note, **to_values(rule)} for name, rule in RULES.items()}, output)
         return
     for rule in RULES.values():
-        click.echo(f"{rule.name:18} {rule.note}")
-    click.echo(f"keys: {', '.join(CHANGES)}", err=True)
+        echo(f"{rule.name:18} {rule.note}")
+    echo(f"keys: {', '.join(CHANGES)}", err=True)
 
 
 def _within(rule: Rule, given: dict[str, Any]) -> Rule:
@@ -225,4 +226,4 @@ def _table(results: list[Result]) -> None:
     widths = [max(len(line[column]) for line in rows) for column in range(len(COLUMNS))]
     for line in rows:
         first, *rest = (cell.rjust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join([first.strip().ljust(widths[0]), *rest]).rstrip())
+        echo("  ".join([first.strip().ljust(widths[0]), *rest]).rstrip())

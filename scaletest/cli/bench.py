@@ -12,6 +12,7 @@ import click
 
 from scaletest.cli import options, stored
 from scaletest.cli.compare import tolerance_part
+from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ def execute(document: str, scratch: Path | None) -> int:
     benchmark = read(wire.load(document, "the document"))
     executor = LocalExecutor(scratch)
     executor.refuse(benchmark)
-    ended = executor.run(benchmark, lambda phase: click.echo(f"{benchmark.name}: {phase}", err=True))
-    click.echo(frame(ended))
+    ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
+    echo(frame(ended))
     return 0 if ended.ok else 5
 
 
@@ -115,12 +116,11 @@ def execute(document: str, scratch: Path | None) -> int:
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Be one part of a benchmark in a pod: what the operator's Jobs call."""
     from scaletest.benchmarks.part import run as play
-    from scaletest.model.errors import UsageError
 
     if not (folder / "benchmark.json").is_file():
         raise UsageError(f"{folder} holds no benchmark.json", hint="the operator's Jobs call this; use: bench run")
 
-    return play(role, index, folder, scratch, click.echo)
+    return play(role, index, folder, scratch, echo)
 
 
 @command.command("list")
@@ -152,7 +152,7 @@ def list_runs(output: str) -> None:
     for row in rows:
         state = "running" if row.get("running") else f"{row.get('succeeded', 0)}/{row.get('count', 0)} measured"
         failed = f", {row['failed']} failed" if row.get("failed") else ""
-        click.echo(f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''}  {state}{failed}")
+        echo(f"{row['run']}  {row['name'] or row.get('problem')}  {row['what'] or ''}  {state}{failed}")
 
 
 @command.command()
@@ -167,16 +167,7 @@ def show(run: str, form: str, output: Path) -> None:
     from scaletest.report.benchmarks import FORMATS
 
     stored.spared(stored.find(run), output)
-    text = FORMATS[form](_run(run))
-    if str(output) == "-":
-        sys.stdout.buffer.write(text.encode(errors="replace"))
-        sys.stdout.buffer.flush()
-        return
-    try:
-        output.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}", hint="give another -o FILE") from error
-    click.echo(f"{output} written", err=True)
+    write(FORMATS[form](_run(run)), output)
 
 
 @command.command()
@@ -190,7 +181,7 @@ def explain(kind: str | None, output: str) -> None:
     if output != "table":
         options.show(data, output)
     else:
-        click.echo(text)
+        echo(text)
 
 
 @command.command()
@@ -218,15 +209,12 @@ def compare(base: str, candidate: str, tolerance: float, force: bool, output: st
         options.show(found.to_dict(), output)
     else:
         units = {one.name: one.unit for side in sides for one in side.headlines}
-        click.echo("\n".join(lines(found, units)))
+        echo("\n".join(lines(found, units)))
     return found.verdict.kind.exit_code
 
 
 def _run(name: str) -> BenchmarkRun:
-    from scaletest.archive.benchmarks import BenchmarkFolder
-    from scaletest.report.benchmarks import read
-
-    return read(BenchmarkFolder(stored.find(name).path))
+    return stored.benchmarks(stored.find(name))
 
 
 def _say(found: BenchmarkRun, output: str) -> None:
@@ -234,6 +222,6 @@ def _say(found: BenchmarkRun, output: str) -> None:
         from scaletest.report.benchmarks import text
 
         width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
-        click.echo(text(found, width), nl=False)
+        echo(text(found, width), nl=False)
     else:
         options.show(found.to_dict(), output)

@@ -43,7 +43,8 @@ class Progress:
                 self._ended += 1
                 self._console.print(Text(self._line(benchmark, ended)), soft_wrap=True)
             elif self._status:
-                self._status.update(f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}: {phase}")
+                line = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}: {phase}"
+                self._status.update(Text(clean(line)))
 
     def _line(self, benchmark: Benchmark, ended: Ended) -> str:
         what = words(self._plan.permutations[benchmark.permutation])

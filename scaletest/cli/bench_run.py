@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import yaml
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
         with folder.locked():
             folder.start(plan, sys.argv, _where(plan, given))
             if plan.paused:
-                click.echo(f"paused; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
+                echo(f"paused; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
             else:
                 _go_on(folder, plan, {}, executor)
     return read(folder)
@@ -92,7 +92,7 @@ def _plan(document: Mapping[str, Any], executor: Executor) -> BenchmarkPlan:
 
     plan, warnings = plan_of(document, executor.nodes)
     for line in warnings:
-        click.echo(f"warning: {line}", err=True)
+        echo(f"warning: {line}", err=True)
     for one in plan.benchmarks:
         executor.refuse(one)
     return plan
@@ -108,7 +108,7 @@ def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], 
         try:
             run(plan, ended, executor, folder.store, progress)
         except KeyboardInterrupt:
-            click.echo(f"interrupted; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
+            echo(f"interrupted; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
         finally:
             found = counts(plan, ended)
             verdict = of(folder.name, str(folder.path), StoredBenchmarks(plan, {}, ended, {})).verdict
@@ -196,7 +196,7 @@ def _alone() -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            click.echo("waiting for another run of benchmarks on this machine", err=True)
+            echo("waiting for another run of benchmarks on this machine", err=True)
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

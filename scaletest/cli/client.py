@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import logs, options
+from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ PACES = ("rate", "poisson", "steps", "schedule")
     "--allow-host",
     multiple=True,
     metavar="NAME",
-    help="A further host name under which anything may be changed without a token, as in client.validation.",
+    help="A further host name under which it answers without a token, as in client.validation.",
 )
 @click.option(
     "--keep-records",
@@ -184,9 +185,9 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
         finally:
             _show(statistics, counts, given["output"])
         if not drained:
-            click.echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
+            echo(f"{loop.in_flight} requests had no reply after {given['grace']:g} s; dropped", err=True)
         if steering.overdue:
-            click.echo(f"{steering.overdue} requests were due and never submitted: the load was too high", err=True)
+            echo(f"{steering.overdue} requests were due and never submitted: the load was too high", err=True)
         finite = settings["kind"] in ("batch", "steps", "schedule") or given["duration"]
         whole = drained and not statistics.snapshot().failed
         return 0 if whole or not finite or stopping.is_set() else 5
@@ -224,22 +225,24 @@ def _bind(given: dict[str, Any]) -> socket | None:
     """What can be wrong with the page is found before a request is submitted: open load begins when it is made."""
     if given["listen"] == "none":
         return None
-    from scaletest.web import app, server
+    from scaletest.http.server import bind
+    from scaletest.web.app import checked
 
-    app.checked(given["prefix"], given["allow_host"])
-    return server.bind(given["listen"])
+    checked(given["prefix"], given["allow_host"])
+    return bind(given["listen"])
 
 
 def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCounts, given: dict[str, Any]) -> None:
     # the loop wants the interpreter back sooner than after the usual 5 ms, each time a page is being made
     sys.setswitchinterval(SWITCH_S)
+    from scaletest.http.server import Server
     from scaletest.web.app import make_app
-    from scaletest.web.server import Server
+    from scaletest.web.gate import HEADERS
 
     app = make_app(steering, counts, token=given["token"], prefix=given["prefix"], hosts=given["allow_host"])
-    server = Server(app, bound, counts)
+    server = Server(app, bound, headers=HEADERS, refused=counts.count)
     stack.callback(server.close)
-    click.echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
+    echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
 
 
 def _run(steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event) -> bool:
@@ -266,8 +269,8 @@ def _show(statistics: Statistics, counts: HttpCounts, form: str) -> None:
     snapshot = statistics.snapshot()
     if form == "table":
         if snapshot.places or snapshot.failed:
-            click.echo(text.nodes(snapshot))
-        click.echo(text.stats(snapshot, counts.completed, counts.rejected), nl=False)
+            echo(text.nodes(snapshot))
+        echo(text.stats(snapshot, counts.completed, counts.rejected), nl=False)
     else:
         row = {**snapshot.to_dict(), "http_completed": counts.completed, "http_rejected": counts.rejected}
         options.show(row, form)

@@ -10,6 +10,7 @@ import click
 from scaletest.cli import options
 from scaletest.cli.clustercheck import check
 from scaletest.cli.clusterdevices import devices
+from scaletest.cli.output import echo
 
 
 @click.group("cluster")
@@ -63,10 +64,10 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
             if once or not error.message.startswith("Redis"):
                 raise
             if not trouble:
-                click.echo(f"warning: {error.message}; trying again", err=True)
+                echo(f"warning: {error.message}; trying again", err=True)
             trouble = error.message
         if once:
-            click.echo(f"{written} pods written")
+            echo(f"{written} pods written")
             if keeper.left:
                 raise Unreachable(f"{keeper.left} pods could not be written", hint="try again later")
             return

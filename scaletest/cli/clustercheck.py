@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 
 if TYPE_CHECKING:
     from scaletest.cluster.connection import Cluster
@@ -102,20 +103,20 @@ def _show(found: dict[str, Any]) -> None:
     from scaletest.render.text import clean
 
     allocation = found["dynamic_resource_allocation"]
-    click.echo(f"Kubernetes {found['version']}, namespace {found['namespace']}")
-    click.echo("\nrights")
+    echo(f"Kubernetes {found['version']}, namespace {found['namespace']}")
+    echo("\nrights")
     width = max(len(row["right"]) for row in found["rights"])
     for row in found["rights"]:
         state = "yes" if row["allowed"] else "MISSING" if row["needed"] else "no"
-        click.echo(f"  {state:8} {row['right']:{width}}  {row['for']}")
-    click.echo("\nautoscaling and devices")
+        echo(f"  {state:8} {row['right']:{width}}  {row['for']}")
+    echo("\nautoscaling and devices")
     for api in found["apis"]:
-        click.echo(f"  {api['state']:9} {api['group']:26} {api['why']}")
-    click.echo(f"  {'available' if found['keda'] else 'absent':9} keda.sh")
-    click.echo(f"  {'available' if allocation else 'absent':9} resource.k8s.io {allocation}")
+        echo(f"  {api['state']:9} {api['group']:26} {api['why']}")
+    echo(f"  {'available' if found['keda'] else 'absent':9} keda.sh")
+    echo(f"  {'available' if allocation else 'absent':9} resource.k8s.io {allocation}")
     if found["quotas"] is None:
-        click.echo("\nquotas: unknown, we may not list resourcequotas")
+        echo("\nquotas: unknown, we may not list resourcequotas")
     for row in found["quotas"] or ():
-        click.echo(f"\nquota {row['quota']}: {row['resource']} {row['used']} of {row['hard']}")
+        echo(f"\nquota {row['quota']}: {row['resource']} {row['used']} of {row['hard']}")
     for line in found["warnings"]:
-        click.echo(f"\nwarning: {clean(line)}")
+        echo(f"\nwarning: {clean(line)}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -134,19 +135,17 @@ def _show(found: dict[str, Any]) -> None:
 
     for row in found["nodes"] or ():
         state = "" if row["usable"] else ", takes no pods"
-        click.echo(
-            f"{row['node']}: {row['free']} of {row['allocatable']} {row['resource']} free{state}  {row['product']}"
-        )
+        echo(f"{row['node']}: {row['free']} of {row['allocatable']} {row['resource']} free{state}  {row['product']}")
     if found["nodes"] == []:
-        click.echo("no node has devices of a device plugin")
+        echo("no node has devices of a device plugin")
     for row in found["slices"] or ():
         where = row["node"] or "no single node"
-        click.echo(f"{where}: {row['devices']} devices of driver {row['driver']}, pool {row['pool']}  {row['product']}")
+        echo(f"{where}: {row['devices']} devices of driver {row['driver']}, pool {row['pool']}  {row['product']}")
     for row in found["device_classes"] or ():
         also = f", also asked for as {row['resource']}" if row["resource"] else ""
-        click.echo(f"device class {row['name']}{also}")
+        echo(f"device class {row['name']}{also}")
     for line in found["unknown"]:
-        click.echo(f"unknown: {clean(line)}")
+        echo(f"unknown: {clean(line)}")
     if "plan" in found:
         _show_plan(found["plan"])
 
@@ -155,16 +154,16 @@ def _show_plan(plan: dict[str, Any]) -> None:
     from scaletest.render.text import clean
 
     asked = ", ".join(f"{name} {_short(value)}" for name, value in plan["requests"].items()) or "nothing"
-    click.echo(f"\na worker asks for {asked}")
+    echo(f"\na worker asks for {asked}")
     for line in plan["warnings"]:
-        click.echo(f"warning: {clean(line)}")
+        echo(f"warning: {clean(line)}")
     if plan["room"] is None:
-        click.echo("how many fit is unknown; a validation goes on with --ready-timeout")
+        echo("how many fit is unknown; a validation goes on with --ready-timeout")
         return
     placed = f", {plan['placed']} of them placed already" if plan["placed"] else ""
-    click.echo(f"{plan['room']} workers fit{placed}; then there is no more of {plan['limited_by']}")
+    echo(f"{plan['room']} workers fit{placed}; then there is no more of {plan['limited_by']}")
     if plan["limit"]:
-        click.echo(f"--limit {plan['limit']} {'fits' if plan['fits'] else 'does not fit'}")
+        echo(f"--limit {plan['limit']} {'fits' if plan['fits'] else 'does not fit'}")
 
 
 def _short(value: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from scaletest.cli import options, stored
+from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -63,21 +64,21 @@ def command(base: str, candidate: str, tolerance: float, force: bool, output: st
 
 
 def _show(found: Comparison, names: list[str]) -> None:
-    click.echo(f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance {100 * found.tolerance:.3g} %")
+    echo(f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance {100 * found.tolerance:.3g} %")
     for one in found.differences:
-        click.echo(f"note: the plans differ in {one.field}: {one.base!r} and {one.candidate!r}")
+        echo(f"note: the plans differ in {one.field}: {one.base!r} and {one.candidate!r}")
     for label, missing in (("base", found.only_base), ("candidate", found.only_candidate)):
         if missing:
-            click.echo(f"note: only the {label} has {', '.join(map(str, missing))} workers")
+            echo(f"note: only the {label} has {', '.join(map(str, missing))} workers")
     if found.steps:
-        click.echo(f"{'workers':>7}  {'base/s':>10}  {'candidate/s':>11}  {'ratio (95 %)':23}  result")
+        echo(f"{'workers':>7}  {'base/s':>10}  {'candidate/s':>11}  {'ratio (95 %)':23}  result")
     for step in found.steps:
-        click.echo(_line(step))
+        echo(_line(step))
     if any(not step.between for step in found.steps):
-        click.echo("note: the intervals leave out what differs from run to run; --repeats 3 brings it in")
-    click.echo(f"{found.verdict.kind}  {found.verdict.reason}")
+        echo("note: the intervals leave out what differs from run to run; --repeats 3 brings it in")
+    echo(f"{found.verdict.kind}  {found.verdict.reason}")
     if found.verdict.remedy:
-        click.echo(f"  what to do: {found.verdict.remedy}")
+        echo(f"  what to do: {found.verdict.remedy}")
 
 
 def _line(step: StepChange) -> str:

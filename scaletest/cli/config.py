@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 
 
 @click.group("config")
@@ -74,14 +75,14 @@ def view(arguments: tuple[str, ...]) -> None:
     rows = [("setting", "value", "origin"), *((one.key, _shown(one.value), one.origin) for one in found)]
     widths = [max(len(row[index]) for row in rows) for index in (0, 1)]
     for key, value, origin in rows:
-        click.echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
+        echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")
 
 
 def _others(context: click.Context) -> list[Any]:
     """The settings of validate that are no part of a plan: where to run, what to print."""
-    from scaletest.archive.environment import masked
     from scaletest.cli import plans
     from scaletest.model.schema import plan
+    from scaletest.model.secrets import masked
 
     known = {*plan.file()["properties"], "sets"}
     names = [one.name for one in context.command.params if one.name and one.name not in known]

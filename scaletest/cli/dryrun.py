@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from scaletest.cli import options, sharing
+from scaletest.cli.output import echo
 
 if TYPE_CHECKING:
     from scaletest.model import Plan
@@ -17,9 +16,27 @@ def doubts(plan: Plan) -> list[str]:
     from scaletest.analysis.separable import separability
 
     points, who = (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
-    found = separability(points, plan.repeats, who=who)
+    found = separability(points, plan.parts * plan.repeats, who=who)
     lines = [] if found.separable or len(points) < 3 else [found.sentence]
     return [*lines, *sharing.doubts(plan)]
+
+
+def order(plan: Plan) -> str:
+    """In which order the steps are measured, in words."""
+    if plan.mirrored:
+        return "up and down"
+    return f"{plan.repeats} times in shuffled order" if plan.repeats > 1 else "ascending"
+
+
+def _longest(plan: Plan) -> str:
+    """How long steps take at most, in words."""
+    from scaletest.analysis.forecast import longest_s
+
+    if plan.step_s:
+        return f"{plan.step_s:g} s each"
+    if plan.mirrored:
+        return f"{longest_s(plan):g} s of measuring at most"
+    return f"{plan.longest_s:g} s at most each"
 
 
 def show(plan: Plan, form: str) -> None:
@@ -31,20 +48,20 @@ def show(plan: Plan, form: str) -> None:
         rows = [one.to_dict() for one in expected]
         options.show({**plan.to_dict(), "steps": list(plan.steps), "forecast": rows, "warnings": doubts(plan)}, form)
         return
-    click.echo(f"workload  {plan.workload}")
-    click.echo(f"steps     {', '.join(map(str, plan.steps))} workers, {plan.longest_s:g} s at most each")
+    echo(f"workload  {plan.workload}")
+    echo(f"steps     {', '.join(map(str, plan.steps))} workers, {order(plan)}, {_longest(plan)}")
     aim = "the best number of workers per device" if plan.compares else f"at least {plan.scale:g}x per doubling"
-    click.echo(f"wanted    {aim}, {plan.tolerate_failures} failures tolerated")
+    echo(f"wanted    {aim}, {plan.tolerate_failures} failures tolerated")
     if plan.per_device:
         numbers = ", ".join(map(str, plan.per_device))
-        click.echo(f"devices   {plan.devices}, shared by {numbers} workers each, policy {plan.device_policy}")
+        echo(f"devices   {plan.devices}, shared by {numbers} workers each, policy {plan.device_policy}")
     for text in plan.thresholds:
-        click.echo(f"          {text}")
+        echo(f"          {text}")
     for one in expected:
         widths = ", ".join(f"{width:.1%}" for width in one.half_widths)
-        click.echo(
+        echo(
             f"takes     about {one.seconds:.0f} s if run times scatter by {one.spread:.1%}; "
             f"intervals of the steps then ± {widths}"
         )
     for line in doubts(plan):
-        click.echo(f"warning   {line}")
+        echo(f"warning   {line}")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
+from scaletest.model.secrets import masked
 
 if TYPE_CHECKING:
     from scaletest.exporter.view import View
@@ -19,6 +21,12 @@ if TYPE_CHECKING:
 @click.command("exporter")
 @options.redis_url()
 @click.option("--listen", default="127.0.0.1:9998", show_default=True, metavar="ADDR:PORT", help="Where to serve HTTP.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="A further host name under which it answers, beside addresses, localhost and names of the cluster.",
+)
 @click.option(
     "--window",
     type=float,
@@ -50,7 +58,7 @@ if TYPE_CHECKING:
     default=0,
     show_default=True,
     metavar="S",
-    help="Log one line a queue every S seconds, 620 at most; 0: none.",
+    help="Log one line a queue every S seconds, 620 at most; 0: none. Maxima of --intel-names are of S, in tens, then.",
 )
 @click.option(
     "--heartbeat",
@@ -80,7 +88,8 @@ def command(**given: Any) -> int:
     /api/v1/queues[/NAME]  JSON, as for KEDA's metrics-api scaler: valueLocation desired_workers
     /healthz /readyz /     probes, and a page
 
-    It also gives back what dead workers held, so that a queue whose workers all died is not forgotten.
+    It also gives back what dead workers held, so that a queue whose workers all died is not forgotten, and drops what
+    dead clients left, so that nobody starts workers for them.
     """
     from scaletest.analysis.desired import Targets
     from scaletest.exporter.declared import Declared
@@ -108,7 +117,8 @@ def command(**given: Any) -> int:
         intel_names=given["intel_names"],
         log_interval_s=given["log_interval"],
         then=then,
-        ready=lambda url: click.echo(f"exporter of {_masked(given['redis_url'])} on {url}", err=True),
+        hosts=given["allow_host"],
+        ready=lambda url: echo(f"exporter of {masked(given['redis_url'])} on {url}", err=True),
     )
     return 0
 
@@ -124,9 +134,3 @@ def _deletion_costs(namespace: str) -> Callable[[View], None]:
         keeper.update(costs(workers))
 
     return act
-
-
-def _masked(url: str) -> str:
-    from scaletest.broker.connection import masked
-
-    return masked(url)

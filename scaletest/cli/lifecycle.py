@@ -12,6 +12,7 @@ from scaletest.cli import lifecycle_options as own
 from scaletest.cli import lifecycle_work as work
 from scaletest.cli import options
 from scaletest.cli.lifecycle_files import compare, plot, report
+from scaletest.cli.output import confirm, echo
 from scaletest.model.errors import UsageError, WaitTimeout
 
 if TYPE_CHECKING:
@@ -195,10 +196,10 @@ def delete(output_dir: Path, context: str, yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"nobody can be asked whether to delete {what}", hint="add --yes")
-        if not click.confirm(f"delete all {what}?", err=True):
+        if not confirm(f"delete all {what}?"):
             work.say("nothing deleted")
             return
-    click.echo(f"{work.delete_all(plan, context)} {what} deleted")
+    echo(f"{work.delete_all(plan, context)} {what} deleted")
 
 
 for _one in (plot, report, compare):

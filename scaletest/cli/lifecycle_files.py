@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import lifecycle_options as own
-from scaletest.cli import options
+from scaletest.cli import options, stored
+from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def plot(**given: Any) -> None:
 
     store = Store(given["output_dir"])
     for path in _draw(store, own.result_of(store, given), given):
-        click.echo(f"{path} written", err=True)
+        echo(f"{path} written", err=True)
 
 
 def _draw(store: Store, result: Result, given: dict[str, Any]) -> list[Path]:
@@ -63,19 +64,11 @@ def report(form: str, output: Path, **given: Any) -> int:
     from scaletest.lifecycle.store import Store
 
     store = Store(given["output_dir"])
-    result = own.result_of(store, given)
+    result = stored.lifecycle(store.path, lambda: own.result_of(store, given))
     if form == "text" and str(output) == "-":
         _print(store, result)
         return result.verdict.kind.exit_code
-    text = _forms(store, result, form, given["times"])
-    if str(output) == "-":
-        click.echo(text, nl=False)
-    else:
-        try:
-            output.write_text(text, encoding="utf-8", newline="")
-        except OSError as error:
-            raise UsageError(f"{output} cannot be written: {error.strerror}", hint="give another -o FILE") from error
-        click.echo(f"{output} written", err=True)
+    write(_forms(store, result, form, given["times"]), output)
     return result.verdict.kind.exit_code
 
 
@@ -107,8 +100,8 @@ def _forms(store: Store, result: Result, form: str, times: str) -> str:
 
 
 def stored_as(store: Store, form: str) -> str:
-    """A run in one of FORMS, judged anew without thresholds of this command line."""
-    return _forms(store, own.result_of(store, {}), form, "watch")
+    """A run in one of FORMS, judged anew without thresholds of this command line unless it is still measured."""
+    return _forms(store, stored.lifecycle(store.path, lambda: own.result_of(store, {})), form, "watch")
 
 
 def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
@@ -120,7 +113,7 @@ def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
         try:
             _draw(store, result, given)
         except UsageError as error:
-            click.echo(f"warning: no picture: {error.message}", err=True)
+            echo(f"warning: no picture: {error.message}", err=True)
     if given["output"] == "table":
         _print(store, result)
     else:
@@ -157,10 +150,10 @@ def compare(base: Path, candidate: Path, tolerance: float, output: str) -> int:
         options.show(found.to_dict(), output)
         return found.verdict.kind.exit_code
     width = max((len(one.name) for one in found.steps), default=4)
-    click.echo(f"{'step':{width}}  {'base':>9}  {'candidate':>9}  change")
+    echo(f"{'step':{width}}  {'base':>9}  {'candidate':>9}  change")
     for one in found.steps:
-        click.echo(f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9}  {one.change}")
-    click.echo(f"{found.verdict.kind}  {found.verdict.reason}")
+        echo(f"{one.name:{width}}  {seconds(one.base_s):>9}  {seconds(one.candidate_s):>9}  {one.change}")
+    echo(f"{found.verdict.kind}  {found.verdict.reason}")
     return found.verdict.kind.exit_code
 
 

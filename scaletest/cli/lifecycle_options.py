@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def plan_of(given: dict[str, Any], namespace: str) -> LifecyclePlan:
         template_file=str(given["template"] or ""),
     )  # fmt: skip
     if plan.seconds == "infinity" and plan.until == "finished" and not plan.template_file:
-        click.echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
+        echo("warning: pods that sleep for ever never finish; ask for --until ready", err=True)
     return _with_object(plan)
 
 
@@ -186,7 +187,7 @@ def plan_for(store: Store, given: dict[str, Any], namespace: str) -> LifecyclePl
                 f"{store.path} holds run {plan.run} with {name.replace('_', ' ')} {stored}, not {value}",
                 hint="give another --output-dir for a new run, or leave the option out to go on",
             )
-    click.echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
+    echo(f"going on with run {plan.run} of {plan.count} workloads", err=True)
     return replace(plan, **{PACE[name]: given[name] for name in typed & set(PACE)})
 
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from scaletest.cli import lifecycle_options as own
+from scaletest.cli.output import echo
 from scaletest.model.errors import ScaletestError
 
 if TYPE_CHECKING:
@@ -162,4 +161,4 @@ def telling() -> Iterator[Callable[[Progress], None]]:
 
 def say(line: str) -> None:
     """To standard error."""
-    click.echo(line, err=True)
+    echo(line, err=True)

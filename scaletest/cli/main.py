@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from scaletest import __version__
+from scaletest.cli.output import echo
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 # command -> (module, one line of help); the module is imported only when the command is called
@@ -124,18 +125,25 @@ def _called(arguments: list[str]) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue(), err=True, nl=False)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         _say("interrupted")
         return 130
     except ScaletestError as error:
         if _wants_traceback(arguments):
-            traceback.print_exc()
-        _say(f"error: {error.message}")
-        if error.hint:
-            _say(f"  {error.hint}")
-        return error.exit_code
+            _say(traceback.format_exc())
+        return _explained(error)
+
+
+def _explained(error: ScaletestError) -> int:
+    """Say what happened and what to do; the exit code."""
+    _say(f"error: {error.message}")
+    if error.hint:
+        _say(f"  {error.hint}")
+    return error.exit_code
 
 
 def _nobody_reads() -> int:
@@ -165,23 +173,24 @@ def _unexpected(error: Exception) -> int:
         _say(f"error: {str(error.filename)[:200]} cannot be used: {error.strerror}")
         _say("  look at the path and at the rights of its folders")
         return UsageError.exit_code
-    explained = _as_unreachable(error)
-    if explained:
-        _say(f"error: {explained}")
-        _say("  start it again, or correct --redis-url (SCALETEST_REDIS_URL)")
-        return Unreachable.exit_code
-    traceback.print_exc()
+    unreachable = _as_unreachable(error)
+    if unreachable is not None:
+        return _explained(unreachable)
+    _say(traceback.format_exc())
     _say(f"error: {type(error).__name__}: {error}")
     _say("  this is a bug of scaletest: please report it with the lines above")
     return 1
 
 
-def _as_unreachable(error: Exception) -> str:
-    """What to say about an error of Redis that came after we had connected; "" for any other error."""
+def _as_unreachable(error: Exception) -> Unreachable | None:
+    """What to say about an error of Redis that came after we had connected; None for any other error."""
     broker = sys.modules.get("scaletest.broker.connection")
     if broker is None or not isinstance(error, broker.REDIS_ERRORS):
-        return ""
-    return f"Redis does not serve us: {error}"
+        return None
+    if broker.memory.is_full(error):
+        return Unreachable(broker.memory.FULL, hint=broker.memory.REMEDY)
+    hint = "start it again, or correct --redis-url (SCALETEST_REDIS_URL)"
+    return Unreachable(f"Redis does not serve us: {error}", hint=hint)
 
 
 def _wants_traceback(arguments: list[str]) -> bool:
@@ -192,4 +201,4 @@ def _wants_traceback(arguments: list[str]) -> bool:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    echo(line, err=True)

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 from scaletest.kinds.media import CODECS
 from scaletest.model.errors import InvalidValue, NoDevice, UsageError
 from scaletest.model.presets import PRESETS
@@ -59,7 +60,7 @@ def make(folder: str, codec: tuple[str, ...], size: str, frames: int, rate: int,
         options.show(made, output)
     else:
         for row in made:
-            click.echo(f"{row['path']}  {row['bytes']} bytes")
+            echo(f"{row['path']}  {row['bytes']} bytes")
     return 0
 
 
@@ -87,11 +88,9 @@ def probe(files: tuple[str, ...], output: str) -> int:
     for row in rows:
         rate = f", {row['rate']:g} frames/s" if row["rate"] else ""
         form = "elementary" if row["elementary"] else row["container"]
-        click.echo(
-            f"{row['path']}: {row['codec']} {row['width']}x{row['height']}, {row['frames']} frames{rate}, {form}"
-        )
+        echo(f"{row['path']}: {row['codec']} {row['width']}x{row['height']}, {row['frames']} frames{rate}, {form}")
         if row["hint"]:
-            click.echo(f"  {row['hint']}", err=True)
+            echo(f"  {row['hint']}", err=True)
     return 0
 
 
@@ -119,9 +118,9 @@ def devices(preset: str | None, device_glob: str, redis_url: str | None, node: s
     for row in rows:
         name = " ".join(part for part in (row["vendor"], row["model"]) if part) or "unknown"
         usable = "" if row["usable"] else ", not for this user"
-        click.echo(f"{row['path']}  {row['id']}  {name}, group {row['group']}{usable}")
+        echo(f"{row['path']}  {row['id']}  {name}, group {row['group']}{usable}")
         for lease in row["leases"]:
-            click.echo(f"  slot {lease['slot']}: {lease['worker']}, {lease['left_s']:.1f} s left")
+            echo(f"  slot {lease['slot']}: {lease['worker']}, {lease['left_s']:.1f} s left")
     return 0
 
 
@@ -133,7 +132,7 @@ def fake_metrics(host: str, port: int, vendor: tuple[str, ...]) -> int:
     """Serve the simulated devices of this machine as the vendors' exporters would, for Prometheus."""
     from workers.fakedev_metrics import serve
 
-    serve(host, port, vendor, lambda address: click.echo(f"serving http://{address}/metrics", err=True))
+    serve(host, port, vendor, lambda address: echo(f"serving http://{address}/metrics", err=True))
     return 0
 
 

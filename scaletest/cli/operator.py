@@ -7,6 +7,7 @@ import logging
 import click
 
 from scaletest import __version__
+from scaletest.cli.output import echo
 from scaletest.model.errors import Unreachable, UsageError
 
 
@@ -43,7 +44,7 @@ def command(
 
         from scaletest.kinds.crd import definitions
 
-        click.echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
+        echo(yaml.safe_dump_all(definitions(), sort_keys=False), nl=False)
         return 0
     try:
         from scaletest.operator.handlers import run

@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from scaletest.cli.output import confirm, echo
+from scaletest.model.checks import printable
 from scaletest.model.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,11 +48,14 @@ def output(function: F) -> F:
 def show(data: Mapping[str, Any] | list[Any], form: str) -> None:
     """Print data as JSON or YAML."""
     if form == "json":
-        click.echo(json.dumps(data, indent=2, allow_nan=False))
+        echo(json.dumps(data, indent=2, allow_nan=False))
     else:
         import yaml
 
-        click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
+        text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True)
+        if printable(text, keep="\n") != text:
+            text = yaml.safe_dump(data, sort_keys=False)  # with escapes of YAML, since ours would be other data
+        echo(text, nl=False)
 
 
 def refuse_beside(option: str, allowed: set[str]) -> None:
@@ -68,9 +73,9 @@ def refuse_beside(option: str, allowed: set[str]) -> None:
 def confirmed(question: str) -> bool:
     """Whether whoever is at the terminal, or standard input, says yes; UsageError when nobody answers."""
     try:
-        return click.confirm(question, err=True)
+        return confirm(question)
     except click.Abort:
         if sys.stdin.isatty():
             raise
-        click.echo(err=True)
+        echo(err=True)
         raise UsageError("nobody answers the question", hint="add --yes") from None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
     """Declare queues, or change their maximum and note."""
     queues = _queues(redis_url)
     for name in names:
-        click.echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
+        echo(f"{name}: {'declared' if queues.add(name, maximum, note) else 'changed'}")
 
 
 @command.command("list")
@@ -46,22 +47,21 @@ def add(names: tuple[str, ...], redis_url: str, maximum: int, note: str) -> None
 @options.output
 def list_queues(redis_url: str, output: str) -> None:
     """List the declared queues."""
-    queues = _queues(redis_url)
-    states = [queues.state(name) for name in queues.names()]
+    states, errors = _queues(redis_url).states()
+    for error in errors:
+        echo(f"warning: {error.message}; {error.hint}", err=True)
     if output != "table":
         options.show([state.to_dict() for state in states], output)
         return
     if not states:
-        click.echo("no queue is declared; declare one with: scaletest queue add NAME", err=True)
+        echo("no queue is declared; declare one with: scaletest queue add NAME", err=True)
         return
     width = max(len("queue"), *(len(state.name) for state in states))
-    click.echo(f"{'queue':{width}}  {'waiting':>8}  {'running':>8}  {'workers':>8}  {'maximum':>8}  note")
+    echo(f"{'queue':{width}}  {'waiting':>8}  {'running':>8}  {'workers':>8}  {'maximum':>8}  note")
     for state in states:
         maximum = str(state.maximum or "-")
         note = f"paused; {state.note}" if state.paused else state.note
-        click.echo(
-            f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8}  {maximum:>8}  {note}"
-        )
+        echo(f"{state.name:{width}}  {state.waiting:>8}  {state.running:>8}  {state.workers:>8}  {maximum:>8}  {note}")
 
 
 @command.command()
@@ -78,17 +78,17 @@ def show(name: str, redis_url: str, output: str) -> None:
         return
     from scaletest.render.numbers import seconds
 
-    click.echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
+    echo(f"queue {state.name}{' (paused)' if state.paused else ''}  {state.note}".rstrip())
     oldest = f", the oldest for {seconds(state.oldest_waiting_s)}" if state.oldest_waiting_s is not None else ""
-    click.echo(f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {state.maximum or 'none'}")
-    click.echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
+    echo(f"  waiting {state.waiting}{oldest}, running {state.running}, maximum {state.maximum or 'none'}")
+    echo(f"  workers {state.workers}: {', '.join(names) or 'none'}")
     if state.suspects:
-        click.echo(f"  suspect, their requests fail at once: {', '.join(state.suspects)}")
+        echo(f"  suspect, their requests fail at once: {', '.join(state.suspects)}")
     counters = ", ".join(f"{key} {value}" for key, value in sorted(state.counters.items()) if value)
-    click.echo(f"  {counters or 'no request yet'}")
+    echo(f"  {counters or 'no request yet'}")
     for label, values in (("wait", state.wait_s), ("run", state.run_s)):
         if values:
-            click.echo(f"  {label} " + ", ".join(f"{key} {seconds(value)}" for key, value in values.items()))
+            echo(f"  {label} " + ", ".join(f"{key} {seconds(value)}" for key, value in values.items()))
 
 
 @command.command()
@@ -103,7 +103,7 @@ def check(names: tuple[str, ...], redis_url: str, output: str) -> int:
         options.show({name: {"ok": not wrong, "wrong": wrong} for name, wrong in found.items()}, output)
     else:
         for name, wrong in found.items():
-            click.echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
+            echo(f"{name}: {'; '.join(wrong) or 'the books balance'}")
     return 3 if any(found.values()) else 0
 
 
@@ -116,9 +116,9 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
     queues = _queues(redis_url)
     state = queues.state(name)
     if not yes and not options.confirmed(f"Drop {state.waiting} waiting requests of queue {name}?"):
-        click.echo(f"{name}: nothing dropped")
+        echo(f"{name}: nothing dropped")
         return
-    click.echo(f"{name}: {queues.purge(name)} requests dropped")
+    echo(f"{name}: {queues.purge(name)} requests dropped")
 
 
 @command.command()
@@ -126,15 +126,25 @@ def purge(name: str, redis_url: str, yes: bool) -> None:
 @options.redis_url()
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, redis_url: str, yes: bool) -> None:
-    """Forget a queue: its waiting requests, its counters, its entries in RQ's registries."""
+    """Forget a queue: its waiting requests, its counters, its entries in RQ's registries.
+
+    Also removes what somebody else wrote into the list of queues, by the name that a warning shows.
+    """
     queues = _queues(redis_url)
+    if foreign := queues.foreign(name):
+        if yes or options.confirmed(f"Remove {name}, which is no queue?"):
+            queues.remove_foreign(foreign)
+            echo(f"{name}: removed")
+        else:
+            echo(f"{name}: kept")
+        return
     state = queues.state(name)
     if state.workers:
         raise UsageError(f"queue {name} has {state.workers} workers", hint="stop them first")
     if not yes and not options.confirmed(f"Forget queue {name} with {state.waiting} waiting requests?"):
-        click.echo(f"{name}: kept")
+        echo(f"{name}: kept")
         return
-    click.echo(f"{name}: removed, {queues.remove(name)} requests dropped")
+    echo(f"{name}: removed, {queues.remove(name)} requests dropped")
 
 
 @command.command()
@@ -143,7 +153,7 @@ def remove(name: str, redis_url: str, yes: bool) -> None:
 def pause(name: str, redis_url: str) -> None:
     """Stop workers from taking requests; running ones finish."""
     _queues(redis_url).pause(name)
-    click.echo(f"{name}: paused")
+    echo(f"{name}: paused")
 
 
 @command.command()
@@ -152,7 +162,7 @@ def pause(name: str, redis_url: str) -> None:
 def resume(name: str, redis_url: str) -> None:
     """Let workers take requests again."""
     was = _queues(redis_url).resume(name)
-    click.echo(f"{name}: {'resumed' if was else 'was not paused'}")
+    echo(f"{name}: {'resumed' if was else 'was not paused'}")
 
 
 @command.command()
@@ -177,7 +187,7 @@ def submit(name: str, redis_url: str, arguments: tuple[str, ...], **given: Any) 
         kept = given["no_wait"] or given["keep"]
         client.submit_one(request, reply=not kept, result_ttl_s=given["result_ttl"])
         if given["no_wait"]:
-            click.echo(request.id)
+            echo(request.id)
             return 0
         reply = _await_kept(redis, request, timeout_s) if kept else _await(client, request, timeout_s)
     options.show(reply.to_dict(), "json")
@@ -219,7 +229,7 @@ def _await(client: Client, request: Request, timeout_s: float) -> Reply:
 def _await_kept(redis: Redis, request: Request, timeout_s: float) -> Reply:
     from scaletest.broker.results import wait_for
 
-    click.echo(f"request {request.id}", err=True)
+    echo(f"request {request.id}", err=True)
     return wait_for(redis, request.id, timeout_s or float("inf"))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from scaletest.cli import stored
+from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
 from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 
@@ -70,7 +70,7 @@ def command(run: str, **given: Any) -> None:
         from scaletest.report.png import save
 
         save(found.result, given["png"])
-        click.echo(f"{given['png']} written", err=True)
+        echo(f"{given['png']} written", err=True)
     if given["form"] == "text" and str(given["output"]) == "-":
         from rich.console import Console
 
@@ -80,7 +80,7 @@ def command(run: str, **given: Any) -> None:
         return
     from scaletest.report.formats import FORMATS
 
-    _write(FORMATS[given["form"]](found), given["output"])
+    write(FORMATS[given["form"]](found), given["output"])
 
 
 def _saturation(found: SaturationRun, given: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def _saturation(found: SaturationRun, given: dict[str, Any]) -> None:
         return
     from scaletest.report.saturation.formats import FORMATS
 
-    _write(FORMATS[given["form"]](found), given["output"])
+    write(FORMATS[given["form"]](found), given["output"])
 
 
 def _lifecycle(folder: RunFolder, given: dict[str, Any]) -> None:
@@ -107,16 +107,4 @@ def _lifecycle(folder: RunFolder, given: dict[str, Any]) -> None:
             f"a lifecycle has no {'--png' if given['png'] else given['form']} here",
             hint=f"use -t {', '.join(lifecycle_files.FORMS)}; pictures: scaletest lifecycle plot",
         )
-    _write(lifecycle_files.stored_as(Store(folder.path), given["form"]), given["output"])
-
-
-def _write(text: str, path: Path) -> None:
-    if str(path) == "-":
-        sys.stdout.buffer.write(text.encode())
-        sys.stdout.buffer.flush()
-        return
-    try:
-        path.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}", hint="give another -o FILE") from error
-    click.echo(f"{path} written", err=True)
+    write(lifecycle_files.stored_as(Store(folder.path), given["form"]), given["output"])

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options, stored
+from scaletest.cli.output import confirm, echo
 from scaletest.model.checks import cut
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
+from scaletest.model.verdict import VerdictKind
 
 if TYPE_CHECKING:
     from scaletest.archive import RunFolder
@@ -39,13 +41,13 @@ def list_runs(output: str) -> None:
         options.show(rows, output)
         return
     if not rows:
-        click.echo(f"no run in {root}; make one with: scaletest validate", err=True)
+        echo(f"no run in {root}; make one with: scaletest validate", err=True)
         return
     columns = ("run", "when", "kind", "verdict", "steps", "seconds", "workload")
     cells = [columns, *(_cells(row) for row in rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(columns) - 1)]
     for row in cells:
-        click.echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
+        echo("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]))
 
 
 @command.command()
@@ -89,13 +91,13 @@ def _lifecycle(folder: RunFolder, output: str) -> None:
         options.show({**json.loads(stored_as(store, "json")), "environment": environment}, output)
         return
     _told(environment)
-    click.echo(stored_as(store, "text"), nl=False)
+    echo(stored_as(store, "text"), nl=False)
 
 
 def _told(environment: dict[str, Any]) -> None:
     for name, value in environment.items():
         if value not in ("", [], None) and name != "schema_version":
-            click.echo(f"{name.replace('_', ' '):12}  {_words(value)}")
+            echo(f"{name.replace('_', ' '):12}  {_words(value)}")
 
 
 @command.command()
@@ -110,7 +112,7 @@ def export(run: str, file: Path) -> None:
 
     folder = stored.find(run)
     transfer.export(folder, file)
-    click.echo(f"{folder.name}: written to {file}")
+    echo(f"{folder.name}: written to {file}")
 
 
 @command.command("import")
@@ -122,7 +124,7 @@ def export(run: str, file: Path) -> None:
     default=2048.0,
     show_default=True,
     metavar="MB",
-    help="Refuse what unpacks to more than this.",
+    help="Refuse what unpacks to more than this, and lines or JSON files of more than 1/128 of it, 16 MiB at least.",
 )
 def import_run(file: Path, name: str, max_size: float) -> None:
     """Take a run from a file that export wrote. The file is not trusted: only a run's own files are read."""
@@ -131,7 +133,7 @@ def import_run(file: Path, name: str, max_size: float) -> None:
 
     most = checks.number(max_size, "the largest size in MB", maximum=1e9)
     folder = transfer.import_run(file, default_root(os.environ), name, int(most * 1e6))
-    click.echo(f"{folder.name}: imported into {folder.path}")
+    echo(f"{folder.name}: imported into {folder.path}")
 
 
 @command.command()
@@ -148,7 +150,7 @@ def sql(run: str, where: str) -> None:
 
     folder = SaturationFolder(stored.find(run).path)
     count = saturate_sql.filled(folder, where)
-    click.echo(f"{folder.name}: {plural(count, 'step')} written to {saturate_sql.public(where)}")
+    echo(f"{folder.name}: {plural(count, 'step')} written to {saturate_sql.public(where)}")
 
 
 @command.command()
@@ -164,26 +166,27 @@ def delete(runs: tuple[str, ...], yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"nobody can be asked whether to delete {names}", hint="add --yes")
-        if not click.confirm(f"delete {names}?", err=True):
-            click.echo("nothing deleted", err=True)
+        if not confirm(f"delete {names}?"):
+            echo("nothing deleted", err=True)
             return
     for folder in folders:
         gone = folder.remove()
         left = "" if gone else f"; other files are left in {folder.path}"
-        click.echo(f"{folder.name}: deleted{left}")
+        echo(f"{folder.name}: deleted{left}")
 
 
 def _row(folder: RunFolder) -> dict[str, Any]:
     """One run for the list; what cannot be read is null, and `problem` says why."""
+    in_use = folder.in_use
     row: dict[str, Any] = {
         "run": folder.name,
         "kind": None,
         "began": None,
         "workload": None,
         "steps": None,
-        "verdict": None,
+        "verdict": str(VerdictKind.RUNNING) if in_use else None,
         "elapsed_s": None,
-        "in_use": folder.in_use,
+        "in_use": in_use,
         "folder": str(folder.path),
         "problem": "",
     }
@@ -191,20 +194,21 @@ def _row(folder: RunFolder) -> dict[str, Any]:
         plan, environment, result = folder.summary()
     except (ScaletestError, OSError) as error:
         return {**row, "problem": str(error)}
-    verdict = result.get("verdict")
+    stored_verdict = result.get("verdict")
+    verdict = stored_verdict.get("kind") if isinstance(stored_verdict, dict) else None
     return {
         **row,
         "kind": folder.kind,
         "began": environment.get("began"),
         "workload": plan.workload,
         "steps": list(plan.steps),
-        "verdict": verdict.get("kind") if isinstance(verdict, dict) else None,
+        "verdict": row["verdict"] or verdict,
         "elapsed_s": result.get("elapsed_s"),
     }
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    verdict = "running" if row["in_use"] else cut(str(row["verdict"] or "none"), 10)
+    verdict = cut(str(row["verdict"] or "none"), 10)
     seconds = f"{row['elapsed_s']:.0f}" if isinstance(row["elapsed_s"], int | float) else "-"
     steps = ",".join(map(str, row["steps"] or ())) or "-"
     what = cut(row["workload"] or f"cannot be read: {row['problem']}", 200)

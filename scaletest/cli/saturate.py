@@ -10,9 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from scaletest.cli import options, saturate_options
+from scaletest.cli.output import echo
 from scaletest.cli.stopping import stopping
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scaletest.analysis.saturation.forecast import Forecast
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
@@ -144,19 +148,38 @@ def show(form: str, folder: SaturationFolder) -> None:
 
 def _show_plan(plan: SaturationPlan, given: dict[str, Any]) -> None:
     from scaletest.analysis.saturation import tuning
-    from scaletest.analysis.saturation.forecast import longest_s
+    from scaletest.analysis.saturation.forecast import forecast
+    from scaletest.model.saturation import Mode
 
     tuned = len(tuning.settings(given["tune"]))
-    longest = longest_s(plan) * max(1, tuned)
+    expected = forecast(plan).times(max(1, tuned))
     if given["output"] != "table":
-        options.show({**plan.to_dict(), "longest_s": longest}, given["output"])
+        row = expected.to_dict()
+        options.show({**plan.to_dict(), "longest_s": row["longest_s"], "forecast": row}, given["output"])
         return
-    click.echo(f"target    {plan.target}")
+    echo(f"target    {plan.target}")
     first = f"{plan.start:g}" if plan.start else "found by the probe"
-    click.echo(f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most")
-    click.echo(f"steps     {plan.step_s:g} s each, {plan.most_steps} at most before the bracket is confirmed")
+    echo(f"load      {plan.load}, {plan.mode}: from {first} to {plan.highest:g} {plan.unit} at most")
+    length = f"{plan.count} requests" if plan.count else f"{plan.step_s:g} s"
+    number = f"{expected.most}" if plan.mode == Mode.SWEEP else f"usually {expected.steps}, {expected.most} at most"
+    echo(f"steps     {length} each, {number}")
     if tuned:
-        click.echo(f"settings  {tuned}, all this for each")
-    click.echo(f"takes     {longest:.0f} s at most, if requests are fast{' and pods ready at once' if tuned else ''}")
+        echo(f"settings  {tuned}, all this for each")
+    for line in _takes(plan, expected, bool(tuned)):
+        echo(line)
     if plan.wanted:
-        click.echo(f"wanted    {plan.wanted:g} requests/s")
+        echo(f"wanted    {plan.wanted:g} requests/s")
+
+
+def _takes(plan: SaturationPlan, expected: Forecast, tuned: bool) -> Iterator[str]:
+    """How long it takes, and what makes it longer."""
+    from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN
+
+    if expected.usual_s is None or expected.longest_s is None:
+        yield "takes     as long as so many requests take in each step; nobody knows that before"
+    else:
+        when = f"if requests are fast{' and pods ready at once' if tuned else ''}"
+        yield f"takes     about {expected.usual_s:.0f} s, {expected.longest_s:.0f} s at most, {when}"
+    if plan.limit:
+        yield f"limit     {plan.limit}: a step that does not decide it is extended, up to {LONGEST} times as long"
+    yield f"again     a step in which the tester was late, up to {MOST_AGAIN} times"

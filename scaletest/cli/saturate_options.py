@@ -6,7 +6,6 @@ Flags and environment variables come before a plan file (`saturate_file`).
 from __future__ import annotations
 
 import os
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ import click
 
 from scaletest.cli.durations import DURATION
 from scaletest.model.errors import UsageError
+from scaletest.model.secrets import HIDDEN, masked
 
 if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _SECRETS = ("--header", "-H")
-# A key in the query of an address is a secret as well.
-_QUERY = re.compile(r"([?&][^=&#\s]+=)[^&#\s]*")
 
 
 def _file(context: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -181,15 +179,13 @@ def plan(given: dict[str, Any]) -> SaturationPlan:
 
 
 def public(words: Sequence[str]) -> list[str]:
-    """A command line without secrets: values of headers, of query parameters, and passwords in addresses."""
-    from scaletest.archive.environment import masked
-
+    """A command line without secrets: values of headers and of query parameters, and logins in addresses."""
     found, hide = [], False
     for word in words:
         if hide or word.startswith("--header=") or (word.startswith("-H") and len(word) > 2):
-            word = word.partition(":")[0] + ": ***"
+            word = word.partition(":")[0] + f": {HIDDEN}"
         hide = word in _SECRETS
-        found.append(_QUERY.sub(r"\1***", masked(word)) if "://" in word else word)
+        found.append(masked(word, service=True) if "://" in word else word)
     return found
 
 

@@ -7,20 +7,18 @@ so, and `scaletest runs sql` does it later.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from scaletest.model.errors import ScaletestError, Unreachable
+from scaletest.model.secrets import masked
 
 if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.archive.sql import SqlSink
     from scaletest.model.sample import Sample
     from scaletest.model.saturation import SaturationPlan, SaturationStep
-
-_PASSWORD = re.compile(r"([?&](?:ssl)?password=)[^&#]*")
 
 
 class Database:
@@ -90,6 +88,4 @@ def filled(folder: SaturationFolder, where: str) -> int:
 
 def public(where: str) -> str:
     """The database without passwords."""
-    from scaletest.archive.environment import masked
-
-    return _PASSWORD.sub(r"\1***", masked(where)) if "://" in where else where
+    return masked(where) if "://" in where else where

@@ -8,9 +8,8 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from scaletest.cli import options, saturate_options
+from scaletest.cli.output import echo
 from scaletest.cli.stopping import stopping
 from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
@@ -137,7 +136,7 @@ def restore(given: dict[str, Any]) -> int:
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    echo(line, err=True)
 
 
 def _check_amounts(setting: dict[str, str]) -> None:
@@ -161,7 +160,7 @@ def _try(
     from scaletest.cluster.capacity import quantity
 
     name = ", ".join(f"{key} {value}" for key, value in setting.items())
-    click.echo(f"setting {name}", err=True)
+    echo(f"setting {name}", err=True)
     cpu, memory = tuning.resources()
     cpu, memory = float(quantity(setting.get("cpu", str(cpu)))), float(quantity(setting.get("memory", str(memory))))
     replicas = int(setting.get("replicas", tuning.replicas))
@@ -223,7 +222,7 @@ def _restore(tuning: Tuning, held: Held | None) -> None:
         with suppress(ScaletestError):  # said when they are released
             held.hold(tuning.replicas)  # at the number of a setting they would take it back at once
     for line in tuning.put_back():
-        click.echo(line, err=True)
+        echo(line, err=True)
 
 
 def _show(rows: list[Tried], form: str) -> None:
@@ -246,4 +245,4 @@ def _show(rows: list[Tried], form: str) -> None:
     ]
     for line, one in zip(aligned(columns, 100), [None, *rows], strict=True):
         note = f"  {', '.join([*one.marks, *filter(None, [one.trouble])])}" if one else ""
-        click.echo((line + note).rstrip())
+        echo((line + note).rstrip())

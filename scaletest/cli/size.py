@@ -8,6 +8,8 @@ import click
 
 from scaletest.cli import options, stored
 from scaletest.cli.durations import DURATION
+from scaletest.cli.output import echo
+from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -96,7 +98,7 @@ def command(**given: Any) -> None:  # fmt: skip
     _table(demand, nodes, found, told)
     import yaml
 
-    click.echo("\nvalues of the chart:\n" + yaml.safe_dump(values, sort_keys=False), nl=False)
+    echo("\nvalues of the chart:\n" + yaml.safe_dump(values, sort_keys=False), nl=False)
 
 
 def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
@@ -131,9 +133,9 @@ def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
         rate = point if rate is None else rate
         latency_s = run_latency_s if latency_s is None else latency_s
         per_pod = point / replicas
-        told.append(f"measured: {point:.4g} requests/s on {replicas} pods, {per_pod:.4g} each")
-        if verdict.kind is VerdictKind.INVALID:
-            told.append(f"that run is INVALID, and so is what follows from it: {verdict.reason}")
+        told.append(f"measured: {short(point, 4)} requests/s on {replicas} pods, {short(per_pod, 4)} each")
+        if verdict.kind in (VerdictKind.INVALID, VerdictKind.RUNNING):
+            told.append(f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}")
     if rate is None or latency_s is None:
         raise UsageError("size needs --rate and --latency", hint="give both, or --run RUN of a saturation run")
     pod = Pod(cpu, memory, given["devices"], given["concurrency"])
@@ -214,21 +216,21 @@ def _table(demand: Demand, nodes: list[Node], found: list[list[Size]], told: lis
 
     pod = demand.pod
     more = f", {pod.memory:g} GiB" if pod.memory else ""
-    one = f"{demand.per_pod:.4g}/s each, measured" if demand.per_pod else f"concurrency {pod.concurrency:g}"
-    click.echo(f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more}, {one}")
+    one = f"{short(demand.per_pod, 4)}/s each, measured" if demand.per_pod else f"concurrency {pod.concurrency:g}"
+    echo(f"{demand.rate:g} requests/s of {seconds(demand.latency_s)}; pods of {pod.cpu:g} CPU{more}, {one}")
     for line in told:
-        click.echo(line)
+        echo(line)
     for node, sizes in zip(nodes, found, strict=True):
-        click.echo(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
+        echo(f"\nnodes of {node.cpu:g} CPU, {node.overhead_cpu:g} of them taken:")
         columns = [
             Column("pods", [str(size.pods) for size in sizes]),
             Column("nodes", ["none" if size.nodes is None else str(size.nodes) for size in sizes]),
-            Column("holds/s", [f"{size.holds:.4g}" for size in sizes]),
+            Column("holds/s", [short(size.holds, 4) for size in sizes]),
             Column("CPU asked", [f"{size.used:.0%}" for size in sizes]),
         ]
         wide = max(len(size.method) for size in sizes)
         head, *rows = aligned(columns, 80)
-        click.echo(f"{'method':{wide}}  {head}")
+        echo(f"{'method':{wide}}  {head}")
         for size, row in zip(sizes, rows, strict=True):
             note = f"  {size.note}" if size.note else ""
-            click.echo(f"{size.method:{wide}}  {row}{note}")
+            echo(f"{size.method:{wide}}  {row}{note}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from scaletest.analysis.compare import Side
+    from scaletest.analysis.evaluation import Evaluation
+    from scaletest.analysis.lifecycle.result import Result
+    from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.archive import RunFolder
+    from scaletest.report.benchmarks import BenchmarkRun
     from scaletest.report.run import Run
     from scaletest.report.saturation.run import SaturationRun
 
 F = TypeVar("F", bound=Callable[..., Any])
+# what a run of any kind was judged as
+J = TypeVar("J", "Evaluation", "SaturationResult", "BenchmarkRun", "Result")
 
 
 def run_argument(name: str = "run", **options: Any) -> Callable[[F], F]:
@@ -43,15 +50,17 @@ def spared(folder: RunFolder, *targets: Path | None) -> None:
 
 
 def judged(folder: RunFolder) -> Run:
-    """What a validation's records say, judged anew; UsageError when they cannot be read."""
+    """What a validation's records say, judged anew unless it is still measured; UsageError when they cannot be read."""
     from scaletest.archive import default_root
     from scaletest.report.run import read
 
-    return read(folder, default_root(os.environ))
+    running = folder.in_use
+    found = read(folder, default_root(os.environ))
+    return replace(found, result=_shown(found.result)) if running else found
 
 
 def saturation(folder: RunFolder) -> SaturationRun | None:
-    """A saturation run, judged anew; None when it is of another kind."""
+    """A saturation run, judged anew unless it is still measured; None when it is of another kind."""
     from scaletest.archive import default_root
     from scaletest.model.saturation import KIND
 
@@ -59,7 +68,34 @@ def saturation(folder: RunFolder) -> SaturationRun | None:
         return None
     from scaletest.report.saturation.run import read
 
-    return read(folder.path, default_root(os.environ))
+    running = folder.in_use
+    found = read(folder.path, default_root(os.environ))
+    return replace(found, result=_shown(found.result)) if running else found
+
+
+def benchmarks(folder: RunFolder) -> BenchmarkRun:
+    """A run of benchmarks, judged anew unless it is still measured."""
+    from scaletest.archive.benchmarks import BenchmarkFolder
+    from scaletest.report.benchmarks import read
+
+    running = folder.in_use
+    found = read(BenchmarkFolder(folder.path))
+    return _shown(found) if running else found
+
+
+def lifecycle(path: Path, judge: Callable[[], Result]) -> Result:
+    """A lifecycle's result as it is shown: without a verdict while somebody submits or samples."""
+    from scaletest.archive.lifecycles import LifecycleFolder
+
+    # looked at first: who ends while we read has written more than we read
+    running = LifecycleFolder(path).in_use
+    result = judge()
+    return _shown(result) if running else result
+
+
+def _shown(found: J) -> J:
+    """The same without a verdict, since more is still coming."""
+    return replace(found, verdict=found.verdict.while_running())
 
 
 def side(folder: RunFolder) -> Side:

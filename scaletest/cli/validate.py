@@ -17,6 +17,7 @@ import click
 from scaletest.cli import deployment, dryrun, options, plans, sharing
 from scaletest.cli.stopping import stopping
 from scaletest.model.errors import UsageError
+from scaletest.model.plan import MIRRORED, ORDERS
 
 if TYPE_CHECKING:
     from scaletest.analysis.evaluation import Evaluation
@@ -47,10 +48,14 @@ if TYPE_CHECKING:
     type=float,
     default=0.0,
     metavar="S",
-    help="End a step after this long, whatever is missing. [default: 60 s, or 30 requests if they take longer]",
+    help="Measure a step this long at most, its parts together. [default: 60 s, or 30 requests if they take longer]",
 )
 @click.option(
-    "--step-time", type=float, default=0.0, metavar="S", help="Measure every step this long, no shorter and no longer."
+    "--step-time",
+    type=float,
+    default=0.0,
+    metavar="S",
+    help="Measure every step this long, no shorter and no longer; half of it on each way.",
 )
 @click.option(
     "--warmup",
@@ -59,7 +64,22 @@ if TYPE_CHECKING:
     metavar="S",
     help="Beginning of each step that does not count. [default: found from the data]",
 )
-@click.option("--repeats", type=int, default=1, show_default=True, metavar="R", help="Measure every step this often.")
+@click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default=MIRRORED,
+    show_default=True,
+    help="Measure every step on the way up and on the way down, which cancels what a machine that heats up does, "
+    "or once, ascending.",
+)
+@click.option(
+    "--repeats",
+    type=int,
+    default=1,
+    show_default=True,
+    metavar="R",
+    help="Measure every step this often, in shuffled order.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the order of repeated steps.")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Limit of one request; 0: none.")
 @click.option(
@@ -136,7 +156,8 @@ def _resume(given: dict[str, Any]) -> int:
     with folder.locked():
         stored = folder.load()
         stored = replace(stored, measurements=complete(stored.measurements, stored.records))
-        if len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
+        # of a mirrored run nobody knows before whether another pair is needed
+        if stored.plan.mirrored or len(stored.measurements) < len(stored.plan.steps) * stored.plan.repeats:
             _same_machine(stored)
             sharing.same_devices(stored.plan)
         folder.forget_unfinished(stored)
@@ -223,10 +244,11 @@ def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:
     if form == "table":
         from rich.console import Console
 
-        from scaletest.cli.stored import judged
+        from scaletest.archive import default_root
+        from scaletest.report.run import read
         from scaletest.report.terminal import summary
 
-        summary(judged(folder), Console(highlight=False))
+        summary(read(folder, default_root(os.environ)), Console(highlight=False))
     else:
         options.show({**result.to_dict(), "folder": str(folder.path)}, form)
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from scaletest.cli import logs, options
+from scaletest.cli.output import echo
 from scaletest.model.presets import PRESETS
 
 
@@ -50,6 +51,11 @@ from scaletest.model.presets import PRESETS
 @click.option("--null-input", is_flag=True, help="Let the program read nothing.")
 @click.option("--null-output", is_flag=True, help="Throw the program's output away.")
 @click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
+@click.option(
+    "--allow-commands",
+    is_flag=True,
+    help="Let a benchmark's document name commands, arguments of tools, directories and objects of the cluster.",
+)
 @click.option("--node-env", default="", metavar="NAME", help="Environment variable that holds the node's name.")
 @click.option("--pod-env", default="", metavar="NAME", help="Environment variable that holds the pod's name.")
 @click.option(
@@ -112,6 +118,7 @@ def _settings(given: dict[str, Any]) -> Any:
         null_input=given["null_input"],
         null_output=given["null_output"],
         ignore_arguments=given["ignore_arguments"],
+        allow_commands=given["allow_commands"],
         kill_grace_s=given["kill_grace"],
         node_variable=given["node_env"],
         pod_variable=given["pod_env"],
@@ -130,7 +137,7 @@ def _once(given: dict[str, Any]) -> int:
     finally:
         runtime.close()
     if result.error:
-        click.echo(f"error: {result.error}", err=True)
+        echo(f"error: {result.error}", err=True)
     if result.outcome is Outcome.TIMED_OUT:
         return 124
     if result.reason in (Reason.NO_BINARY, Reason.NO_DEVICE):

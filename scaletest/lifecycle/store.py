@@ -1,13 +1,14 @@
 """A lifecycle run's folder.
 
-    lifecycle.json      the plan, template and all     written once, for its owner's eyes: a template may hold secrets
+    lifecycle.json      the plan, template and all     written once
     environment.json    machine, versions, command     written once, as in the archive of validations
     submissions.jsonl   one line for each submission   appended as answers come, so that an interrupted submit goes on
     records.jsonl       workloads and their pods       replaced as a whole by each sample
     sampling.json       where and how it was sampled   requests, events, memory
     submitted.json, sampled.json                       as the Run:ai scale test tool writes them
 
-Submitting and sampling are different processes that work at the same time: each file has one writer, under a lock.
+All of it is for its owner's eyes: a template may hold secrets. Submitting and sampling are different processes that
+work at the same time: each file has one writer, under a lock.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any
 from scaletest.archive.environment import environment
 from scaletest.archive.folder import ENVIRONMENT, RECORDS
 from scaletest.archive.lifecycles import PLAN, SAMPLING, SUBMISSIONS
+from scaletest.archive.private import make_folder, open_private
 from scaletest.lifecycle import classic
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
@@ -41,7 +43,7 @@ class Store:
     def make(self) -> None:
         """Make the folder, and those above it. UsageError when that cannot be."""
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise UsageError(
                 f"the output folder {self.path} cannot be made: {error.strerror}", hint="give another --output-dir"
@@ -51,7 +53,7 @@ class Store:
     def locked(self, who: str) -> Iterator[None]:
         """Be the only submitter, or sampler, of this folder."""
         with self._trouble("locked"):
-            file = (self.path / f".{who}.lock").open("a")
+            file = open_private(self.path / f".{who}.lock", "a")
         with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +81,7 @@ class Store:
     def begin(self, plan: LifecyclePlan, command_line: Sequence[str]) -> None:
         """Write down what is to be done, and where."""
         self.write(ENVIRONMENT, json.dumps(environment(command_line), indent=2))
-        self._replace(PLAN, [json.dumps(plan.to_dict(), indent=2)], mode=0o600)
+        self._replace(PLAN, [json.dumps(plan.to_dict(), indent=2)])
 
     def environment(self) -> dict[str, Any]:
         """Where the run was made; {} when nobody says."""
@@ -94,7 +96,7 @@ class Store:
                 whole = path.read_bytes().rpartition(b"\n")
                 if whole[2]:
                     os.truncate(path, len(whole[0]) + len(whole[1]))
-            file = path.open("a", encoding="utf-8", buffering=1)
+            file = open_private(path, "a", encoding="utf-8", buffering=1)
         with file:
             yield file
 
@@ -134,12 +136,11 @@ class Store:
         self._replace(name, [text])
         return self.path / name
 
-    def _replace(self, name: str, parts: Iterable[str], mode: int = 0o666) -> None:
+    def _replace(self, name: str, parts: Iterable[str]) -> None:
         with self._trouble("written"):
             fresh = self.path / f".{name}.new"
             fresh.unlink(missing_ok=True)
-            handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            with open_private(fresh, "x", encoding="utf-8", newline="") as file:
                 file.writelines(parts)
             fresh.replace(self.path / name)
 

@@ -84,7 +84,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 def percent(value: float | None, places: int = 1) -> str:
     """A part of 1 in percent."""
-    return f"{value:.{places}%}" if value is not None and math.isfinite(value) else NOTHING
+    return f"{_plain(100 * value, places)}%" if value is not None and math.isfinite(value) else NOTHING
 
 
 def percent_between(value: float, low: float, high: float, most: int = 1) -> str:
@@ -92,7 +92,7 @@ def percent_between(value: float, low: float, high: float, most: int = 1) -> str
     if not (math.isfinite(low) and math.isfinite(high)):
         return percent(value)
     places = min(most, max(0, decimals(100 * value, 50 * (high - low))))
-    return f"{100 * value:.{places}f}% [{100 * low:.{places}f}, {100 * high:.{places}f}]"
+    return f"{_plain(100 * value, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
 
 
 def instant(epoch_s: float) -> str:
@@ -116,5 +116,10 @@ def _magnitude(value: float) -> int:
 
 
 def _fixed(value: float, places: int) -> str:
-    text = f"{round(value, max(places, -12)):.{max(0, places)}f}"
+    return _plain(round(value, max(places, -12)), max(0, places))
+
+
+def _plain(value: float, places: int) -> str:
+    """With so many decimals; what rounds to 0 has no sign."""
+    text = f"{value:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text

@@ -9,6 +9,8 @@ import re
 
 from markupsafe import Markup, escape
 
+from scaletest.model.checks import printable
+
 __all__ = ["Markup", "cell", "clean", "code", "element", "join"]
 
 
@@ -17,7 +19,7 @@ def clean(text: object, limit: int | None = None) -> str:
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in raw)
+    return printable(raw, keep="\n")
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:

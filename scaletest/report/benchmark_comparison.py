@@ -7,6 +7,7 @@ from typing import Any
 
 from scaletest.analysis.repetitions import Compared, Comparison, Pair, compare, gathered
 from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.text import clean
@@ -63,7 +64,7 @@ def _differences(base: BenchmarkRun, candidate: BenchmarkRun) -> str:
         for name in ours[what].keys() | theirs[what].keys():
             pair = ours[what].get(name), theirs[what].get(name)
             if pair[0] != pair[1]:
-                shown = [f"{name} {value}" if value is not None else f"no {name}" for value in pair]
+                shown = [f"{name} {as_yaml(value)}" if value is not None else f"no {name}" for value in pair]
                 return f"{what} was measured with {shown[0]} and with {shown[1]}"
     return ""
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.kinds.benchmark import Ended
+from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.render import ticks
 from scaletest.render.numbers import duration
@@ -96,7 +97,9 @@ def _across(rows: Sequence[Row]) -> Axis:
     keys = {key for row in rows for key in row.values}
     plain = [next(iter(row.values.values())) if len(row.values) == 1 else None for row in rows]
     named = len(keys) == 1 and all(isinstance(value, str | int | float) for value in plain)
-    names = [clean(value, 24) if named else str(row.number + 1) for value, row in zip(plain, rows, strict=True)]
+    names = [
+        clean(as_yaml(value), 24) if named else str(row.number + 1) for value, row in zip(plain, rows, strict=True)
+    ]
     label = next(iter(keys)) if named else "permutation, in the table's order"
     room = (WIDTH - 80) / (CHARACTER * (2 + max(map(len, names))))
     every = max(1, -(-len(rows) // max(1, int(room))))
@@ -104,8 +107,9 @@ def _across(rows: Sequence[Row]) -> Axis:
     return Axis(label, -0.5, len(rows) - 0.5, marks=list(map(float, marks)), names=[names[mark] for mark in marks])
 
 
-def _failure(ended: Ended) -> tuple[str, str, str, str]:
-    return ended.name, str(ended.failure or "failed"), clean(ended.message, 300), "\n".join(map(clean, ended.lines))
+def _failure(ended: Ended) -> tuple[str, ...]:
+    name, why = ended.name, str(ended.failure or "failed")
+    return name, why, clean(ended.message, 300), "\n".join(map(clean, ended.lines)), clean(ended.advice, 300)
 
 
 def _safe(value: object) -> object:

@@ -7,6 +7,7 @@ has no interval: its value decides, and the reason says so. Of several permutati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from scaletest.analysis.repetitions import Summary
 from scaletest.analysis.thresholds import ThresholdResult
@@ -16,19 +17,32 @@ from scaletest.render.text import clean
 from scaletest.render.units import quantity
 
 _ORDER = (VerdictKind.FAIL, VerdictKind.INVALID, VerdictKind.PASS)
-Measured = tuple[str, Mapping[str, object], Mapping[str, Summary]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One permutation. name: its values as text. good: its benchmarks with a result.
+
+    summaries: by headline. absent: headlines that it cannot have, with the reason.
+    """
+
+    name: str
+    values: Mapping[str, object]
+    summaries: Mapping[str, Summary]
+    good: int
+    absent: Mapping[str, str]
 
 
 def judged(thresholds: Sequence[BenchmarkThreshold], rows: Sequence[Measured]) -> tuple[ThresholdResult, ...]:
-    """One result a threshold. rows: of each permutation its words, values and summaries by headline."""
-    return tuple(_worst(one, [_judge(one, row) for row in rows if one.about(row[1])]) for one in thresholds)
+    """One result a threshold."""
+    return tuple(_worst(one, [_judge(one, row) for row in rows if one.about(row.values)]) for one in thresholds)
 
 
 def _judge(one: BenchmarkThreshold, row: Measured) -> ThresholdResult:
-    what, _, summaries = row
-    found = summaries.get(one.headline.name)
+    name, found = clean(row.name, 60), row.summaries.get(one.headline.name)
     if found is None:
-        return ThresholdResult(one.text, VerdictKind.INVALID, f"{clean(what, 60)}: not measured", "run it to the end")
+        why, remedy = _missing(one.headline.name, row)
+        return ThresholdResult(one.text, VerdictKind.INVALID, f"{name}: {why}", remedy)
     half = found.half_width if found.count > 1 else 0.0
     # nothing that is measured here is below 0
     low, high = max(0.0, found.mean - half), found.mean + half
@@ -40,9 +54,16 @@ def _judge(one: BenchmarkThreshold, row: Measured) -> ThresholdResult:
         kind, remedy = VerdictKind.FAIL, "find what limits it there, or set another threshold"
     mean, *shown = (quantity(value, one.headline.unit) for value in (found.mean, low, high))
     interval = f"[{shown[0]}, {shown[1]}]" if found.count > 1 else "(one repetition, no interval)"
-    return ThresholdResult(
-        one.text, kind, f"{clean(what, 60)}: {mean} {interval}", remedy, value=found.mean, low=low, high=high
-    )
+    return ThresholdResult(one.text, kind, f"{name}: {mean} {interval}", remedy, value=found.mean, low=low, high=high)
+
+
+def _missing(name: str, row: Measured) -> tuple[str, str]:
+    """Why there is no such number, and what to do about it."""
+    if name in row.absent:
+        return row.absent[name], "leave the threshold out, or name the permutations that have the number"
+    if row.good:
+        return f"the tool did not report {name}", "leave the threshold out, or use another version of the tool"
+    return "not measured", "run it to the end"
 
 
 def _worst(one: BenchmarkThreshold, results: Sequence[ThresholdResult]) -> ThresholdResult:

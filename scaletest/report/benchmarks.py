@@ -17,15 +17,16 @@ from scaletest.analysis.repetitions import Summary, gathered, summarise
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.numbers import plural
 from scaletest.render.text import cell, clean, code
 from scaletest.render.units import quantity, quantity_measured
-from scaletest.report.benchmark_thresholds import judged
+from scaletest.report.benchmark_thresholds import Measured, judged
 from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
-SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
+SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +114,17 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}
     headlines = tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
     notes = tuple(dict.fromkeys(note for _, ended in pairs for note in ended.notes))
-    thresholds = judged(plan.judged, [(row.what, row.values, row.summaries) for row in rows])
+    # an imported plan may have a permutation without a benchmark
+    absent = {one.permutation: one.kind.absent(one.spec) for one in plan.benchmarks}
+    measured = [Measured(row.what, row.values, row.summaries, row.good, absent.get(row.number, {})) for row in rows]
+    thresholds = judged(plan.judged, measured)
     verdict = _verdict(stored, pairs, thresholds)
     return BenchmarkRun(name, folder, stored, tuple(rows), headlines, verdict, notes, thresholds)
 
 
 def words(values: Mapping[str, Any]) -> str:
     """A permutation as text."""
-    return ", ".join(
-        f"{key} {json.dumps(value) if isinstance(value, dict | list) else value}" for key, value in values.items()
-    )
+    return ", ".join(f"{key} {as_yaml(value)}" for key, value in values.items())
 
 
 def _verdict(
@@ -131,18 +133,15 @@ def _verdict(
     count = stored.plan.counted
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
     if failed:
-        reason = f"{plural(len(failed), 'benchmark')} of {count} failed: {failed[0].name}: {failed[0].message}"
-        return Verdict(VerdictKind.FAIL, reason, "see the lines of its output, and the logs in the run's folder")
-    unmeasured = [ended for _, ended in pairs if not ended.ok]
-    if unmeasured:
-        first = unmeasured[0]
-        reason = (
-            f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured: {first.name}: {first.message}"
-        )
-        return Verdict(VerdictKind.INVALID, reason, next(iter(first.lines), "") or "mend that, and run it again")
+        reason = f"{plural(len(failed), 'benchmark')} of {count} failed: {_why(failed[0])}"
+        return Verdict(VerdictKind.FAIL, reason, failed[0].advice)
     refuted = verdict_of(thresholds, VerdictKind.FAIL)
     if refuted:
         return refuted
+    unmeasured = [ended for _, ended in pairs if not ended.ok]
+    if unmeasured:
+        reason = f"{plural(len(unmeasured), 'benchmark')} of {count} could not be measured: {_why(unmeasured[0])}"
+        return Verdict(VerdictKind.INVALID, reason, unmeasured[0].advice)
     if len(pairs) < count:
         return Verdict(
             VerdictKind.INVALID,
@@ -152,6 +151,12 @@ def _verdict(
     undecided = verdict_of(thresholds, VerdictKind.INVALID)
     met = f", {plural(len(thresholds), 'threshold')} met" if thresholds else ""
     return undecided or Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured{met}")
+
+
+def _why(ended: Ended) -> str:
+    """The failure of a benchmark with the last of the tool's own words: at the end tools say why they end."""
+    spoken = [line for line in ended.lines if any(map(str.isalpha, line))]
+    return ": ".join((ended.name, ended.message, *spoken[-1:]))
 
 
 def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
@@ -170,9 +175,10 @@ def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
 
 
 def failure_lines(ended: Ended) -> list[str]:
-    """Why a benchmark failed, with the lines that say so."""
+    """Why a benchmark failed, with the lines that say so, and what to do where the failure itself knows that."""
     first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
-    return [first.replace("\n", " "), *(f"  | {clean(line, 200)}" for line in ended.lines)]
+    advice = [f"  what to do: {clean(ended.remedy, 300)}"] if ended.remedy else []
+    return [first.replace("\n", " "), *(f"  | {clean(line, 200)}" for line in ended.lines), *advice]
 
 
 def text(run: BenchmarkRun, width: int = 0) -> str:
@@ -187,7 +193,7 @@ def text(run: BenchmarkRun, width: int = 0) -> str:
     found += threshold_lines(run.thresholds)
     found.append(f"{run.verdict.kind}  {clean(run.verdict.reason, 300)}".replace("\n", " "))
     if run.verdict.remedy:
-        found.append(f"  what to do: {run.verdict.remedy}")
+        found.append(f"  what to do: {clean(run.verdict.remedy, 300)}")
     return "\n".join([*found, f"saved in {run.folder}", ""])
 
 
@@ -222,28 +228,27 @@ def markdown(run: BenchmarkRun) -> str:
     found = [f"### {SIGNS[run.verdict.kind]} {run.verdict.kind}: {code(run.verdict.reason)}", ""]
     found += [f"| {' | '.join(titles)} |", f"|{'|'.join(['---', *['--:'] * (len(titles) - 1)])}|"]
     found += [f"| {code(row[0])} | {' | '.join(row[1:])} |" for row in lines]
-    found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended)[:1])]
+    found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended))]
     found += [f"* {code(line)}" for line in threshold_lines(run.thresholds)]
     found += [f"* Note: {code(note)}" for note in run.notes]
     return "\n".join(found).rstrip() + "\n"
 
 
 def csv_rows(run: BenchmarkRun) -> str:
-    """One row a benchmark, base units; new columns come at the end."""
+    """One row a benchmark, base units; new columns come at the end. KEY is permutation.KEY where it is taken."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     keys = list(dict.fromkeys(key for row in run.rows for key in row.values))
     fixed = ["name", "kind", "permutation", "repetition", "phase", "failure", "started_s", "finished_s"]
     net = ["interface", "family", "mtu"]
-    writer.writerow([*fixed, *net, *(cell(key) for key in keys), *(one.name for one in run.headlines)])
+    numbers = [one.name for one in run.headlines]
+    titles = [f"permutation.{key}" if key in (*fixed, *net, *numbers) else cell(key) for key in keys]
+    writer.writerow([*fixed, *net, *titles, *numbers])
     for one, ended in run.counted:
         values = run.rows[one.permutation].values
         row: list[Any] = [one.name, one.kind.name, one.permutation, one.repetition, ended.phase, ended.failure]
         row += [ended.started_s, ended.finished_s, *(cell(ended.network.get(name, "")) for name in net)]
-        row += [
-            cell(json.dumps(values[key]) if isinstance(values.get(key), dict | list) else values.get(key, ""))
-            for key in keys
-        ]
+        row += [cell(as_yaml(values.get(key, ""))) for key in keys]
         writer.writerow([*row, *(ended.headlines.get(head.name, "") for head in run.headlines)])
     return out.getvalue()
 
@@ -254,7 +259,7 @@ def junit(run: BenchmarkRun) -> str:
     counts = {
         "tests": str(len(run.counted) + len(kinds)),
         "failures": str(len(run.failures) + kinds.count(VerdictKind.FAIL)),
-        "errors": str(kinds.count(VerdictKind.INVALID)),
+        "errors": str(kinds.count(VerdictKind.INVALID) + kinds.count(VerdictKind.RUNNING)),
     }
     root = ElementTree.Element("testsuites", {"name": "scaletest", **counts})
     suite = ElementTree.SubElement(root, "testsuite", {"name": run.stored.plan.name, **counts})
@@ -274,7 +279,7 @@ def junit(run: BenchmarkRun) -> str:
             wrong = ElementTree.SubElement(
                 case, "failure", {"message": clean(ended.message, 300), "type": str(ended.failure)}
             )
-            wrong.text = "\n".join(map(clean, ended.lines))
+            wrong.text = "\n".join(failure_lines(ended)[1:])
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode") + "\n"
 

@@ -15,7 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from scaletest.analysis.background import BackgroundStep
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.percentiles import Distribution
-from scaletest.analysis.steps import Step
+from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
+from scaletest.model import Plan
 from scaletest.render.numbers import (
     NOTHING,
     between,
@@ -86,6 +87,7 @@ def view(run: Run) -> dict[str, Any]:
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
         "serial": result.growth.serial.sentence if many else "",
         "interval": words.interval(result.steps),
+        "measurings": _measurings(result.plan),
         "courses": course.panels(result, run.records),
         "course_caption": course.CAPTION,
         "boxes": [chart for kind in ("run_s", "wait_s") if (chart := spread.boxes(result, run.records, kind))],
@@ -94,7 +96,7 @@ def view(run: Run) -> dict[str, Any]:
         "histogram_caption": spread.HISTOGRAM_CAPTION,
         "percentiles": [_percentiles(step, kind) for step in result.steps for kind in ("run", "wait")],
         **_shares(run),
-        "background": [_background(row) for row in result.background],
+        "background": [_background(result.plan, row) for row in result.background],
         "failures": [_failure(group) for group in result.failures],
         "environment": [(key.replace("_", " "), shown(value)) for key, value in _conditions(run.environment)],
         "plan": [(key.replace("_", " "), shown(value)) for key, value in result.plan.to_dict().items()],
@@ -155,7 +157,7 @@ def _step(row: Row, figures: Sequence[str]) -> list[str]:
         (_share(scaled.efficiency) if serial else "100%") if scaled else NOTHING,
         _share(serial) if serial else "",
         str(step.failures),
-        f"{step.overhead_share:.1%}",
+        percent(step.overhead_share),
         words.stops(step),
         seconds(words.measured_s(step)),
     ]
@@ -185,7 +187,7 @@ def _shares(run: Run) -> dict[str, Any]:
     found = groups(steps[-1], run.records) if steps else []
     return {
         "shares_at": steps[-1].workers if steps else 0,
-        "repeats": run.result.plan.repeats,
+        "shares_of": _first_measuring(run.result.plan),
         "shares": found,
         "fairness": [
             [str(step.workers), kind, significant(one.ratio), f"{one.jain:.3f}"]
@@ -195,15 +197,30 @@ def _shares(run: Run) -> dict[str, Any]:
     }
 
 
+def _measurings(plan: Plan) -> str:
+    """What follows from how often steps are measured; "" where repeats give the interval."""
+    if plan.mirrored:
+        up_and_down = "each step is measured on the way up and again on the way down"
+        return f" ({up_and_down}, so that an even change of the machine cancels in every ratio)"
+    return "" if plan.repeats >= REPEATS_FOR_INTERVAL else " (one between repeats needs --repeats 3)"
+
+
+def _first_measuring(plan: Plan) -> str:
+    """Of which measuring the workers and pods are; "" where each step is measured once."""
+    if plan.mirrored:
+        return "the way up"
+    return "the first repeat" if plan.repeats > 1 else ""
+
+
 def _threshold(one: Any) -> tuple[str, str, str]:
     return str(one.kind), one.text, one.reason
 
 
-def _background(row: BackgroundStep) -> list[str]:
+def _background(plan: Plan, row: BackgroundStep) -> list[str]:
     return [
         row.name,
         str(row.workers),
-        str(row.repeat + 1),
+        words.measuring(plan, row.repeat) or "the only one",
         measured(row.throughput.per_s, row.throughput.half_width),
         seconds(row.wait.mean),
         seconds(row.run.mean),

@@ -18,7 +18,8 @@ from scaletest.render.text import clean
 from scaletest.report import words
 from scaletest.report.run import Run
 
-TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error"}
+# What has no verdict yet is no success either.
+TAGS = {VerdictKind.FAIL: "failure", VerdictKind.INVALID: "error", VerdictKind.RUNNING: "error"}
 
 
 class Case(NamedTuple):
@@ -37,7 +38,7 @@ def cases(run: Run) -> Iterator[Case]:
     yield Case("verdict", verdict.kind, message, run.result.elapsed_s)
     measured = {step.workers: step for step in run.result.steps}
     for before, after in () if run.result.plan.compares else pairwise(run.result.plan.steps):
-        yield _doubling(before, after, measured.get(before), measured.get(after))
+        yield _doubling(before, after, measured.get(before), measured.get(after), verdict.kind)
     for one in run.result.thresholds:
         yield Case(one.text, one.kind, one.reason, 0.0)
 
@@ -51,8 +52,8 @@ def document(title: str, found: Sequence[Case], elapsed_s: float, began: object 
     """JUnit XML of these cases."""
     counts = {
         "tests": str(len(found)),
-        "failures": str(sum(one.kind is VerdictKind.FAIL for one in found)),
-        "errors": str(sum(one.kind is VerdictKind.INVALID for one in found)),
+        "failures": str(sum(TAGS.get(one.kind) == "failure" for one in found)),
+        "errors": str(sum(TAGS.get(one.kind) == "error" for one in found)),
         "time": f"{elapsed_s:.3f}",
     }
     name = _line(title)
@@ -70,11 +71,13 @@ def document(title: str, found: Sequence[Case], elapsed_s: float, began: object 
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=False) + "\n"
 
 
-def _doubling(fewer: int, more: int, before: Step | None, after: Step | None) -> Case:
+def _doubling(fewer: int, more: int, before: Step | None, after: Step | None, run: VerdictKind) -> Case:
     name = f"{fewer} -> {more} workers"
     time = words.measured_s(after) if after else 0.0
     found = after.ratio if after else None
     if not (before and after and found):
+        if run is VerdictKind.RUNNING:
+            return Case(name, run, "it is not measured yet", time)
         return Case(name, VerdictKind.INVALID, "it was not measured", time)
     message = f"ratio {between(found.value, found.low, found.high)}, wanted {found.wanted:.2f}"
     if not (before.sound and after.sound):

@@ -11,7 +11,7 @@ from scaletest.report import words
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
 
-SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️"}
+SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
 MOST_FAILURES = 10
 
 

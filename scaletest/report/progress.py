@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from scaletest.analysis.throughput import Throughput
-from scaletest.render.numbers import plural
+from scaletest.render.numbers import percent, plural, significant
+from scaletest.render.text import clean
 
 PLAIN_EVERY_S = 10.0
 
@@ -54,7 +55,7 @@ class PlainProgress:
 
     def _say(self, line: str) -> None:
         self._told = self._clock()
-        self._console.print(Text(line), soft_wrap=True)
+        self._console.print(Text(clean(line)), soft_wrap=True)
 
 
 class LiveProgress(PlainProgress):
@@ -83,7 +84,7 @@ class LiveProgress(PlainProgress):
 
     def note(self, line: str) -> None:
         """What happens now, in a line."""
-        self._status.update(Text(line))
+        self._status.update(Text(clean(line)))
 
     def close(self) -> None:
         """Take the live line away."""
@@ -98,7 +99,7 @@ def choose(console: Console, *, plain: bool) -> PlainProgress:
 def _status(
     workers: int, elapsed_s: float, longest_s: float, completions: int, failures: int, rate: Throughput | None
 ) -> str:
-    seen = f", {rate.per_s:.4g}/s ± {rate.relative:.1%}" if rate else ""
+    seen = f", {significant(rate.per_s, 4)}/s ± {percent(rate.relative)}" if rate else ""
     failed = f", {failures} failed" if failures else ""
     time_used = f"{elapsed_s:.0f} s of {longest_s:.0f} s at most"
     return f"{plural(workers, 'worker')}: measuring, {completions} done{seen}{failed}, {time_used}"

@@ -19,8 +19,13 @@ from scaletest.report import words
 from scaletest.report.run import Run
 from scaletest.report.table import Column, Row, aligned, rows, works
 
-COLOURS = {VerdictKind.PASS: "green", VerdictKind.FAIL: "red", VerdictKind.INVALID: "yellow"}
-SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: "?"}
+COLOURS = {
+    VerdictKind.PASS: "green",
+    VerdictKind.FAIL: "red",
+    VerdictKind.INVALID: "yellow",
+    VerdictKind.RUNNING: "cyan",
+}
+SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: "?", VerdictKind.RUNNING: "…"}
 MOST_WARNINGS = 3
 MOST_ERRORS = 2
 MOST_THRESHOLDS = 4
@@ -52,14 +57,14 @@ def summary(run: Run, console: Console) -> None:
     if result.verdict.remedy:
         say(f"  what to do: {result.verdict.remedy}")
     say(f"saved in {run.folder}")
-    if result.interrupted:
+    if result.interrupted and result.verdict.kind is not VerdictKind.RUNNING:
         say(f"next: scaletest validate --local --resume {shlex.quote(run.name)}")
     else:
         say(f"next: scaletest report {shlex.quote(run.name)} -t html -o report.html")
 
 
 def verdict_line(verdict: Verdict) -> Text:
-    """PASS, FAIL or INVALID, in words and in colour, with the reason."""
+    """PASS, FAIL, INVALID or RUNNING, in words and in colour, with the reason."""
     line = Text(verdict.kind.value, style=f"bold {COLOURS[verdict.kind]}")
     line.append(f"  {_line(verdict.reason)}", style="none")
     return line

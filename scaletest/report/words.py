@@ -10,11 +10,13 @@ from typing import Any
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
 from scaletest.analysis.knee import Knee
+from scaletest.analysis.mirror import way
 from scaletest.analysis.peak import Peak
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.steps import Step
 from scaletest.analysis.throughput import Throughput
+from scaletest.model import Plan
 from scaletest.render.numbers import NOTHING, between, measured, percent, percent_between, plural, significant
 from scaletest.render.text import clean
 
@@ -46,8 +48,17 @@ def wanted(result: Evaluation) -> str:
     return f"at least {plan.scale:g}x wanted per doubling up to {plural(plan.limit, 'worker')}"
 
 
+def measuring(plan: Plan, repeat: int) -> str:
+    """Which measuring of a step it is: a way or a repeat; "" where each step is measured once."""
+    if plan.mirrored:
+        return way(repeat)
+    return f"repeat {repeat + 1}" if plan.repeats > 1 else ""
+
+
 def interval(steps: Sequence[Step]) -> str:
     """Which interval the table shows."""
+    if any(step.mirrored and len(step.samples) > 1 for step in steps):
+        return "95 % interval of both ways"
     if steps and all(step.between for step in steps):
         return f"95 % interval between {len(steps[0].samples)} repeats"
     return "95 % interval within the run"
@@ -184,12 +195,12 @@ def needs(name: str) -> int:
 
 
 def stops(step: Step) -> str:
-    """Why the step's measuring ended, of every repeat."""
+    """Why each measuring of the step ended."""
     return ", ".join(dict.fromkeys(one.measurement.stop for one in step.samples if one.measurement.stop))
 
 
 def measured_s(step: Step) -> float:
-    """Seconds under load, of all repeats together."""
+    """Seconds under load, of all measurings together."""
     return sum(one.measurement.measured_s for one in step.samples)
 
 

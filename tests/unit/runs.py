@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive import RunFolder
-from scaletest.model import Measurement, Outcome, Plan, Reason, Record, Reply
+from scaletest.model import Background, Measurement, Outcome, Plan, Reason, Record, Reply
 from scaletest.report.run import Run, read
 
 BEGAN_S = 1_790_000_000.0
@@ -34,13 +34,13 @@ ENVIRONMENT = {
 def rows(workers: int, seconds: float, count: int, repeat: int = 0, **options: Any) -> list[Record]:
     """`count` requests of every worker that take about `seconds`.
 
-    options: noise (relative), slow (the first requests take longer), fail_every (each n-th fails), name (of workers),
-    error (of those that fail), figures (of those that do not), per_device.
+    options: at_s (of the first submission), noise (relative), slow (the first requests take longer), fail_every (each
+    n-th fails), name (of workers), error (of those that fail), figures (of those that do not), per_device.
     """
     chance = random.Random(f"{workers} {repeat}")
     found = []
     for number in range(workers):
-        at = BEGAN_S + repeat * 100.0
+        at = BEGAN_S + options.get("at_s", repeat * 100.0)
         for index in range(1, count + 1):
             wait_s = 0.001 * (1 + chance.random())
             run_s = seconds * (1 + options.get("noise", 0.0) * chance.uniform(-1, 1))
@@ -88,7 +88,8 @@ def stored(
     (path / "environment.json").write_text(json.dumps(ENVIRONMENT if environment is None else environment))
     for records in steps:
         last = max(row.reply.ended_s for row in records) - min(row.reply.enqueued_s for row in records)
-        folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, "precise"), records)
+        stop = "as long as before" if plan.mirrored and records[0].repeat % 2 else "precise"
+        folder.add(Measurement(records[0].step, records[0].repeat, 0.2, last, stop), records)
     folder.result({"elapsed_s": 25.4, **result})
     return folder
 
@@ -115,6 +116,23 @@ def sharing_steps() -> list[list[Record]]:
     return found
 
 
+# up and down, with a load beside it
+MIRRORED = Plan(
+    limit=4, seconds=0.5, queue="q", order="mirrored", background=(Background("storage", seconds=0.25),)
+)  # fmt: skip
+
+
+def mirrored_steps() -> list[list[Record]]:
+    """The records of that plan's measurings, in the order of the clock."""
+    measurings = [(1, 0), (2, 0), (4, 0), (4, 1), (2, 1), (1, 1)]
+    steps = []
+    for turn, (workers, repeat) in enumerate(measurings):
+        own = rows(workers, 0.5, 20, repeat, noise=0.02, at_s=20.0 * turn)
+        beside = rows(1, 0.25, 40, repeat, noise=0.02, at_s=20.0 * turn)
+        steps.append([*own, *(replace(row, queue="q-storage", step=workers) for row in beside)])
+    return steps
+
+
 def make(case: str, path: Path) -> Run:
     """One of the cases by name."""
     folder = path / case
@@ -134,6 +152,8 @@ def make(case: str, path: Path) -> Run:
         counts = (1, 2, 4, 8, 16, 32)
         steps = [rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03) for n in counts]
         return loaded(stored(folder, Plan(limit=32, seconds=0.2, queue="q"), steps))
+    if case == "mirrored":
+        return loaded(stored(folder, MIRRORED, mirrored_steps()))
     if case == "sharing":
         return loaded(stored(folder, SHARING, sharing_steps()))
     if case == "interrupted":
@@ -148,4 +168,4 @@ def make(case: str, path: Path) -> Run:
     return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
 
 
-CASES = ("pass", "fail", "failures", "repeats", "peak", "sharing", "interrupted", "nothing", "hostile")
+CASES = ("pass", "fail", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted", "nothing", "hostile")

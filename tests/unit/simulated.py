@@ -6,6 +6,7 @@ import bisect
 import heapq
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
@@ -82,7 +83,7 @@ def stored(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[list[Sa
 
 def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Sample]]]:
     chance = random.Random(seed)
-    course = Course(plan)
+    course, began = Course(plan), datetime(2026, 1, 1, tzinfo=UTC)
     found: dict[int, list[Sample]] = {}
     while course.next is not None:
         probe, number = course.next, len(found)
@@ -92,7 +93,14 @@ def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course
         else:
             samples = service.closed(int(probe.level), plan.step_s)
         step = SaturationStep(
-            number, probe.phase, kind, probe.level, plan.step_s, len(samples), min(1.0, plan.step_s / 5)
+            number,
+            probe.phase,
+            kind,
+            probe.level,
+            plan.step_s,
+            len(samples),
+            min(1.0, plan.step_s / 5),
+            began=(began + number * timedelta(seconds=plan.step_s)).isoformat(),
         )
         found[number] = samples
         course.tell(assess(plan, step, samples))

@@ -120,7 +120,9 @@ def test_records_that_are_missing_or_too_many_make_a_run_invalid(requests: int, 
 def test_a_pass_says_what_was_wanted_of_a_last_step_that_is_no_doubling() -> None:
     plan = Plan(limit=3, scale=1.8)
     reason = verdict_of(plan, {n: step_of(n, 1 if n < 3 else 1.01, 10) for n in plan.steps})[1]
-    assert reason.endswith("the least is 1.49 where 1.41 is wanted, from 2 to 3")
+    assert "the least is 1.49 where 1.41 is wanted, from 2 to 3" in reason
+    # and which slow requests nobody could have seen
+    assert reason.endswith("(9 requests with 1 worker cannot show slow ones rarer than 1 in 4)")
 
 
 def test_a_base_that_was_too_slow_passes_nothing() -> None:
@@ -220,6 +222,42 @@ def test_a_missing_repeat_is_invalid() -> None:
     plan = Plan(limit=1, repeats=2)
     verdict = judge(plan, steps_of(plan, {1: step_of(1, 1, 10)}))
     assert "not every step was measured" in verdict.reason
+
+
+def test_the_way_up_alone_fails_no_doubling() -> None:
+    # given a second step that is far below what is wanted, and a run that was killed before its way down
+    plan = Plan(limit=2, order="mirrored")
+    steps = steps_of(plan, {1: step_of(1, 1, 60), 2: step_of(2, 2, 60)})
+    assert steps[1].ratio is not None
+    assert steps[1].ratio.kind is VerdictKind.FAIL
+    verdict = judge(plan, steps)
+    assert (verdict.kind, verdict.reason) == (VerdictKind.INVALID, "not every step was measured")
+
+
+def both_ways(rows: dict[int, list[Record]], down: dict[int, list[Record]]) -> list[Step]:
+    """Steps of a mirrored run: these records on the way up, those on the way down."""
+    measurements = [Measurement(workers, repeat, 0.1, 60.0, "precise") for repeat in (0, 1) for workers in rows]
+    records = {(workers, repeat): way[workers] for repeat, way in enumerate((rows, down)) for workers in rows}
+    return summarise(Plan(limit=2, order="mirrored"), measurements, records)
+
+
+def test_a_way_with_too_few_requests_says_how_many_it_needs() -> None:
+    plan = Plan(limit=2, order="mirrored")
+    up = {1: step_of(1, 1, 60), 2: step_of(2, 1, 60)}
+    verdict = judge(plan, both_ways(up, {1: step_of(1, 1, 3), 2: step_of(2, 1, 60)}))
+    assert verdict.kind is VerdictKind.INVALID
+    assert "with 1 worker: 3 in one of 2 measurings (needs 4, and 2 of every worker)" in verdict.reason
+
+
+def test_a_mirrored_run_that_ended_before_it_was_precise_asks_for_time() -> None:
+    # given steps whose interval is wider than the plan wants, so that only the time of the run kept it from going on
+    plan = Plan(limit=2, scale=1.99, order="mirrored")
+    up = {1: step_of(1, 1, 30, noise=0.5), 2: step_of(2, 1, 30, noise=0.5)}
+    steps = both_ways(up, up)
+    assert any(step.throughput.relative > plan.precision for step in steps)
+    assert judge(plan, steps).remedy == "allow longer steps: --max-step 120"
+    # and where both are precise, more of the same would not do
+    assert judge(replace(plan, precision=0.5), steps).remedy == "ask for --precision 0.25"
 
 
 def test_a_slow_device_is_told() -> None:

@@ -9,7 +9,9 @@ import os
 import random
 import shutil
 import tarfile
+import weakref
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +25,13 @@ from scaletest.archive import RunFolder, find
 from scaletest.archive.folder import FILES
 from scaletest.archive.runs import runs
 from scaletest.archive.transfer import export, import_run
-from scaletest.model import Plan
+from scaletest.model import Plan, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from tests.unit.made import measured
 
+# A file of 4 GB without a byte of data, as GNU tar writes it.
+SPARSE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "first/plan.json"}
+SPARSE |= {"GNU.sparse.realsize": "4000000000"}
 Members = list[tuple[tarfile.TarInfo, bytes]]
 
 
@@ -62,6 +67,12 @@ def archive(rows: Members) -> bytes:
         for member, data in rows:
             tar.addfile(member, io.BytesIO(data))
     return raw.getvalue()
+
+
+class Watched(Record):
+    """A record that can be looked at from afar."""
+
+    __slots__ = ("__weakref__",)
 
 
 def taken(data: bytes, root: Path, name: str = "", **limits: int) -> RunFolder:
@@ -137,6 +148,8 @@ def plain(name: str, data: bytes = b"{}", **changed: Any) -> Callable[[Members],
         (plain("first/plan.json", b"", type=tarfile.LNKTYPE, linkname="/etc/passwd"), "no file of a run"),
         (plain("first/plan.json", b"", type=tarfile.FIFOTYPE), "no file of a run"),
         (plain("first/plan.json", b"", type=tarfile.CHRTYPE), "no file of a run"),
+        (plain("first/plan.json", b"", type=tarfile.GNUTYPE_SPARSE), "no file of a run"),
+        (plain("first/plan.json", b"0\n".ljust(512, b"\0"), pax_headers=SPARSE), "no file of a run"),
         (lambda rows: rows[1:], "holds no run"),
         (lambda rows: [], "cannot be the name"),
         (
@@ -153,6 +166,63 @@ def test_what_is_no_run_is_refused_and_leaves_nothing(
         taken(archive(change(members(packed))), tmp_path)
     assert left(tmp_path) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["given", "runs"]
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("plan.json", "plan.json in"),
+        ("environment.json", "environment.json in"),
+        ("result.json", "result.json in"),
+        ("steps.jsonl", "steps.jsonl in"),
+        ("records.jsonl", "a line of records.jsonl in"),
+    ],
+)
+def test_what_is_read_at_once_is_bounded(
+    tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
+) -> None:
+    monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
+    rows = [(member, data) for member, data in members(packed) if not member.name.endswith(name)]
+    bomb = plain(f"first/{name}", b'{"a":"' + b" " * 150_000 + b'"}\n')
+    with pytest.raises(UsageError, match=f"{unit} the archive has more than 100000 bytes") as caught:
+        taken(archive(bomb(rows)), tmp_path, most_bytes=1_000_000)
+    assert "--max-size" in caught.value.hint
+    assert left(tmp_path) == []
+    # who raises the limit may have more
+    if name == "plan.json":
+        assert taken(archive(bomb(rows)), tmp_path, most_bytes=128 * 200_000)
+
+
+def test_many_lines_are_no_long_line(tmp_path: Path, packed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scaletest.archive.transfer._MOST_AT_ONCE", 100_000)
+    rows = [(member, data) for member, data in members(packed) if not member.name.endswith("records.jsonl")]
+    assert taken(archive(plain("first/records.jsonl", b"\n" * 150_000)(rows)), tmp_path, most_bytes=1_000_000)
+
+
+def test_an_import_holds_no_more_than_a_record(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=50)
+    export(folder, tmp_path / "x.tar.gz")
+    alive, most, read = 0, 0, Record.from_json
+
+    def gone() -> None:
+        nonlocal alive
+        alive -= 1
+
+    def counted(line: str) -> Record:
+        nonlocal alive, most
+        record = read(line)
+        watched = Watched(**{field.name: getattr(record, field.name) for field in fields(Record)})
+        weakref.finalize(watched, gone)
+        alive, most = alive + 1, max(most, alive + 1)
+        return watched
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Record, "from_json", counted)
+        import_run(tmp_path / "x.tar.gz", tmp_path / "runs")
+        assert most == 2  # the last one, while the next is read
+        most = 0
+        folder.load()
+        assert most >= 50
 
 
 @pytest.mark.parametrize("name", ["", "..", ".hidden", "a/b", "LAST", "a b", "x" * 129, "-x", "ä"])

@@ -67,7 +67,7 @@ def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
 
 
 def test_4_a_slow_link_has_decimals() -> None:
-    one = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf"}})
+    one = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
     line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
     assert one.kind.parse(one.spec, Output(line)).headlines == {"bandwidth": 53800.0}
 
@@ -132,13 +132,13 @@ def test_13_peers_are_reached_over_ipv6(kind: str) -> None:
 
 
 def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
-    one = benchmark.read({"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2}})
+    one = benchmark.read({"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2, "runtime": "3s"}})
     text = (SAMPLES / "fio-client-1worker-2jobs.out").read_text("utf-8")
     found = one.kind.parse(one.spec, Output(text))
     assert len(json.dumps(found.result)) < len(text) / 10
     data = json.loads((SAMPLES / "iperf3-tcp-2streams.json").read_text("utf-8"))
     data["intervals"] = data["intervals"] * 5000
-    long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2}})
+    long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2, "duration": 3}})
     assert len(long.kind.parse(long.spec, Output(json.dumps(data))).result["intervals"]) <= 120
 
 
@@ -153,8 +153,12 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
     assert {"readLatency99", "writeLatency99"} <= names["Fio"]
     assert {"retransmits", "reverseBandwidth", "jitter", "lost"} <= names["IPerf"]
     udp = {
-        "start": {"test_start": {"protocol": "UDP"}},
-        "end": {"streams": [{}], "sum": {"bits_per_second": 1e6, "jitter_ms": 0.5, "lost_percent": 10}},
+        "start": {"test_start": {"protocol": "UDP", "num_streams": 1, "duration": 10, "omit": 0, "reverse": 0}},
+        "end": {
+            "streams": [{"udp": {"bytes": 1.25e6}}],
+            "sum": {"bytes": 1.25e6, "seconds": 10, "bits_per_second": 1e6, "jitter_ms": 0.5}
+            | {"packets": 100, "lost_packets": 10, "lost_percent": 10},
+        },
     }
     one = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
     found = one.kind.parse(one.spec, Output(json.dumps(udp))).headlines

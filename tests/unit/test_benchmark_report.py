@@ -16,9 +16,9 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
-from scaletest.model.errors import UsageError
+from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.report.benchmark_comparison import compared
-from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of, text
+from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of, text, words
 
 SET = {
     "kind": "BenchmarkSet",
@@ -104,8 +104,11 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(fa
     # given one benchmark of four without a result
     run = stored()
     name = run.plan.benchmarks[0].name
-    ended = {**run.ended, name: Ended(name, Phase.FAILED, failure=failure, message="why", lines=("what to do",))}
+    why = Ended(name, Phase.FAILED, failure=failure, message="why", lines=("a", "its last words", "}"))
+    ended = {**run.ended, name: why}
     found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
+    # expect the tool's own words as the reason, and advice as what to do
+    assert "why: its last words" in found.reason and found.remedy and "its last words" not in found.remedy
     # expect FAIL only where the tool had what it needs
     nothing = failure in ("no_device", "no_binary", "refused", "interrupted", "invalid")
     assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
@@ -113,6 +116,73 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(fa
     other = run.plan.benchmarks[1].name
     ended[other] = Ended(other, Phase.FAILED, failure=Failure.EXIT, message="broken")
     assert of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict.kind.exit_code == 3
+
+
+def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
+    # given a benchmark that says itself what to do
+    run = stored()
+    name = run.plan.benchmarks[0].name
+    why = Ended(name, Phase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size")
+    report = of("run", "/r", StoredBenchmarks(run.plan, {}, {**run.ended, name: why}, {}))
+    assert report.verdict.remedy == "choose a smaller size"
+    for form in set(FORMATS) - {"csv"}:
+        assert "choose a smaller size" in FORMATS[form](report), form
+
+
+def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
+    """A sweep of which every benchmark was measured."""
+    spec = {"template": {"kind": "IPerf"}, "permutations": {"product": product}}
+    plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
+    ended = {
+        one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, network=network, permutation=one.permutation)
+        for one in plan.benchmarks
+    }
+    return of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
+
+
+@pytest.mark.parametrize("product", [{"hostNetwork": [True, False]}, {"hostNetwork": [True, False], "streams": [1, 2]}])
+@pytest.mark.parametrize("form", FORMATS)
+def test_values_of_permutations_are_written_as_yaml_writes_them(form: str, product: dict[str, list[object]]) -> None:
+    text = FORMATS[form](swept(product))
+    assert "True" not in text and "False" not in text
+    assert "true" in text or form == "junit"
+
+
+def test_a_field_that_a_permutation_takes_back_is_null_and_others_are_as_in_the_document() -> None:
+    values = {"mtu": None, "nodes": ["a", "b"], "pods": {"labels": {"x": "y"}}, "bitrate": "10M", "duration": 3}
+    assert words(values) == 'mtu null, nodes ["a", "b"], pods {"labels": {"x": "y"}}, bitrate 10M, duration 3'
+
+
+def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
+    one, two = swept({"hostNetwork": [True]}), swept({"hostNetwork": [True]})
+    spec = {"template": {"kind": "IPerf", "spec": {"paused": False}}, "permutations": {"product": {"streams": [True]}}}
+    with pytest.raises(InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'):
+        plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
+    assert "hostNetwork true" in compared(one, two, 0.5).rows[0].what
+
+
+def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:
+    text = FORMATS["csv"](swept({"mtu": [1500, 9000], "streams": [1]}, interface="eth0", family="IPv4", mtu=9000))
+    titles = next(csv.reader(io.StringIO(text)))
+    assert len(set(titles)) == len(titles)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["mtu"], row["permutation.mtu"], row["streams"]) for row in rows] == [
+        ("9000", "1500", "1"),
+        ("9000", "9000", "1"),
+    ]
+
+
+def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
+    spec = {"template": {"kind": "IPerf", "spec": {"streams": "{{ p.name }}"}}}
+    plan, _ = plan_of(
+        {"kind": "BenchmarkSet", "spec": {**spec, "matrix": {"product": {"name": [1], "bandwidth": ["x"]}}}}, list
+    )
+    (one,) = plan.benchmarks
+    ended = {one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9})}
+    text = FORMATS["csv"](of("run", "/run", StoredBenchmarks(plan, {}, ended, {})))
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == ("1", "x", 1e9)
+    assert row["name"] == one.name
 
 
 def test_two_runs_are_compared_by_permutation_and_only_where_a_side_is_better() -> None:

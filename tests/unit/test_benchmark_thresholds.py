@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scaletest.archive.benchmarks import StoredBenchmarks
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.kind import Failure
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import KINDS
 from scaletest.kinds.threshold import UNITS, parse
@@ -81,6 +82,60 @@ def test_what_makes_no_sense_is_refused_before_anything_is_measured(text: str, w
     assert why in f"{error.value.message} {error.value.hint}"
 
 
+def sweep(kind: str, spec: dict[str, Any], threshold: str, product: dict[str, Any] | None = None) -> dict[str, Any]:
+    body = {"template": {"kind": kind, "spec": spec}, "thresholds": [threshold]}
+    more = {"permutations": {"product": product}} if product else {}
+    return {"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": {**body, **more}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "threshold", "why"),
+    [
+        ("Fio", {"numWorkers": 2}, "readLatency99<1ms", "percentiles of several workers cannot be merged"),
+        ("Fio", {"rw": "randread"}, "writeIops>=1", "randread does no writes"),
+        ("Fio", {"rw": "randrw", "rwmixread": 100}, "writeLatency<1s", "rwmixread 100 leaves no writes"),
+        ("Fio", {"rw": "readwrite", "rwmixread": 0}, "readBandwidth>=1", "rwmixread 0 leaves no reads"),
+        ("IPerf", {}, "lost<1%", "TCP"),
+        ("IPerf", {"protocol": "UDP"}, "retransmits<1", "UDP"),
+        ("IPerf", {"tool": "iperf"}, "retransmits<1", "iperf 2"),
+        ("IPerf", {"direction": "reverse"}, "reverseBandwidth>=1", "direction reverse"),
+        ("PyTorch", {}, "gpuMemory<1GiB", "device cpu"),
+    ],
+)
+def test_a_number_that_cannot_exist_is_refused_before_anything_is_measured(
+    kind: str, spec: dict[str, Any], threshold: str, why: str
+) -> None:
+    with pytest.raises(InvalidValue, match=why) as error:
+        plan_of(sweep(kind, spec, threshold), list)
+    assert error.value.hint
+
+
+def test_a_number_that_only_some_permutations_can_have_is_asked_of_these() -> None:
+    product = {"numWorkers": [1, 2]}
+    with pytest.raises(InvalidValue, match="numWorkers 2"):
+        plan_of(sweep("Fio", {}, "readLatency99<1ms", product), list)
+    assert plan_of(sweep("Fio", {}, "readLatency99(numWorkers=1)<1ms", product), list)[0].thresholds
+
+
+def test_a_stored_run_that_asks_for_what_cannot_exist_says_so_in_its_verdict() -> None:
+    # given a run of a version that took such a threshold
+    found, _ = plan_of(sweep("Fio", {"numWorkers": 2}, "readBandwidth>=1"), list)
+    stored = replace(found, thresholds=("readLatency99<1ms",))
+    (one,) = stored.benchmarks
+    ended = {one.name: Ended(one.name, Phase.COMPLETED, {"readBandwidth": 1e6})}
+    verdict = of("run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})).verdict
+    # expect the reason, and nothing that would not help
+    assert verdict.kind.exit_code == 4 and "cannot be merged" in verdict.reason
+    assert "to the end" not in verdict.remedy
+
+
+def test_a_number_that_the_tool_did_not_report_is_not_waited_for() -> None:
+    what = plan("retransmits<100")
+    verdict = run(what, [9e9] * 4).verdict
+    assert verdict.kind.exit_code == 4 and "did not report" in verdict.reason
+    assert "to the end" not in verdict.remedy
+
+
 @given(st.text(max_size=300))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -109,6 +164,19 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_the_verdict_follows_the_interval(threshold: str, values: list[float], code: int, reason: str) -> None:
     found = run(plan(threshold), values)
     assert (found.verdict.kind.exit_code, reason in found.verdict.reason) == (code, True), found.verdict
+
+
+def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_measured() -> None:
+    # given a permutation that fails its threshold, and another whose benchmark was refused
+    found = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
+    name = found.stored.plan.benchmarks[-1].name
+    refused = Ended(name, Phase.FAILED, failure=Failure.REFUSED, message="too large", permutation=1, repetition=1)
+    stored = replace(found.stored, ended={**found.stored.ended, name: refused})
+    verdict = of("run", "/run", stored).verdict
+    assert verdict.kind.exit_code == 3 and "streams 1" in verdict.reason
+    # and one that meets it leaves the other to be mended
+    met = replace(found.stored, plan=plan("bandwidth>=1Gbit/s"), ended=stored.ended)
+    assert of("run", "/run", met).verdict.kind.exit_code == 4
 
 
 def test_one_repetition_is_judged_by_its_value_and_says_so() -> None:

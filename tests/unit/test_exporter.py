@@ -6,7 +6,7 @@ import json
 import math
 import threading
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -22,18 +22,19 @@ from scaletest.exporter.app import READS, make_app
 from scaletest.exporter.buckets import BOUNDS, cumulative
 from scaletest.exporter.lines import Lines
 from scaletest.exporter.reader import Reader
-from scaletest.exporter.service import THREADS, parse_listen
+from scaletest.exporter.service import THREADS, Background
 from scaletest.exporter.view import QueueView, View
 from scaletest.model import histogram
-from scaletest.model.errors import InvalidValue, Unreachable
+from scaletest.model.errors import Unreachable
 from scaletest.model.slots import Slot
+from tests.conftest import eventually
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
 
 
 def queue(name: str = "q", **given: Any) -> QueueSnapshot:
     values: dict[str, Any] = {
-        "maximum": 0, "note": "", "waiting": 3, "running": 2, "paused": False, "oldest_waiting_s": 1.5,
+        "at_s": 1e9, "maximum": 0, "note": "", "waiting": 3, "running": 2, "paused": False, "oldest_waiting_s": 1.5,
         "counters": {"submitted": 20, "succeeded": 9, "failed": 2, "timed_out": 1, "client_gone": 3, "undelivered": 1,
                      "rejected": 4, "requeued": 5},
         "wait": {100: 9}, "run": {700: 9}, "slots": (), "workers": (
@@ -200,9 +201,23 @@ def test_old_names_with_their_meaning() -> None:
         "hpa_queue_maxtotal_seconds": 5.0,
     }
     assert len(intel.QUEUES) + len(intel.TOTALS) == 11
-    timed = samples(client_of(view(), intel_names=True, log_interval_s=30).get("/metrics").text)
-    assert timed["hpa_queue_maxwait_seconds", "interval=30s", "name=q"] == 4.0
-    assert ("hpa_queue_all", "name=q") in timed
+    assert sum(alias.longest for alias in intel.QUEUES) == 3
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "label", "longest_wait_s"),
+    [(5, "interval=10s", 0.5), (10, "interval=10s", 0.5), (15, "interval=20s", 8.0), (30, "interval=30s", 9.0)],
+)
+def test_old_maxima_are_of_the_interval_that_their_label_names(
+    interval_s: int, label: str, longest_wait_s: float
+) -> None:
+    # given a request that waited long in the slot before the present one, and one that waited longer before that
+    slots = tuple(Slot(100_000_000 - age, ended=1, max_wait_s=wait) for age, wait in ((2, 9.0), (1, 8.0), (0, 0.5)))
+    page = client_of(view(queue(slots=slots)), intel_names=True, log_interval_s=interval_s).get("/metrics").text
+    rows = {row: value for row, value in samples(page).items() if row[0].startswith("hpa_queue_max")}
+    assert {row[1:] for row in rows} == {(label, "name=q")}
+    assert rows["hpa_queue_maxwait_seconds", label, "name=q"] == longest_wait_s
+    assert ("hpa_queue_all", "name=q") in samples(page)
 
 
 @given(st.dictionaries(st.integers(0, histogram.LAST_BUCKET), st.integers(0, 10**9)), st.integers(0, 1500))
@@ -264,22 +279,69 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
         lines(view(queue(slots=slots, counters={"succeeded": 13, "failed": 2, "undelivered": 2})))
     assert caplog.messages == [
         "queue q: 4 succeeded, 0 failed, 0 timed out, 0 rejected, 0 requeued, 0 abandoned in 10 s; "
-        "3 waiting, 2 running, workers 3, wanted 6; longest wait 0.5 s, run 2 s (pod p on n\\n1), total 2.25 s"
+        "3 waiting, 2 running, workers 3, wanted 6; longest of the last 10 s: wait 0.5 s, run 2 s (pod p on n\\n1), "
+        "total 2.25 s"
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [("127.0.0.1:9998", ("127.0.0.1", 9998)), (":1", ("0.0.0.0", 1)), ("[::1]:2", ("::1", 2)), ("h:0", ("h", 0))],
-)
-def test_addresses(text: str, address: tuple[str, int]) -> None:
-    assert parse_listen(text) == address
+def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
+    # given views every 2.5 s, each a little late
+    now = [0.0]
+    lines = Lines(5, clock=lambda: now[0])
+    due: list[float] = []
+    logged: list[float] = []
+    with caplog.at_level("INFO", "scaletest.exporter"):
+        for at in (0.0, 2.51, 5.02, 7.51, 10.01, 12.51, 15.0, 31.0, 34.9, 35.0):
+            now[0] = at
+            due.append(lines.due_in_s())
+            caplog.clear()
+            lines(view())
+            logged += [at] * len(caplog.messages)
+    # expect a line at every beat that a view came for, and after an outage at the next beat again
+    assert logged == [5.02, 10.01, 15.0, 31.0, 35.0]
+    assert due[:2] == [math.inf, pytest.approx(2.49)]
+    assert due[-2] == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("text", ["", "9998", "h:", "h:x", "h:65536", "::1:2", "h:-1", ":²"])
-def test_what_is_no_address(text: str) -> None:
-    with pytest.raises(InvalidValue):
-        parse_listen(text)
+def test_a_late_log_line_says_its_true_period(caplog: Any) -> None:
+    now = [0.0]
+    lines = Lines(5, clock=lambda: now[0])
+    seen = view(queue(slots=(Slot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
+    with caplog.at_level("INFO", "scaletest.exporter"):
+        lines(seen)
+        now[0] = 16.0
+        lines(View(seen.at_s + 4.0, 0.001, 1, seen.queues))
+    assert "0 abandoned in 16 s;" in caplog.text
+    assert "longest of the last 24 s: wait 7 s" in caplog.text
+
+
+def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
+    # given an exporter that would look again after five minutes
+    class Calm:
+        def reap(self) -> None:
+            """Nothing is to be given back."""
+
+        def read(self) -> View:
+            return view()
+
+    background = Background(cast(Reader, Calm()), 600.0, [], Lines(1))
+    with caplog.at_level("INFO", "scaletest.exporter"):
+        background.start()
+        # expect a line every second all the same
+        eventually(lambda: len(caplog.messages) >= 2)
+    background.close()
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/healthz", "/api/v1/queues", "/", "/nothing"])
+def test_nothing_is_read_under_a_name_that_may_be_a_strangers(path: str) -> None:
+    client = client_of(view(), hosts=frozenset({"metrics.example.com"}))
+    refused = client.get(path, headers={"Host": "rebinding.example:9998"})
+    assert refused.status_code == 403
+    assert "--allow-host" in refused.json["hint"]
+    assert "q" not in refused.json
+    for host in ("10.1.2.3:9998", "[::1]:9998", "localhost", "exporter", "exporter.ns.svc.cluster.local:9998"):
+        assert client.get(path, headers={"Host": host}).status_code != 403
+    assert client.get(path, headers={"Host": "metrics.example.com"}).status_code != 403
 
 
 def test_the_api_is_json_without_nan() -> None:

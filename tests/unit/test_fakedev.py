@@ -224,3 +224,13 @@ def test_annotations_drive_what_the_exporter_says(
         other.set()
         thread.join()
         other.close()
+
+
+def test_a_device_that_drifts_gets_slower_every_second() -> None:
+    work = from_words(("--seconds", "1", "--drift", "-0.001", "--law", "amdahl:1"))
+    assert work.speed(1, 0.0) == 1.0
+    assert work.speed(2, 0.0) == 0.5
+    assert work.speed(1, 100.0) == pytest.approx(0.905, abs=0.001)
+    for wrong in ("1", "nan", "x"):
+        with pytest.raises(InvalidValue):
+            from_words(("--drift", wrong))

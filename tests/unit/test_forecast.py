@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.forecast import forecast
+from scaletest.analysis.forecast import forecast, longest_s
 from scaletest.model import Plan
 
 
@@ -28,6 +30,14 @@ def test_the_longest_step_bounds_it_and_the_width_says_so() -> None:
     found = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
     assert found.seconds == pytest.approx(11.3)
     assert found.half_widths[0] > 0.3
+
+
+def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
+    fixed = Plan(limit=1, seconds=1.0, step_s=20.0, warmup_s=4.0, order="mirrored")
+    # two parts of 20 / 2 + 4 / 2 + 1, a drain of 1 s each and the start of a worker
+    assert longest_s(fixed) == pytest.approx(26.0)
+    assert forecast(fixed, 0.0).seconds == pytest.approx(26.0 + 2 * 1.0 + 0.3)
+    assert longest_s(replace(fixed, step_s=0.0, max_step_s=20.0)) == pytest.approx(24.0)
 
 
 @given(st.integers(1, 300), st.floats(0.001, 1000), st.floats(0, 3), st.integers(1, 5))

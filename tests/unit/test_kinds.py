@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,31 +20,51 @@ from scaletest.kinds.frame import MARK, frame, unframe
 from scaletest.kinds.kind import Failed, Failure, Output, Peer, Site
 from scaletest.kinds.network import Network, check, used
 from scaletest.kinds.registry import KINDS
+from scaletest.model.checks import printable
 from scaletest.model.errors import InvalidValue
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 
+_JOBS = {"numJobs": 2, "runtime": "3s"}
 # kind, spec, sample, exit code, the headlines that the tool's own summary gives
 GOOD: list[tuple[str, dict[str, Any], str, dict[str, float]]] = [
-    ("IPerf", {"streams": 2}, "iperf3-tcp-2streams.json", {"bandwidth": 20138901913.63003, "retransmits": 21}),
-    ("IPerf", {"direction": "reverse"}, "iperf3-tcp-reverse.json", {}),
-    ("IPerf", {"direction": "both"}, "iperf3-tcp-bidir.json", {"reverseBandwidth": 15935880948.690746}),
-    ("IPerf", {"tool": "iperf"}, "iperf2-1stream.txt", {"bandwidth": 23775008e3}),
-    ("IPerf", {"tool": "iperf", "streams": 2}, "iperf2-2streams.csv", {"bandwidth": 16617798848 + 18045452075}),
+    (
+        "IPerf",
+        {"streams": 2, "duration": 3},
+        "iperf3-tcp-2streams.json",
+        {"bandwidth": 20138901913.63003, "retransmits": 21},
+    ),
+    ("IPerf", {"direction": "reverse", "duration": 2}, "iperf3-tcp-reverse.json", {}),
+    ("IPerf", {"direction": "both", "duration": 2}, "iperf3-tcp-bidir.json", {"reverseBandwidth": 15935880948.690746}),
+    ("IPerf", {"tool": "iperf", "duration": 3}, "iperf2-1stream.txt", {"bandwidth": 23775008e3}),
+    (
+        "IPerf",
+        {"tool": "iperf", "streams": 2, "duration": 2},
+        "iperf2-2streams.csv",
+        {"bandwidth": 16617798848 + 18045452075},
+    ),
     ("MPIPingPong", {}, "imb-mpi1-pingpong-tcp.txt", {"minimumLatency": 5.36e-6}),
     ("MPIPingPong", {}, "imb-mpi1-pingpong-shm.txt", {"minimumLatency": 0.12e-6}),
-    ("MPIPingPong", {"maxlog": 8}, "imb-mpi1-collectives.txt", {"minimumLatency": 0.03e-6}),
-    ("OpenFOAM", {"numProcs": 2}, "openfoam-icofoam-2procs.log", {"wallTime": 0.41, "executionTime": 0.18}),
-    ("RDMABandwidth", {}, "perftest-synthetic-ib_write_bw-all.txt", {"peakBandwidth": 96.5e9, "messageRate": 6.0085e6}),
+    (
+        "RDMABandwidth",
+        {"mode": "write"},
+        "perftest-synthetic-ib_write_bw-all.txt",
+        {"peakBandwidth": 96.5e9, "messageRate": 6.0085e6},
+    ),
     (
         "RDMALatency",
         {},
         "perftest-synthetic-ib_read_lat-all.txt",
         {"minimumAverageLatency": 2.68e-6, "minimumLatency": 2.6e-6, "percentile99": 2.76e-6},
     ),
-    ("Fio", {"rw": "randrw"}, "fio-client-1worker-1job.out", {"readBandwidth": 110885448, "readIops": 27071.642786}),
-    ("Fio", {"rw": "rw", "numJobs": 2}, "fio-client-1worker-2jobs.out", {"readBandwidth": 134213950}),
-    ("Fio", {"rw": "randrw", "numJobs": 2}, "fio-local-json.json", {"readBandwidth": 75644289 + 75166581}),
+    (
+        "Fio",
+        {"rw": "randrw", "runtime": "3s"},
+        "fio-client-1worker-1job.out",
+        {"readBandwidth": 110885448, "readIops": 27071.642786},
+    ),
+    ("Fio", {"rw": "rw", **_JOBS}, "fio-client-1worker-2jobs.out", {"readBandwidth": 134213950}),
+    ("Fio", {"rw": "randrw", **_JOBS}, "fio-local-json.json", {"readBandwidth": 75644289 + 75166581}),
 ]
 # kind, spec, sample, exit code, why it fails, a word of the lines that say so
 BAD: list[tuple[str, dict[str, Any], str, int, Failure, str]] = [
@@ -54,7 +75,9 @@ BAD: list[tuple[str, dict[str, Any], str, int, Failure, str]] = [
     ("RDMABandwidth", {}, "perftest-synthetic-out_json-v6.06.txt", 0, Failure.BAD_OUTPUT, "MsgRate"),
     ("MPIPingPong", {}, "imb-mpi1-rdma-transport-no-device.txt", 1, Failure.NO_DEVICE, "PML ucx cannot be selected"),
     ("IPerf", {"streams": 3}, "iperf3-tcp-2streams.json", 0, Failure.BAD_OUTPUT, "start"),
-    ("MPIPingPong", {"maxlog": 23}, "imb-mpi1-pingpong-tcp.txt", 0, Failure.BAD_OUTPUT, "#bytes"),
+    ("MPIPingPong", {"maxlog": 23}, "imb-mpi1-pingpong-tcp.txt", 0, Failure.BAD_OUTPUT, "4194304"),
+    ("MPIPingPong", {"maxlog": 8}, "imb-mpi1-collectives.txt", 0, Failure.MISMATCH, ""),
+    ("OpenFOAM", {"numProcs": 2}, "openfoam-icofoam-2procs.log", 0, Failure.BAD_OUTPUT, ""),
     ("OpenFOAM", {"numProcs": 4}, "openfoam-icofoam-2procs.log", 0, Failure.BAD_OUTPUT, "nProcs : 2"),
     ("PyTorch", {}, "gnu-time-verbose.txt", 0, Failure.BAD_OUTPUT, ""),
 ]
@@ -97,6 +120,21 @@ def test_what_is_no_result_fails_with_the_lines_that_say_why(
         parse(kind, spec, Output(text_of(name), exit_code=code))
     assert error.value.failure is failure
     assert words in "\n".join(error.value.lines)
+
+
+@pytest.mark.parametrize(
+    ("kind", "errors", "code"),
+    [
+        ("PyTorch", "bash: line 1: python3: command not found\nreal 0.00\nuser 0.00\nsys 0.00\n", 127),
+        ("IPerf", "taskset: failed to execute iperf3: No such file or directory\n", 127),
+        ("OpenFOAM", "mpirun was unable to find the specified executable file, and therefore\ndid not launch", 1),
+        ("MPIPingPong", "mpirun was unable to launch the specified application as it could not access\nor", 134),
+    ],
+)
+def test_a_program_that_is_missing_where_it_is_started_is_classed_as_that(kind: str, errors: str, code: int) -> None:
+    with pytest.raises(Failed) as error:
+        parse(kind, {}, Output("", errors, code))
+    assert error.value.failure is Failure.NO_BINARY and error.value.lines == (errors.splitlines()[0],)
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -168,13 +206,16 @@ def test_torchbench_is_read_in_both_of_its_forms() -> None:
     assert found.headlines["batchTime"] == pytest.approx(7.456e-3)
     assert found.headlines["gpuBatchTime"] == pytest.approx(7.123e-3)
     assert found.result["time"] == {"user": 0.0, "sys": 0.0, "real": 0.2}
-    total = parse("PyTorch", {}, Output(TORCHBENCH.replace("CPU Wall Time per batch:  ", "CPU Total Wall Time: ")))
+    total = parse(
+        "PyTorch", {"device": "cuda"}, Output(TORCHBENCH.replace("CPU Wall Time per batch:  ", "CPU Total Wall Time: "))
+    )
     assert total.headlines["batchTime"] == pytest.approx(7.456e-3)
     assert total.notes
 
 
 def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
     figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+    figures |= {"samples": 640, "batches": 10}
     answer = Output(json.dumps({"figures": figures}), text_of("gnu-time-posix.txt"))
     found = parse("PyTorch", {"resources": {"limits": {"nvidia.com/gpu": 2}}}, answer)
     assert found.headlines["batchTime"] == 0.0125
@@ -200,7 +241,8 @@ def test_the_torch_workload_takes_the_words_of_the_kind(model: str, mode: str) -
 
 
 def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
-    good = {"kind": "validation", "verdict": {"kind": "FAIL"}, "steps": [{"throughput_per_s": 3.0, "efficiency": 0.5}]}
+    last = {"workers": 4, "throughput_per_s": 3.0, "efficiency": 0.5}
+    good = {"kind": "validation", "verdict": {"kind": "FAIL"}, "steps": [last]}
     assert parse("Validation", {}, Output(json.dumps(good), exit_code=3)).headlines == {
         "throughput": 3,
         "efficiency": 0.5,
@@ -209,6 +251,7 @@ def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
         with pytest.raises(Failed):
             parse("Validation", {}, Output(json.dumps({**good, "verdict": verdict}), exit_code=4))
     rate = {"kind": "lifecycle", "verdict": {"kind": "PASS"}, "throughput": {"per_s": 7.5}, "steps": []}
+    rate["books"] = {"planned": 10}
     assert parse("Lifecycle", {}, Output(json.dumps(rate))).headlines == {"podsPerSecond": 7.5}
 
 
@@ -318,6 +361,9 @@ def test_a_framed_result_is_found_in_any_log() -> None:
     log = f"noise\n{MARK}{{broken\n{frame(ended)}\nmore noise\n{MARK}"
     assert unframe(log) == ended
     assert unframe("nothing") is None
+    # separators of lines, spaces and directions that a terminal must not get are part of what tools say
+    foreign = replace(ended, message="1\u00a0234 \u2028\u0085\u202e\x7f", lines=("\u200b",))
+    assert unframe(printable(frame(foreign))) == foreign
     large = frame(Ended("one", Phase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
     found = unframe(large)
     assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too large" in found.notes[0]

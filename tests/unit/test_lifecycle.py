@@ -19,6 +19,7 @@ import json
 import random
 import re
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ from scaletest.analysis.lifecycle.books import Fate, Progress, books
 from scaletest.analysis.lifecycle.compare import compare
 from scaletest.analysis.lifecycle.result import Result, View, result
 from scaletest.analysis.lifecycle.steps import STEPS, between, course
+from scaletest.cli import stored
+from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
 from scaletest.lifecycle import classic, kinds
 from scaletest.lifecycle.backend import read
@@ -774,6 +777,23 @@ def test_every_form_of_a_report(tmp_path: Path, form: str, capsys: pytest.Captur
     assert "<script>" not in text or form == "csv"
     if form == "html":
         assert "http" not in text.replace("http-equiv", "").replace("www.w3.org", "")
+
+
+def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> None:
+    # given a folder in which somebody samples
+    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-000001")]))
+    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-000001")], "p"))
+    store, sampling = Store(tmp_path), ExitStack()
+    sampling.enter_context(store.locked("sampler"))
+
+    def read_slowly() -> Result:
+        partial = result_of(store, {})
+        sampling.close()
+        return partial
+
+    # when that ends after the files were read, expect no verdict, and one when they are read again
+    assert stored.lifecycle(tmp_path, read_slowly).verdict.kind is VerdictKind.RUNNING
+    assert stored.lifecycle(tmp_path, read_slowly).verdict.kind is VerdictKind.PASS
 
 
 def test_no_run_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

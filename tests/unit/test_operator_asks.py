@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,7 +175,7 @@ def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
     asked(cluster, name)
     # expect it refused by the first look, and nothing asked for by that name when it goes
     found = look(cluster, name)
-    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found["lines"][0]
+    assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found["remedy"]
     cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
     benchmarks.gone(IPERF, cluster, "ns", cluster.objects["iperfs", name])
 
@@ -298,7 +296,7 @@ def test_rights_that_cannot_be_told_now_are_asked_for_again() -> None:
     cluster.find = forbidden  # type: ignore[method-assign]
     asked(cluster, kind="Lifecycle")
     found = act(cluster, LIFECYCLE, {"Lifecycle": "tester"})
-    assert found["failure"] == "refused" and "get serviceaccounts" in found["lines"][0]
+    assert found["failure"] == "refused" and "get serviceaccounts" in found["remedy"]
 
 
 def test_what_acts_on_nothing_gets_no_token() -> None:
@@ -337,51 +335,3 @@ def test_20_what_is_made_is_of_kubernetes_alone_and_no_priority_is_touched() -> 
     job = manifests.job(one, manifests.servers(one), {"uid": "u"}, "image")
     text = json.dumps(job)
     assert "schedulerName" not in text and "priorityClassName" not in text and "volcano" not in text
-
-
-class Recording(FakeCluster):
-    """One that remembers what rights it takes to ask so."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rights: set[tuple[str, str, str]] = set()
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        if name not in ("find", "list", "create", "patch", "delete"):
-            return found
-
-        def recorded(what: Resource, *given: Any, **named: Any) -> Any:
-            group = what.api.removeprefix("/apis/").rpartition("/")[0] if what.api.startswith("/apis/") else ""
-            self.rights.add((group, what.plural, "get" if name == "find" else name))
-            return found(what, *given, **named)
-
-        return recorded
-
-
-def test_7_the_rights_of_the_chart_are_all_that_is_asked_for_claims_of_fio_included() -> None:
-    # given the rights as the page says them, which another test compares to the chart's role
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "operator.md").read_text("utf-8").split("## Rights")[1]
-    rows = re.findall(r"^\| ([\w.]*) ?\| ([\w/*]+) \| ([\w, ]+) \| .* \|$", page, re.MULTILINE)[1:]
-    allowed = {(group, what, verb) for group, what, verbs in rows for verb in verbs.split(", ")}
-    # when fio wants one claim for all its workers and goes, a set is measured, and Jobs are refused their pods
-    cluster = Recording()
-    asked(cluster, kind="Fio", volumeClaimTemplate={"accessModes": ["ReadWriteMany"]})
-    act(cluster, KINDS["Fio"])
-    assert ("persistentvolumeclaims", "one-scratch") in cluster.objects
-    benchmarks.gone(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
-    assert ("persistentvolumeclaims", "one-scratch") not in cluster.objects
-    asked(cluster, "set", "BenchmarkSet", template={"kind": "IPerf", "spec": {}}, repetitions=1)
-    while "finishedAt" not in look_at_set(cluster):
-        for name in [name for plural, name in cluster.objects if plural == "iperfs"]:
-            look(cluster, name)
-    cluster.runs = False
-    asked(cluster, "bare")
-    look(cluster, "bare")
-    look(cluster, "bare")
-    asked(cluster, "two", kind="Lifecycle", serviceAccountName="some")
-    benchmarks.look(LIFECYCLE, cluster, "ns", "two", settings(cluster))
-    # expect nothing but that
-    used = {(group, "*" if group == "scaletest.dev" else what, verb) for group, what, verb in cluster.rights}
-    assert used <= allowed, used - allowed
-    assert {("", "persistentvolumeclaims", "create"), ("", "events", "list"), ("", "serviceaccounts", "get")} <= used

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.kept import Damaged, stored
+from scaletest.benchmarks.kept import MOST_UNPACKED, Damaged, stored
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, Busy
 from scaletest.kinds.registry import KINDS
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, until_ended
@@ -39,6 +39,8 @@ RESULTS = [
     packed(b"not packed"),
     packed(gzip.compress(b"whole")[:-9]),
     packed(gzip.compress(b"\xff")),
+    packed(gzip.compress(b'{"name":"' + b" " * MOST_UNPACKED + b'"}')),
+    packed(gzip.compress(b"{}") + gzip.compress(b"{}")),
     packed(gzip.compress(b"[]")),
     packed(gzip.compress(b"{}")),
     packed(gzip.compress(json.dumps({"name": "one", "phase": "Nothing"}).encode())),

@@ -196,7 +196,7 @@ def test_a_cluster_that_cannot_says_so_at_once(
     look(cluster)
     found = look(cluster)
     assert (found["phase"], found["failure"]) == ("Failed", "refused")
-    assert missing in found["message"] and "operator.gang" in found["lines"][0]
+    assert missing in found["message"] and "operator.gang" in found["remedy"]
 
 
 def test_a_kind_without_servers_is_admitted_too() -> None:

@@ -40,6 +40,7 @@ per_device: [2]
 device_policy: packed
 time_limit: 30
 tolerate_failures: 2
+order: mirrored
 repeats: 3
 seed: 9
 thresholds: ["efficiency(4)>=0.8", "failures<1%"]
@@ -108,8 +109,8 @@ def test_every_field_of_the_plan_has_a_key_and_an_option() -> None:
     assert {schemas.KEYS.get(field, field) for field in fields} == set(SCHEMA["properties"])
     options = {one.name for one in validate.command.params}
     assert set(SCHEMA["properties"]) - options == {"background"}
-    # and the program's defaults are the plan's
-    assert made() == Plan(queue="q")
+    # and the program's defaults are the plan's, but for the order: stored plans without one are ascending
+    assert made() == Plan(queue="q", order="mirrored")
 
 
 def test_workers_per_device_are_numbers_in_every_form(tmp_path: Path) -> None:

@@ -72,9 +72,23 @@ def test_every_dependency_has_its_reason() -> None:
 def test_keys_are_documented() -> None:
     from scaletest.broker import keys
 
-    text = " ".join((ROOT / "scaletest" / "broker" / "lua").joinpath(name).read_text() for name in ("cycle.lua",))
-    for key in re.findall(r"'(scaletest:[a-z]+)", text):
+    page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
+    scripts = (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")
+    for key in {key for path in scripts for key in re.findall(r"'(scaletest:[a-z]+)", path.read_text("utf-8"))}:
         assert key in (keys.__doc__ or "")
+        assert f"`{key}" in page
+    for key in re.findall(r"^(scaletest:[a-z]+)", keys.__doc__ or "", re.MULTILINE):
+        assert f"`{key}" in page
+
+
+def test_what_a_call_of_every_script_may_cost_is_documented() -> None:
+    sources = [path.read_text("utf-8") for path in (ROOT / "scaletest").rglob("*.py")]
+    scripts = {name for text in sources for name in re.findall(r'\bscript\("(\w+)"\)', text)}
+    page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
+    table = page.split("| script |")[1].split("\n\n")[0]
+    documented = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert len(scripts) > 15
+    assert documented == scripts
 
 
 def test_links_in_the_documentation_lead_somewhere() -> None:
@@ -91,3 +105,11 @@ def test_every_peer_of_the_benchmark_is_pinned_and_says_how_it_runs() -> None:
     for peer in map(load, NAMES):
         assert all("==" in dependency for dependency in peer.dependencies)
         assert bool(peer.left) != bool(peer.done)
+
+
+def test_commands_print_through_one_function() -> None:
+    """It makes foreign texts harmless; what is printed past it would reach the terminal as it is."""
+    past = re.compile(r"\bclick\.(echo|secho|confirm|prompt)\(|(?<![\w.])print\(|\bprint_exc\(")
+    for path in (ROOT / "scaletest").rglob("*.py"):
+        if path != ROOT / "scaletest" / "cli" / "output.py":
+            assert not past.search(path.read_text("utf-8")), f"{path} prints by itself: use scaletest.cli.output"

@@ -22,7 +22,7 @@ from scaletest.archive import RunFolder
 from scaletest.cli.main import run as scaletest
 from scaletest.model import Plan, VerdictKind
 from scaletest.model.errors import ScaletestError, UsageError
-from scaletest.report import csvs, formats, progress
+from scaletest.report import csvs, formats, progress, words
 from scaletest.report.run import Run, read
 from scaletest.report.table import Column, aligned
 from scaletest.report.terminal import summary
@@ -36,6 +36,7 @@ KINDS = {
     "fail": VerdictKind.FAIL,
     "failures": VerdictKind.FAIL,
     "repeats": VerdictKind.PASS,
+    "mirrored": VerdictKind.PASS,
     "peak": VerdictKind.FAIL,
     "sharing": VerdictKind.FAIL,
     "interrupted": VerdictKind.INVALID,
@@ -82,7 +83,7 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
-@pytest.mark.parametrize("case", ["pass", "fail", "sharing", "hostile"])
+@pytest.mark.parametrize("case", ["pass", "fail", "mirrored", "sharing", "hostile"])
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
     golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
 
@@ -257,7 +258,7 @@ def test_a_run_without_throughput_has_no_picture(made: dict[str, Run], tmp_path:
         save(made["nothing"].result, tmp_path / "x.png")
 
 
-@pytest.mark.parametrize("case", ["pass", "fail", "repeats", "peak"])
+@pytest.mark.parametrize("case", ["pass", "fail", "repeats", "mirrored", "peak"])
 def test_the_picture_is_drawn(made: dict[str, Run], tmp_path: Path, case: str) -> None:
     if not importlib.util.find_spec("matplotlib"):
         missing("matplotlib")
@@ -332,3 +333,29 @@ def test_plain_progress_tells_phases_and_every_ten_seconds() -> None:
         "2 workers: measuring, 7 done, 1 failed, 10 s of 20 s at most",
         "2 workers: done",
     ]
+
+
+def test_a_page_names_the_way_of_every_measuring(made: dict[str, Run]) -> None:
+    # given a run that goes up and down once, with a load beside it
+    page = Page(formats.FORMATS["html"](made["mirrored"])).text
+    courses = page.partition("Throughput over time")[2].partition("Wait and run times")[0]
+    beside = page.partition("Other queues")[2].partition("How to reproduce")[0]
+    # expect a panel and a row of the load for every step and way, with its name, and no number of a repeat
+    for way in ("way up", "way down"):
+        assert [f"{count}, {way}" in courses for count in ("1 worker", "2 workers", "4 workers")] == [True] * 3
+        assert len(re.findall(rf"storage\s*[124]\s*{way}", beside)) == 3
+    assert "repeat" not in courses + beside
+    assert "interval of both ways" in page and "--repeats 3" not in page
+    assert "those of the way up" in page
+
+
+def test_a_page_numbers_repeats_and_the_only_measuring_has_no_number(made: dict[str, Run]) -> None:
+    repeats = Page(formats.FORMATS["html"](made["repeats"])).text
+    assert "2 workers, repeat 3" in repeats and "those of the first repeat" in repeats
+    assert "repeat 1" not in Page(formats.FORMATS["html"](made["pass"])).text
+
+
+def test_further_pairs_are_numbered_from_the_second_on() -> None:
+    plan = Plan(order="mirrored")
+    found = [words.measuring(plan, repeat) for repeat in range(4)]
+    assert found == ["way up", "way down", "way up, pair 2", "way down, pair 2"]

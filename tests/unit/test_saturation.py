@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import random
@@ -16,12 +17,14 @@ from hypothesis import strategies as st
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation import tuning
 from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate, scarce_growth
-from scaletest.analysis.saturation.course import MOST_AGAIN, Course
-from scaletest.analysis.saturation.evaluation import conclude
+from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN, Course
+from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.forecast import forecast
 from scaletest.analysis.saturation.pods import from_headers, from_logs
-from scaletest.analysis.saturation.queries import answers
-from scaletest.analysis.saturation.search import Bracket, Probe, Trial, open_search, search
+from scaletest.analysis.saturation.search import most_measured, open_search, search
 from scaletest.analysis.saturation.step import assess, timing
+from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Trial
+from scaletest.archive.queries import answers
 from scaletest.broker.agents import Meeting
 from scaletest.cli.saturate_options import public
 from scaletest.cluster.cadvisor import parsed
@@ -35,11 +38,13 @@ from scaletest.model import VerdictKind, histogram
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
-from scaletest.saturation import original
+from scaletest.saturation import Runner, original
 from scaletest.saturation.agents import AgentsLoad, merged, serve
 from tests.unit.simulated import Simulated, run
 
 CAPACITY = 800.0
+# Requests a second of which 5 % take longer than 11 ms: 8 slots of 10 ms, simulated for ten minutes.
+LIMIT_11MS = 430.0
 PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)
 
 
@@ -191,6 +196,27 @@ def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
     assert {one.workers for one in result.knees if one.method in ("kneedle", "marginal")} == {8}
 
 
+def test_closed_load_stays_below_its_latency_limit() -> None:
+    # given 8 slots of 10 ms: with 9 in flight and more, requests wait
+    result = run(replace(PLAN, load="closed", limit="p95<10.5ms"), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert result.parallel == 8 and result.point is not None
+    assert result.point.value == pytest.approx(CAPACITY, rel=0.01)
+
+
+def test_a_number_in_flight_that_does_not_hold_again_is_none_of_the_plateau() -> None:
+    # given 32 in flight that hold once, and fail whenever they are repeated
+    calls = Counter[float]()
+
+    def found(level: float) -> Trial:
+        calls[level] += 1
+        return Trial(level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0)
+
+    bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), found)
+    assert calls[32.0] == 2
+    assert (bracket.low, bracket.plateau_per_s) == (31.0, 310.0)
+
+
 def test_the_operating_point_has_the_latency_of_theory() -> None:
     # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected (Cosmetatos 1975)
     result = run(replace(PLAN, step_s=60.0, start=400.0), Simulated(), 3)
@@ -307,6 +333,95 @@ def test_a_sweep_measures_what_it_was_told() -> None:
     assert (bracket.low, bracket.high) == (4.0, 6.0)
 
 
+@given(st.lists(st.tuples(st.sampled_from(Finding), st.floats(0.1, 1.2)), min_size=1, max_size=40), st.data())
+@settings(max_examples=200)
+def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
+    findings: list[tuple[Finding, float]], data: st.DataObject
+) -> None:
+    # given answers by chance, over and over
+    load = data.draw(st.sampled_from(["open", "closed"]))
+    plan = replace(PLAN, load=load, most_steps=data.draw(st.integers(3, 14)), confirm=data.draw(st.integers(0, 4)))
+    answers_by_chance, steps = itertools.cycle(findings), 0
+
+    def found(level: float) -> Trial:
+        nonlocal steps
+        steps += 1
+        finding, part = next(answers_by_chance)
+        return Trial(level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN)
+
+    answer_with(search(plan, 100.0 if load == "open" else 1.0), found)
+    assert steps <= most_measured(plan)
+
+
+class OnItsOwnClock:
+    """A simulated service as a load that takes as long as its requests do."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def measure(self, order: Order, stopping: Any, tell: Any) -> Measured:
+        if order.pace is None:
+            rows = Simulated().closed(order.parallel, order.seconds)
+        else:
+            due = itertools.takewhile(lambda at: at < order.seconds, order.pace)
+            rows = Simulated().open(list(itertools.islice(due, order.count or None)))
+        ended = max(one.ended_s for one in rows)
+        self.now_s += ended if order.count else max(order.seconds, ended)
+        return Measured(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Silent:
+    """Hears how a run goes."""
+
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+    def step(self, line: str) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"load": "closed"},
+        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0},
+        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0, "repeats": 2, "step_s": 10.0},
+        {"mode": "sweep", "start": 20.0, "increment": 20.0, "maximum": 60.0, "count": 1000, "warm_s": 0.0},
+    ],
+)
+def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
+    plan = replace(PLAN, **more)
+    load = OnItsOwnClock()
+
+    def sleep(seconds: float) -> None:
+        load.now_s += seconds
+
+    result = Runner(plan, load, [], Silent(), clock=lambda: load.now_s, sleep=sleep).run()
+    expected = forecast(plan)
+    assert expected.usual_s is not None and expected.longest_s is not None
+    assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)
+    assert result.elapsed_s <= expected.longest_s
+    measured = sum(one.step.phase not in ("warm", "operate") for one in result.steps)
+    assert measured <= expected.most and (plan.mode == "search" or measured == expected.steps)
+
+
+def test_a_dry_run_knows_what_it_cannot_know() -> None:
+    # given steps that end by a number of requests whose rate the search is to find
+    assert forecast(replace(PLAN, count=100)).usual_s is None
+    assert forecast(replace(PLAN, mode="sweep", load="closed", start=2.0, count=100)).usual_s is None
+    # expect a latency limit to make it four times as long at most, and agents half a second a step
+    plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
+    assert plain.longest_s is not None and limited.longest_s is not None
+    assert 3 * plain.longest_s < limited.longest_s <= LONGEST * plain.longest_s
+    agents = forecast(replace(PLAN, agents=4))
+    assert agents.usual_s is not None and plain.usual_s is not None
+    assert agents.usual_s - plain.usual_s == pytest.approx(0.5 * (plain.steps + 2))
+
+
 def test_a_ramp_may_be_linear_as_the_original_one() -> None:
     plan = replace(PLAN, load="closed", increment=3.0, maximum=10.0)
     levels = []
@@ -350,9 +465,9 @@ def test_too_few_completions_say_nothing_of_growth() -> None:
     assert rate([0.5, 1.5], 0.0, 2.0).high == math.inf
 
 
-def step(level: float = 100.0, seconds: float = 10.0, **more: Any) -> SaturationStep:
+def step(level: float = 100.0, seconds: float = 10.0, phase: str = "ramp", **more: Any) -> SaturationStep:
     """An open one."""
-    return SaturationStep(0, "ramp", "open", level, seconds, 0, 1.0, **more)
+    return SaturationStep(0, phase, "open", level, seconds, 0, 1.0, **more)
 
 
 def test_errors_are_counted_by_kind_and_retries_apart() -> None:
@@ -405,6 +520,67 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     assert "the tester was the bottleneck" in result.verdict.reason
 
 
+def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
+    # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in every try
+    plan = replace(PLAN, step_s=10.0)
+    course, chance = Course(plan), random.Random(1)
+    while course.next is not None:
+        probe = course.next
+        late_s = 0.08 if probe.phase == "operate" else 0.0
+        if probe.phase == "warm":
+            rows, kind = Simulated().closed(1, 10.0), "closed"
+        else:
+            rows, kind = Simulated().open(list(pace.exact_poisson(probe.level, 10.0, chance))), "open"
+        late = [one._replace(noticed_s=one.due_s + late_s, sent_s=one.due_s + late_s) for one in rows]
+        course.tell(assess(plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late))
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert result.operating is None
+    (warning,) = result.warnings
+    # who uses a tenth of a core is not what was too slow
+    assert "is not known" in warning and "disturbed" in warning and "bottleneck" not in warning
+
+
+def swept(rates: list[float], load: str, wanted: float, maximum: float, slots: int = 8) -> SaturationResult:
+    """A sweep of a service of so many slots of 10 ms."""
+    plan = replace(PLAN, mode="sweep", load=load, start=rates[0], maximum=maximum, increment=rates[1], wanted=wanted)
+    return run(plan, Simulated(slots), 1)
+
+
+@pytest.mark.parametrize(
+    ("load", "start", "increment", "maximum", "wanted", "kind"),
+    [
+        # the levels end below what is wanted, reach it, just reach it, or one below it is too much
+        ("open", 10.0, 10.0, 30.0, 100.0, "FAIL"),
+        ("open", 100.0, 100.0, 400.0, 300.0, "PASS"),
+        ("open", 100.0, 100.0, 300.0, 300.0, "INVALID"),
+        ("open", 500.0, 400.0, 1000.0, 700.0, "INVALID"),
+        ("open", 400.0, 200.0, 1000.0, 1200.0, "FAIL"),
+        ("open", 900.0, 100.0, 1000.0, 1000.0, "FAIL"),
+        ("open", 900.0, 100.0, 1000.0, 500.0, "INVALID"),
+        # one in flight does 100 a second, eight do 800
+        ("closed", 1.0, 1.0, 3.0, 1000.0, "FAIL"),
+        ("closed", 1.0, 1.0, 9.0, 700.0, "PASS"),
+        ("closed", 1.0, 1.0, 9.0, 1000.0, "FAIL"),
+    ],
+)
+def test_a_sweep_is_judged_by_what_is_wanted(
+    load: str, start: float, increment: float, maximum: float, wanted: float, kind: str
+) -> None:
+    verdict = swept([start, increment], load, wanted, maximum).verdict
+    assert verdict.kind == kind, verdict
+    assert verdict.remedy or kind == "PASS"
+
+
+def test_closed_load_below_what_is_wanted_fails() -> None:
+    result = run(replace(PLAN, load="closed", wanted=100.0), Simulated(slots=4, service_s=0.1), 1)
+    assert result.point is not None and result.point.high < 100
+    assert result.verdict.kind is VerdictKind.FAIL, result.verdict
+    # and one whose plateau was not reached decides nothing
+    short = run(replace(PLAN, load="closed", wanted=100.0, maximum=2.0), Simulated(slots=4, service_s=0.1), 1)
+    assert short.verdict.kind is VerdictKind.INVALID
+
+
 @pytest.mark.parametrize(("wanted", "kind"), [(700.0, "PASS"), (1000.0, "FAIL"), (0.0, "PASS")])
 def test_what_is_wanted_decides(wanted: float, kind: str) -> None:
     assert run(replace(PLAN, wanted=wanted), Simulated(), 1).verdict.kind == kind
@@ -427,8 +603,64 @@ def test_a_service_that_is_never_saturated_is_undecided() -> None:
 
 
 def test_a_latency_limit_saturates_too() -> None:
-    result = run(replace(PLAN, limit="p95<11ms"), Simulated(), 1)
-    assert result.point is not None and result.point.value < 750
+    # given M/D/8, of which 5 % take longer than 11 ms at LIMIT_11MS requests a second
+    held = 0
+    for seed in range(10):
+        result = run(replace(PLAN, limit="p95<11ms"), Simulated(), seed)
+        assert result.point is not None and result.verdict.kind is VerdictKind.PASS, result.verdict
+        held += result.point.low <= LIMIT_11MS <= result.point.high
+    assert held >= 9
+
+
+def test_few_requests_that_are_all_too_slow_refute_a_latency_limit_at_once() -> None:
+    # given a service of 100 ms, and steps of fewer requests than the percentile itself needs
+    plan = SaturationPlan("simulated", step_s=5.0, warm_s=0.5, limit="p99<50ms")
+    result = run(plan, Simulated(1, 0.1), 1)
+    searched = [one for one in result.steps if one.step.phase == "ramp" and one.latency.count]
+    assert searched and all(one.saturated and not one.undecided for one in searched)
+    assert result.point is None and result.verdict.kind is VerdictKind.INVALID
+    assert "took longer than 50 ms" in result.verdict.reason
+    # and where a rate is wanted, that is an answer
+    assert run(replace(plan, wanted=100.0), Simulated(1, 0.1), 1).verdict.kind is VerdictKind.FAIL
+
+
+@pytest.mark.parametrize("load", ["open", "closed"])
+@pytest.mark.parametrize("mode", ["search", "sweep"])
+def test_a_latency_limit_that_too_few_requests_meet_stays_undecided(mode: str, load: str) -> None:
+    # given levels at which four steps together have fewer requests than show p99, none of them too slow
+    ends = {"start": 2.0, "maximum": 8.0, "increment": 2.0} if load == "open" else {"start": 1.0, "maximum": 1.0}
+    plan = SaturationPlan("simulated", load, mode, step_s=2.0, warm_s=0.5, limit="p99<500ms", wanted=0.0, **ends)  # type: ignore[arg-type]
+    result = run(plan, Simulated(1, 0.05), 1)
+    assert all(one.undecided for one in result.steps if one.step.phase != "warm")
+    assert result.verdict.kind is VerdictKind.INVALID and "neither refuted nor shown" in result.verdict.reason
+    assert "--step-time" in result.verdict.remedy and "percentile" in result.verdict.remedy
+
+
+def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
+    # given 30 requests a second, of which a step counts about 96, and p99 needs 299
+    plan = replace(PLAN, mode="sweep", start=30.0, limit="p99<50ms")
+    result = run(plan, Simulated(), 1)
+    steps = [one for one in result.steps if one.step.phase == "sweep"]
+    assert len(steps) == LONGEST
+    assert [bool(one.undecided) for one in steps] == [True, True, True, False]
+    assert steps[-1].exceeded is not None and steps[-1].exceeded.count >= 299
+    assert result.verdict.kind is VerdictKind.PASS
+
+
+def test_a_repeat_that_says_the_contrary_is_counted() -> None:
+    # given a step that held by chance at the rate that was too much
+    plan = replace(PLAN, warm_s=0.0, start=100.0, maximum=125.0, precision=0.25, confirm=2)
+    course = Course(plan)
+    turn = iter(range(100))
+    while course.next is not None:
+        level = course.next.level
+        per_s = 100.0 if level > 100 and next(turn) != 1 else level
+        rows = Simulated(slots=1, service_s=1 / per_s).open([n / level for n in range(int(level * 4))])
+        course.tell(assess(plan, step(level, 4.0, phase=course.next.phase), rows))
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert "same when repeated" not in result.verdict.reason
+    assert "1 of the 5 steps at these two rates said the contrary" in result.verdict.reason
 
 
 def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
@@ -540,6 +772,7 @@ SAMPLES = st.builds(
     st.none() | st.floats(0, 1e6),
     st.text(max_size=20),
     st.text(max_size=20),
+    st.integers(0, 1 << 40),
 )
 
 
@@ -602,18 +835,28 @@ def test_any_latency_limit_is_read_or_an_error(text: str) -> None:
     assert name in ("p50", "p90", "p95", "p99") and limit_s >= 0
 
 
-def test_the_five_queries() -> None:
-    rows = [
+def test_the_five_queries_tell_the_seconds_of_different_steps_apart() -> None:
+    # given two steps, the second of which began a minute after the first
+    first = [
         Sample(0, 1, True, 0.0, 0.0, 0.0, 0.5, OK, agent="1"),
         Sample(1, 1, True, 0.0, 0.0, 0.0, 1.5, OK, agent="2"),
-        Sample(2, 1, True, 0.0, 0.0, 0.0, 1.9, "503", agent="2"),
     ]
-    total, errors, seconds, clients, messages = answers(rows, "me")
-    assert total.rows == [(3,)]
+    second = [
+        Sample(0, 1, True, 0.0, 0.0, 0.0, 0.75, OK, agent="2"),
+        Sample(1, 1, True, 0.0, 0.0, 0.0, 1.9, "503", agent="2"),
+    ]
+    steps = [
+        replace(step(began="1970-01-01T00:01:40.000+00:00"), number=0),
+        replace(step(began="1970-01-01T00:02:40.000+00:00"), number=1),
+    ]
+    total, errors, seconds, clients, messages = answers("me", steps, {0: first, 1: second})
+    assert total.rows == [(4,)]
     assert errors.rows == [("me-2", "503", 1)]
-    assert seconds.rows == [(0, 1, 0.5), (1, 1, 1.5)]
-    assert clients.rows[1] == ("me-2", 1.5, 1.5, 1.9, 1.9, 1, 1, 0.5, pytest.approx(0.4))
-    assert messages.rows == [("me-1", 1), ("me-2", 2)]
+    assert seconds.columns == ("second", "messages", "mean_latency_s")
+    assert seconds.rows == [(100, 1, 0.5), (101, 1, 1.5), (160, 1, 0.75)]
+    assert clients.rows[0] == ("me-1", 100.5, 100.5, None, None, 1, 0, 1.0, 0.0)
+    assert clients.rows[1] == ("me-2", 101.5, 160.75, 161.9, 161.9, 2, 1, pytest.approx(2 / 3), pytest.approx(60.4))
+    assert messages.rows == [("me-1", 1), ("me-2", 3)]
 
 
 def test_payloads_come_in_turn(tmp_path: Any) -> None:

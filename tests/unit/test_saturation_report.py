@@ -12,12 +12,15 @@ from xml.etree import ElementTree
 import pytest
 
 from scaletest.analysis.saturation.evaluation import evaluate
-from scaletest.archive.saturation import SaturationFolder
+from scaletest.archive.queries import QUERIES
+from scaletest.archive.saturation import SaturationFolder, StoredSaturation
 from scaletest.cli import main
+from scaletest.cli.stored import saturation
 from scaletest.model import VerdictKind
 from scaletest.model.errors import UsageError
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationPlan, SaturationStep
+from scaletest.report.saturation import original
 from scaletest.report.saturation.csvs import COLUMNS
 from scaletest.report.saturation.formats import FORMATS
 from scaletest.report.saturation.run import SaturationRun
@@ -55,6 +58,24 @@ def test_a_step_that_cannot_be_stored_says_where_the_others_are(tmp_path: Path) 
         assert folder.path.exists() is bool(count)
 
 
+def test_a_run_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
+    plan = SaturationPlan("x", step_s=2.0, warm_s=0.5)
+    steps, samples = stored(plan, Simulated(), 1)
+    folder = SaturationFolder(SaturationFolder.create(tmp_path / "half").path)
+    folder.begin(plan, [])
+    for step in steps[:2]:
+        folder.store(step, samples[step.number])
+    with folder.locked():
+        run = saturation(folder)
+    assert run is not None
+    assert run.result.verdict.kind is VerdictKind.RUNNING
+    for form, write in FORMATS.items():
+        assert "INVALID" not in write(run), form
+    ended = saturation(folder)
+    assert ended is not None
+    assert ended.result.verdict.kind is VerdictKind.INVALID
+
+
 @pytest.mark.parametrize("form", sorted(set(FORMATS) - {"json"}))
 @pytest.mark.parametrize("load", ["open", "closed"])
 def test_every_form_is_as_agreed(load: str, form: str) -> None:
@@ -78,7 +99,12 @@ def test_json_holds_everything() -> None:
     row = json.loads(FORMATS["json"](made()))
     assert row["verdict"]["kind"] == "PASS" and row["saturation_per_s"]["value"] == pytest.approx(800, rel=0.05)
     assert len(row["steps"]) == len(made().result.steps)
-    assert row["queries"][0]["title"] == "messages in all"
+    queries = {one["title"]: one for one in row["queries"]}
+    assert list(queries) == list(QUERIES)
+    # of ten steps and more that follow each other, two seconds each
+    seconds = [second for second, _, _ in queries["latency by second"]["rows"]]
+    assert len(seconds) == len(set(seconds)) >= 2 * len(row["steps"])
+    assert queries["clients"]["rows"][0][-1] == pytest.approx(2.0 * len(row["steps"]), abs=1.0)
     assert row["pods"][0]["queueing_share"] == pytest.approx(0.0, abs=0.01)
 
 
@@ -89,6 +115,37 @@ def test_csv_has_a_row_a_step_and_its_columns_are_documented() -> None:
     page = (DOCS / "reference" / "reports.md").read_text()
     for name in ("level", "goodput_per_s", "backlog_growth_per_s", "queueing_share", "tester_bottleneck"):
         assert f"`{name}`" in page
+
+
+def original_files(tmp_path: Path, step: SaturationStep, samples: list[Sample]) -> dict[str, list[dict[str, str]]]:
+    """The rows of the original tool's files about a run of one step."""
+    stored_run = StoredSaturation(SaturationPlan("http://h/"), {}, [step], {step.number: samples}, {})
+    original.append(stored_run, tmp_path)
+    texts = {name: (tmp_path / f"{name}.csv").read_text() for name in ("history", "timing")}
+    return {name: list(csv.DictReader(io.StringIO(text))) for name, text in texts.items()}
+
+
+def test_the_original_files_count_what_each_thread_handled(tmp_path: Path) -> None:
+    # given three in flight: one place serves a request of 3 s, another two in turn, the last three, one with a retry
+    times = [(0, 0.0, 3.0), (1, 0.0, 1.5), (2, 0.0, 1.0), (3, 1.0, 2.0), (4, 1.5, 3.0)]
+    samples = [Sample(n, 1, True, at, at, at, end, "ok", size=7, payload=40 + n) for n, at, end in times]
+    samples.append(Sample(5, 1, False, 2.0, 2.0, 2.0, 2.1, "503", size=7, payload=45))
+    samples.append(Sample(5, 2, True, 2.0, 2.0, 2.11, 3.0, "ok", size=7, payload=45))
+    step = SaturationStep(0, "ramp", "closed", 3.0, 3.0, 6, began="2026-01-01T00:00:00+00:00")
+    files = original_files(tmp_path, step, samples)
+    (history,) = files["history"]
+    assert (history["Records"], history["MaxRecords"], history["MinRecords"]) == ("6", "3", "1")
+    # and the size is that of what was sent
+    assert [row["PayloadSize"] for row in files["timing"]] == ["40", "41", "42", "43", "44", "45"]
+
+
+def test_the_original_files_know_threads_that_had_nothing_to_do_and_agents_apart(tmp_path: Path) -> None:
+    # given two agents, one with two requests at a time and one with a single one, and a fourth place without any
+    times = [("1", 0, 0.0, 1.0), ("1", 2, 0.0, 1.0), ("2", 1, 0.0, 0.5), ("2", 3, 0.5, 1.0)]
+    samples = [Sample(number, 1, True, at, at, at, end, "ok", agent=agent) for agent, number, at, end in times]
+    step = SaturationStep(0, "ramp", "closed", 4.0, 1.0, 4, began="2026-01-01T00:00:00+00:00")
+    (history,) = original_files(tmp_path, step, samples)["history"]
+    assert (history["MaxRecords"], history["MinRecords"]) == ("2", "0")
 
 
 def test_a_run_without_steps_can_be_shown() -> None:

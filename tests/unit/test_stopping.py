@@ -8,7 +8,9 @@ from itertools import accumulate
 import pytest
 
 from scaletest.analysis.demand import demand
+from scaletest.analysis.doubling import Part
 from scaletest.analysis.stopping import Stop, Stopping, trimmed
+from scaletest.analysis.tails import Tail
 from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Plan
 
@@ -27,9 +29,11 @@ def course(workers: int, seconds: float, until: float, spread: float = 0.0) -> E
     return {name: times for name, times in ends.items() if times}
 
 
-def stopped(plan: Plan, workers: int, before: tuple[int, Throughput] | None, spread: float = 0.0) -> tuple[Stop, float]:
+def stopped(
+    plan: Plan, workers: int, before: Part | None, spread: float = 0.0, length_s: float = 0.0
+) -> tuple[Stop, float]:
     """Why and when a step ends that is looked at ten times a second."""
-    rule = Stopping(plan, workers, before, workers == plan.steps[-1])
+    rule = Stopping(plan, workers, before, workers == plan.steps[-1], length_s)
     for tenth in range(1, 100000):
         now = tenth / 10
         ends = course(workers, plan.seconds, now, spread)
@@ -39,14 +43,15 @@ def stopped(plan: Plan, workers: int, before: tuple[int, Throughput] | None, spr
     raise AssertionError("it never stopped")
 
 
-def rate(per_s: float, relative: float = 0.01) -> Throughput:
-    return Throughput(per_s, per_s * relative, 100, 99, True)
+def base(workers: int, per_s: float, relative: float = 0.01) -> Part:
+    rate = Throughput(per_s, per_s * relative, 100, 99, True)
+    return Part(workers, 0, 100.0, 50.0, rate, Tail(100 - workers, workers / per_s, relative / 2, ()))
 
 
 def test_a_steady_step_ends_with_the_least_that_counts() -> None:
     # given requests of 1 s, expect 8 of one worker, and 3 of each of four
     assert stopped(Plan(limit=4), 1, None) == (Stop.PRECISE, pytest.approx(8.0, abs=0.11))
-    assert stopped(Plan(limit=4), 4, (2, rate(2.0))) == (Stop.PRECISE, pytest.approx(3.0, abs=0.11))
+    assert stopped(Plan(limit=4), 4, base(2, 2.0)) == (Stop.PRECISE, pytest.approx(3.0, abs=0.11))
 
 
 def test_short_requests_are_measured_for_two_seconds() -> None:
@@ -55,7 +60,7 @@ def test_short_requests_are_measured_for_two_seconds() -> None:
 
 def test_a_clear_doubling_ends_before_the_interval_is_narrow() -> None:
     plan = Plan(limit=2, scale=1.5, max_step_s=600)
-    decided, at = stopped(plan, 2, (1, rate(1.0)), spread=0.1)
+    decided, at = stopped(plan, 2, base(1, 1.0), spread=0.1)
     precise, later = stopped(plan, 2, None, spread=0.1)
     assert (decided, precise) == (Stop.DECIDED, Stop.PRECISE)
     assert at < later
@@ -68,6 +73,51 @@ def test_the_longest_step_ends_what_nothing_decides() -> None:
 
 def test_a_fixed_time_is_kept_whatever_the_data_say() -> None:
     assert stopped(Plan(limit=1, step_s=5), 1, None) == (Stop.FIXED, 6.0)
+
+
+def test_parts_of_a_mirrored_step_are_half_as_long() -> None:
+    # given requests of 1 s, expect the look to end a part that sees what those in flight will make 4 of one worker, and
+    # 2 of each of four
+    plan = Plan(limit=4, order="mirrored")
+    assert stopped(plan, 1, None) == (Stop.PRECISE, pytest.approx(3.0, abs=0.11))
+    assert stopped(plan, 4, base(2, 2.0, 0.001)) == (Stop.PRECISE, pytest.approx(1.0, abs=0.11))
+    assert stopped(Plan(limit=1, step_s=5, order="mirrored"), 1, None) == (Stop.FIXED, 3.5)
+    assert stopped(Plan(limit=1, max_step_s=20, order="mirrored"), 1, None, spread=0.5) == (Stop.LONGEST, 10.0)
+
+
+@pytest.mark.parametrize("max_step_s", [0.0, 110.0, 300.0])
+def test_every_part_is_longer_than_its_warm_up(max_step_s: float) -> None:
+    plan = Plan(limit=1, max_step_s=max_step_s, warmup_s=100.0 if max_step_s else 50.0, order="mirrored")
+    assert plan.warmup_s is not None
+    assert plan.longest_part_s > plan.warmup_s
+    assert 2 * (plan.longest_part_s - plan.warmup_s) <= plan.longest_s - plan.warmup_s
+
+
+def test_steady_requests_behind_a_known_warm_up_end_a_part_as_early_as_without() -> None:
+    # given a warm-up of 5 s, after which what is in flight at 5.5 s makes two requests of each worker by 6 s
+    plan = Plan(limit=4, warmup_s=5.0, order="mirrored")
+    assert stopped(plan, 4, base(2, 2.0, 0.001)) == (Stop.PRECISE, pytest.approx(5.5, abs=0.11))
+
+
+def test_few_alike_requests_do_not_end_a_part_of_scattering_ones() -> None:
+    # given requests that scatter by 10 %, of which the first three of one worker are alike by chance now and then
+    plan = Plan(limit=1, order="mirrored")
+    early = 0
+    for seed in range(200):
+        chance = random.Random(seed)
+        ends = {"w0": list(accumulate(chance.gauss(1, 0.1) for _ in range(3)))}
+        rule = Stopping(plan, 1, None, True)
+        early += rule.look(3, 3.3, lambda ends=ends: (ends, 0.0)) is not None  # type: ignore[misc]
+    assert early <= 4
+
+
+def test_the_way_down_is_as_long_as_the_way_up_and_has_requests_enough() -> None:
+    plan = Plan(limit=4, order="mirrored")
+    assert stopped(plan, 4, None, length_s=7.0) == (Stop.MIRRORED, pytest.approx(7.0, abs=0.01))
+    # a machine that has become slower is waited for, so that what then runs makes two of each
+    assert stopped(Plan(limit=4, seconds=3.0, order="mirrored"), 4, None, length_s=2.0)[1] == pytest.approx(
+        3.0, abs=0.11
+    )
 
 
 def test_a_percentile_is_waited_for() -> None:
@@ -97,7 +147,7 @@ def test_what_ends_after_the_last_look_brings_no_step_into_doubt() -> None:
         ]
         doubted += not trimmed(whole, None, 0.0).settled
     # as there are steps that would be in doubt without it
-    assert doubted > 10
+    assert doubted > 2
 
 
 def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
@@ -122,3 +172,10 @@ def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
 def test_thresholds_ask_for_what_they_need(threshold: str, workers: int, requests: int, precise: bool) -> None:
     wanted = demand(Plan(limit=4, thresholds=(threshold,)), workers)
     assert (wanted.requests, wanted.precise) == (requests, precise)
+
+
+def test_a_drift_threshold_is_waited_for_in_each_part() -> None:
+    plan = Plan(limit=4, thresholds=("drift<3%",), order="mirrored")
+    assert demand(plan, 4).requests == 2 * 160
+    percentile = Plan(limit=4, thresholds=("run.p99<1s",), order="mirrored")
+    assert demand(percentile, 1).requests == 598

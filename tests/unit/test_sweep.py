@@ -138,7 +138,7 @@ def test_templates_use_values_and_nothing_else() -> None:
 
 
 def test_a_mistake_names_its_permutation() -> None:
-    with pytest.raises(InvalidValue, match=r"permutation 2 \{'streams': 0\}"):
+    with pytest.raises(InvalidValue, match=r'permutation 2 \{"streams": 0\}'):
         plan(permutations={"product": {"streams": [1, 0]}})
     with pytest.raises(InvalidValue, match="exclude each other"):
         plan(permutations={"product": {"streams": [1]}}, matrix={"product": {"streams": [1]}})

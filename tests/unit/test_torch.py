@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
+import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -12,6 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.kinds import benchmark
+from scaletest.kinds.kind import Failed, Failure, Output
 from scaletest.kinds.torch import Model, TorchWork, from_words
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue, UsageError
@@ -31,13 +36,17 @@ for line in sys.stdin:
         os.kill(os.getpid(), 9)
     if batches == "2":
         sys.exit(3)
+    if batches == "7":
+        sys.exit(69)
     if batches == "3":
         time.sleep(60)
     answers = {
         "4": {"error": "out of memory: 2 GiB", "figures": {"memory_limit_hits": 1}},
         "5": {"error": "torch finds no CUDA device here", "no_device": True},
+        "6": {"error": "llama needs PyTorch 2.4 or newer", "unavailable": True},
     }
     told = {"samples": 640, "pid": os.getpid(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
+    told["secrets"] = sum("S3CRET" in value for value in os.environ.values())
     print(json.dumps(answers.get(batches, {"figures": told})), flush=True)
 """
 
@@ -82,6 +91,8 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
         ("3", Outcome.TIMED_OUT, Reason.NONE, "torch timed out after 0.3 s"),
         ("4", Outcome.FAILED, Reason.EXIT, "out of memory"),
         ("5", Outcome.FAILED, Reason.NO_DEVICE, "no CUDA device"),
+        ("6", Outcome.FAILED, Reason.NO_BINARY, "llama needs PyTorch 2.4"),
+        ("7", Outcome.FAILED, Reason.NO_BINARY, "cannot be used here"),
         ("0", Outcome.FAILED, Reason.EXIT, "batches"),
     ],
 )
@@ -91,6 +102,12 @@ def test_a_request_that_fails_says_why_and_the_next_is_run(
     result, _ = runtime.run(("--batches", batches), 0.3 if batches == "3" else 30.0)
     assert (result.outcome, result.reason, text in result.error) == (outcome, reason, True), result
     assert runtime.run((), 0.0)[0].outcome is Outcome.SUCCEEDED
+
+
+def test_the_process_gets_no_secrets_of_ours(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SCALETEST_REDIS_URL", "SCALETEST_WORKER_REDIS_URL", "SCALETEST_CLIENT_TOKEN", "REDIS_PASSWORD"):
+        monkeypatch.setenv(name, "S3CRET")
+    assert runtime.run((), 0.0)[0].figures["secrets"] == 0
 
 
 def test_a_worker_that_must_stop_ends_the_process(runtime: Runtime, wake: Wake) -> None:
@@ -133,3 +150,57 @@ def test_any_words_are_read_or_refused(words: list[str]) -> None:
         assert isinstance(from_words(words), TorchWork)
     except InvalidValue:
         pass
+
+
+# A PyTorch that is older than RMS norms, as far as the child looks at it.
+OLD_TORCH = """
+import types
+__version__ = "2.3.0"
+float32 = Tensor = None
+nn = types.ModuleType("torch.nn")
+nn.Module = object
+def manual_seed(seed): pass
+class cuda:
+    OutOfMemoryError = MemoryError
+    def is_available(): return False
+"""
+
+
+def ask_child(folder: Path, torch_text: str, *words: str) -> Output:
+    """What the child that computes says, beside a PyTorch of our own."""
+    (folder / "torch.py").write_text(torch_text)
+    done = subprocess.run(
+        [sys.executable, "-m", "workers.torch_child"], input=json.dumps(words) + "\n", capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)}, check=False,
+    )  # fmt: skip
+    return Output(done.stdout, done.stderr, done.returncode)
+
+
+@pytest.mark.parametrize(
+    ("torch_text", "model", "why"),
+    [
+        ("raise ModuleNotFoundError(\"No module named 'torch'\")", "matmul", "No module named 'torch'"),
+        ('raise OSError("libcudart.so.12: cannot open shared object file")', "matmul", "libcudart.so.12"),
+        (OLD_TORCH, "llama", "needs PyTorch 2.4"),
+        (OLD_TORCH, "alexnet", "has no attribute 'Conv2d'"),
+    ],
+)
+def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
+    tmp_path: Path, torch_text: str, model: str, why: str
+) -> None:
+    # given a PyTorch that is not there, cannot be loaded, or lacks what the model is made of
+    output = ask_child(tmp_path, torch_text, "--model", model, "--device", "cpu")
+    one = benchmark.read({"kind": "PyTorch", "spec": {"model": model}})
+    # expect no failure of what was to be measured, with the words of PyTorch and what to install
+    with pytest.raises(Failed) as error:
+        one.kind.parse(one.spec, output)
+    assert error.value.failure is Failure.NO_BINARY and error.value.failure.unmeasured
+    assert why in "\n".join(error.value.lines) and "pip install" in error.value.remedy
+
+
+def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
+    one = benchmark.read({"kind": "PyTorch"})
+    figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
+    figures |= {"samples": 640, "batches": 10}
+    output = Output(json.dumps({"figures": figures}), "warning: No module named 'triton'")
+    assert one.kind.parse(one.spec, output).headlines["batchTime"] == 0.0125

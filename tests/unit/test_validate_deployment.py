@@ -129,8 +129,9 @@ def test_a_client_elsewhere_is_steered_and_all_is_put_back(
     assert code in (0, 3, 4), told.err
     assert played.token == "secret"
     changes = [one for one in played.done if one != "parallel 0"]
-    assert changes == ["scale 1", "parallel 1", "scale 2", "parallel 2", "parallel 1", "scale 3"]
-    assert steps(tmp_path / "run") == [1, 2]
+    up, down = ["scale 1", "parallel 1", "scale 2", "parallel 2"], ["scale 2", "parallel 2", "scale 1", "parallel 1"]
+    assert changes == [*up, *down, "parallel 1", "scale 3"]
+    assert steps(tmp_path / "run") == [1, 2, 2, 1]
     rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()]
     assert {row["step"] for row in rows} == {1, 2}
     # and what is not known, or no longer works, is said
@@ -144,7 +145,7 @@ def test_a_run_that_broke_goes_on_with_what_is_missing(
     # given a run that ended at its third step, and put everything back
     played.most = 3
     folder = tmp_path / "run"
-    code = validate(folder, "--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "4")
+    code = validate(folder, "--seconds", str(RUN_S), "--step-time", "0.5", "--limit", "4", "--order", "ascending")
     assert code == 2
     assert "cannot scale to 4" in capsys.readouterr().err
     assert played.done[-1] == "scale 3"

@@ -235,21 +235,27 @@ def test_a_browser_that_says_nothing_of_the_site_must_come_from_our_page(site: S
         ("[::1", False),
     ],
 )
-def test_a_name_that_a_stranger_may_own_changes_nothing_without_a_token(host: str, inner: bool) -> None:
+def test_under_a_name_that_a_stranger_may_own_nothing_is_read_or_changed(host: str, inner: bool) -> None:
     site = Site(hosts=["tester.example.com"])
     rebound = {"Host": host, "Origin": f"http://{host}", "Sec-Fetch-Site": "same-origin"}
     for path in ("/parallel?value=3", "/reset"):
         answer = site.http.post(path, headers=rebound)
         assert answer.status_code == (200 if inner else 403)
         assert inner or "--allow-host" in answer.text
-    assert site.http.get("/parallel?type=plain", headers={"Host": host}).text == ("3" if inner else "0")
+    for path in ("/", "/stats", "/api/v1/records", "/metrics", "/static/client.css", "/healthz", "/nothing"):
+        assert (site.http.get(path, headers={"Host": host}).status_code == 403) != inner
+    assert site.steering.parallel == (3 if inner else 0)
     site.loop.close()
 
 
 def test_with_a_token_the_name_does_not_matter() -> None:
     site = Site(token="s3cret")
-    headers = {"Host": "tester.example.com", "Authorization": "Bearer s3cret"}
-    assert site.http.get("/parallel?value=3&type=plain", headers=headers).text == "3"
+    host = {"Host": "tester.example.com"}
+    for path in ("/parallel?value=3&type=plain", "/parallel?type=plain"):
+        assert site.http.get(path, headers={**host, "Authorization": "Bearer s3cret"}).text == "3"
+        # a browser is asked for it
+        refused = site.http.get(path, headers=host)
+        assert (refused.status_code, refused.headers["WWW-Authenticate"].split()[0]) == (401, "Basic")
     site.loop.close()
 
 

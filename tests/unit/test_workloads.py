@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -9,15 +10,22 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scaletest.model import Outcome, Reason
+from scaletest.kinds.fields import fields_of
+from scaletest.kinds.frame import unframe
+from scaletest.kinds.kind import Failure
+from scaletest.kinds.registry import KINDS
+from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
 from tests.conftest import eventually, processes_with
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Interrupted, Result
+from workers.workloads.bench import BenchWorkload
+from workers.workloads.program import Ended, Program
 
 
 @pytest.fixture
@@ -37,6 +45,97 @@ def run(wake: Wake, settings: Settings, *arguments: str, limit_s: float = 0.0) -
 
 def python(code: str, *arguments: str) -> tuple[str, ...]:
     return (sys.executable, "-c", code, *arguments)
+
+
+class FakeProgram(Program):
+    """Starts nothing."""
+
+    def __init__(self) -> None:
+        self.lines: list[list[str]] = []
+
+    def run(self, argv: Any, *_: Any, **__: Any) -> Ended:
+        self.lines.append(argv)
+        return Ended(Result(Outcome.SUCCEEDED, exit_code=0), "", "")
+
+
+def document(kind: str, **spec: Any) -> str:
+    return json.dumps({"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "metadata": {"name": "x"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "refused"),
+    [
+        ("Validation", {"command": ["/bin/sh", "-c", "id"]}, "command"),
+        ("Validation", {"deployment": "theirs"}, "deployment"),
+        ("RDMABandwidth", {"extraArgs": ["--out_json_file=/etc/x"]}, "extraArgs"),
+        ("RDMALatency", {"extraArgs": ["-x"]}, "extraArgs"),
+        ("Fio", {"directory": "/etc"}, "directory"),
+        ("Lifecycle", {}, "kind Lifecycle"),
+        ("Validation", {"limit": 2}, ""),
+        ("Fio", {"size": "1M"}, ""),
+        ("IPerf", {"duration": 1}, ""),
+    ],
+)
+def test_a_benchmark_decides_what_runs_only_where_that_is_allowed(
+    kind: str, spec: dict[str, Any], refused: str
+) -> None:
+    for allowed in (False, True):
+        program = FakeProgram()
+        workload = BenchWorkload(program, allow_commands=allowed)
+        result = workload.run((document(kind, **spec),), 60.0, None)
+        assert bool(program.lines) == (allowed or not refused)
+        if not program.lines:
+            assert (result.outcome, result.reason) == (Outcome.FAILED, Reason.EXIT)
+            assert f"takes no {refused} of a benchmark" in result.error
+            assert "--allow-commands" in result.error
+            ended = unframe(str(result.figures["result"]))
+            assert ended is not None and ended.failure is Failure.REFUSED
+            assert "--allow-commands" in ended.advice and not ended.lines
+
+
+def test_every_field_of_a_command_is_known() -> None:
+    """Who adds a kind must say which of its fields decide what runs; texts without a pattern may."""
+    free = {
+        f"{kind.name}.{field.name}"
+        for kind in KINDS.values()
+        for field in fields_of(kind.spec)
+        if field.kind in ("string", "array") and not field.rule.pattern and not field.rule.choices
+        and not field.rule.trusted and not kind.trusted
+    }  # fmt: skip
+    common = {"image", "nodes"}  # for pods; a worker uses neither
+    assert {name for name in free if name.split(".")[1] not in common} == {"Validation.deviceGlob"}
+
+
+@pytest.mark.parametrize("argument", ["--help", "--scratch=/etc", "", "[]", '{"kind": "Nothing"}', "kind: IPerf"])
+def test_what_is_no_document_never_reaches_a_command_line(argument: str) -> None:
+    program = FakeProgram()
+    result = BenchWorkload(program, allow_commands=True).run((argument,), 60.0, None)
+    assert (result.outcome, program.lines) == (Outcome.FAILED, [])
+    assert result.error
+
+
+def test_a_document_is_written_anew_for_the_child() -> None:
+    program = FakeProgram()
+    twice = document("IPerf", duration=1).replace('"spec"', '"spec": {"duration": 2}, "spec"')
+    BenchWorkload(program).run((twice,), 60.0, None)
+    assert json.loads(program.lines[0][-1])["spec"] == {"duration": 1}
+
+
+@pytest.mark.parametrize("path", ["pipe", "folder", "/dev/zero"])
+def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    result = run(wake, Settings(command=("transcode",), directory=str(tmp_path)), "--input", path)
+    assert result.outcome is Outcome.FAILED
+    assert "is no plain file" in result.error
+
+
+def test_figures_that_are_no_numbers_stay_out_of_the_reply(wake: Wake) -> None:
+    runtime = Runtime(Settings(), wake)
+    figures = {"fps": float("nan"), "mbps": float("inf"), "frames": 25, "mean": 0.5, "text": "nan"}
+    text, _ = runtime.reply_json("r", "w", Result(Outcome.SUCCEEDED, exit_code=0, figures=figures), 1.0, 0, 0, 1)
+    assert Reply.from_json(text).figures == {"frames": 25, "mean": 0.5, "text": "nan"}
+    runtime.close()
 
 
 def test_sleep_succeeds_and_honours_its_limit(wake: Wake) -> None:

@@ -7,32 +7,33 @@ from collections.abc import Sequence
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.series import ends_of, rates, span
 from scaletest.analysis.steps import Rows, Sample
-from scaletest.model import Record
+from scaletest.model import Plan, Record
 from scaletest.render import ticks
 from scaletest.render.numbers import measured, plural, seconds
 from scaletest.render.svg import Axis, Chart
+from scaletest.report import words
 
 PER_BIN = 5
 LEAST_BINS, MOST_BINS = 4, 80
 MOST_PANELS = 36
 WIDTH, HEIGHT = 360.0, 210.0
 CAPTION = (
-    "Each panel is one step on a time axis of its own; the line is the throughput, the band its mean with the 95 % "
-    "interval, and the grey part is the warm-up, which does not count. An upright line is a lasting change, "
-    "a dot a short dip. A line that goes on rising or falling means that the step had not settled."
+    "Each panel is one measuring of a step on a time axis of its own; the line is the throughput, the band its mean "
+    "with the 95 % interval, and the grey part is the warm-up, which does not count. An upright line is a lasting "
+    "change, a dot a short dip. A line that goes on rising or falling means that the step had not settled."
 )
 
 
 def panels(result: Evaluation, records: Rows) -> list[Chart]:
-    """One chart for every measuring that has a course; of many repeats only the first."""
+    """One chart for every measuring that has a course; only the first of each step where there are too many."""
     samples = [one for step in result.steps for one in step.samples]
     if len(samples) > MOST_PANELS:
         samples = [step.samples[0] for step in result.steps]
-    found = [_panel(one, records.get(one.measurement.key, ()), result.plan.repeats) for one in samples]
+    found = [_panel(one, records.get(one.measurement.key, ()), result.plan) for one in samples]
     return [chart for chart in found if chart]
 
 
-def _panel(sample: Sample, rows: Sequence[Record], repeats: int) -> Chart | None:
+def _panel(sample: Sample, rows: Sequence[Record], plan: Plan) -> Chart | None:
     began = sample.began_s
     ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
     first, last = span(ends)
@@ -43,7 +44,7 @@ def _panel(sample: Sample, rows: Sequence[Record], repeats: int) -> Chart | None
     course = rates(ends, first, last, bins)
     long = last - first
     rate, at = sample.throughput, sample.measurement
-    name = plural(at.workers, "worker") + (f", repeat {at.repeat + 1}" if repeats > 1 else "")
+    name = ", ".join(filter(None, (plural(at.workers, "worker"), words.measuring(plan, at.repeat))))
     chart = Chart(
         f"course-{at.workers}-{at.repeat}",
         name,

@@ -94,7 +94,7 @@ def throughput(result: Evaluation) -> Figure | None:
     if data.law:
         caption += ", the solid line the fitted law, dotted where no step was measured: an extrapolation, not a result"
     if data.log:
-        caption += "; both axes double from mark to mark"
+        caption += "; both axes are logarithmic: every doubling is equally long"
     if not all(step.sound for step in data.steps):
         caption += "; a hollow point is of a step that may not be judged"
     charts = [_throughput(data, f"throughput-{index}", *size) for index, size in enumerate(SIZES)]

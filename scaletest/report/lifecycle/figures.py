@@ -22,6 +22,8 @@ DETAILED = (
     "initialized", "started", "containers_ready", "ready", "finished", "backend_job_created",
 )  # fmt: skip
 BINS = 30
+# What the axis of a histogram spans at least, as a part of its values.
+LEAST_SPAN = 0.01
 MOST_POINTS = 1500
 WIDTH, HEIGHT = 560.0, 210.0
 
@@ -69,8 +71,11 @@ def _panel(result: Result, one: StepFound) -> Panel:
 def bins(values: Sequence[float]) -> tuple[float, float, tuple[int, ...]]:
     """Low end, high end, and how many values lie in each of the bins between."""
     low, high = min(values), max(values)
-    if high - low < 0.001:
-        low, high = max(0.0, low - 0.0005), high + 0.0005
+    # values that are nearly alike stand in the middle of an axis whose marks can be read
+    least = max(0.001, LEAST_SPAN * high)
+    if high - low < least:
+        middle = (low + high) / 2
+        low, high = max(0.0, middle - least / 2), max(least, middle + least / 2)
     width = (high - low) / BINS
     counts = [0] * BINS
     for value in values:

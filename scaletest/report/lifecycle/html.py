@@ -25,7 +25,7 @@ def page(result: Result, title: str, plan: Mapping[str, Any], environment: Mappi
     facts = [
         ("measured", str(result.books.measured)), ("pending", str(result.books.pending)),
         ("failed", str(result.books.failed)), ("lost", str(result.books.lost)),
-        ("rejected", str(result.books.rejected)), ("pods", str(rate.pods)),
+        ("rejected", str(result.books.rejected)), ("pods seen", str(rate.seen)),
         ("pods scheduled a second", significant(rate.per_s) if rate.per_s else NOTHING),
     ]  # fmt: skip
     return pages.get_template("lifecycle.html").render(

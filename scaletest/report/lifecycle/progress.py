@@ -11,6 +11,7 @@ from rich.text import Text
 
 from scaletest.analysis.lifecycle.books import Fate, Progress
 from scaletest.analysis.lifecycle.judge import ENDLESS
+from scaletest.render.numbers import plural
 
 PLAIN_EVERY_S, LIVE_EVERY_S = 10.0, 0.5
 # When nothing changes for so long and all that is pending runs, it is said once what that may mean.
@@ -62,4 +63,4 @@ def words(far: Progress) -> str:
     parts += [f"{far.fates[fate]} {fate}" for fate in Fate if far.fates.get(fate)]
     if far.rejected:
         parts.append(f"{far.rejected} rejected")
-    return ", ".join([*parts, f"{far.pods} pods"])
+    return ", ".join([*parts, f"{plural(far.pods, 'pod')} seen"])

@@ -82,9 +82,14 @@ def booked(result: Result) -> str:
 def placed(result: Result) -> str:
     """The throughput of scheduling in one line."""
     rate = result.throughput
+    if not rate.seen:
+        return "no pod was seen"
+    if not rate.pods:
+        return f"{plural(rate.seen, 'pod')} seen, of none of which the time of scheduling is known"
+    pods = plural(rate.pods, "pod") if rate.pods == rate.seen else f"{rate.pods} of {rate.seen} pods"
     if rate.per_s is None:
-        return f"{plural(rate.pods, 'pod')} scheduled"
+        return f"{pods} scheduled"
     return (
-        f"{plural(rate.pods, 'pod')} scheduled, {significant(rate.per_s)} pods/s on average, "
+        f"{pods} scheduled, {significant(rate.per_s)} pods/s on average, "
         f"{significant(rate.peak_per_s or 0.0)} pods/s in the busiest {rate.bin_s:g} s"
     )

@@ -49,6 +49,7 @@ COLUMNS: dict[str, Callable[[Assessed], Value]] = {
     "cpu_cores": lambda one: one.step.cpu,
     "saturated": lambda one: one.saturated,
     "tester_bottleneck": lambda one: one.tester,
+    "undecided": lambda one: one.undecided,
 }
 
 

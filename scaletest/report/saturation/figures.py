@@ -42,14 +42,14 @@ def _throughput(result: SaturationResult, rows: Sequence[Assessed], name: str, w
     for one in rows:
         if math.isfinite(one.goodput.high):
             chart.error(one.step.level, one.goodput.low, one.goodput.high, "c-error")
-        css = "c-dot c-hollow" if one.saturated or one.tester else "c-dot"
+        css = "c-dot" if words.state(one) == "held" else "c-dot c-hollow"
         chart.dot(one.step.level, one.goodput.value, css, f"{one.step.level:g}: {words.rate(one)}/s")
     return chart
 
 
 def latency(result: SaturationResult) -> Figure | None:
     """Median and 95th percentile at every level that held; None with fewer than two."""
-    rows = [one for one in _rows(result) if one.latency.p50 and not one.saturated and not one.tester]
+    rows = [one for one in _rows(result) if one.latency.p50 and words.state(one) == "held"]
     # of a level that was measured again the last counts, so that the line goes one way
     rows = list({one.step.level: one for one in rows}.values())
     if len(rows) < 2:

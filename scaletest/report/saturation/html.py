@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from scaletest.analysis.saturation.step import Assessed, level_text
+from scaletest.archive.queries import Answer
+from scaletest.model.digits import short
 from scaletest.model.saturation import LoadKind, Phase
 from scaletest.render.numbers import NOTHING, duration, percent, seconds, significant
 from scaletest.render.style import CHART, PALETTE
@@ -53,7 +56,7 @@ def view(run: SaturationRun) -> dict[str, Any]:
         "time_titles": TIME_TITLES,
         "times": [row for one in result.steps for row in _times(one)],
         "knees": words.knee_rows(result),
-        "queries": words.queries(run),
+        "queries": [_answer(one) for one in words.queries(run)],
         "lines": [str(one) for one in (*run.extra.get("lines", []), *words.pods(run))],
         "environment": [
             (key.replace("_", " "), shown(value))
@@ -66,6 +69,12 @@ def view(run: SaturationRun) -> dict[str, Any]:
         "folder": run.folder,
         "formats": ("text", "md", "csv", "json", "junit"),
     }
+
+
+def _answer(found: Answer) -> Answer:
+    """A query's rows as cells: times to the microsecond, as they are stored, and nothing where nothing is known."""
+    cells = [tuple(f"{one:.6f}" if isinstance(one, float) else one for one in row) for row in found.rows]
+    return replace(found, rows=[tuple("" if one is None else one for one in row) for row in cells])
 
 
 def _facts(run: SaturationRun) -> list[tuple[str, str]]:
@@ -91,12 +100,12 @@ def _step(one: Assessed) -> list[str]:
         level_text(one.step),
         significant(one.offered) if one.step.load == LoadKind.OPEN else "",
         words.rate(one),
-        f"{found.value:.3g} [{found.low:.3g}, {found.high:.3g}]" if found else "",
+        f"{short(found.value)} [{short(found.low)}, {short(found.high)}]" if found else "",
         percent(one.success),
         words.errors(one),
         seconds(one.lag_s),
         percent(one.step.cpu, 0),
-        one.tester or one.saturated or "held",
+        one.tester or one.saturated or one.undecided or "held",
     ]
 
 

@@ -1,12 +1,16 @@
 """The three CSV files of the original load tool, appended as it does: history.csv, timing.csv, scaling.csv.
 
-Columns are the same. RPS counts successes (there it counted what was planned), AITime is the mean latency of successes
-in seconds, and a Response is one line of text, so that the file stays readable.
+Columns are the same. A thread of theirs sends its records one after another: here that is one place among the requests
+in flight, so MaxRecords and MinRecords are the most and fewest requests that one place handled. RPS counts successes
+(there it counted what was planned), AITime is the mean latency of successes in seconds, and a Response is one line of
+text, so that the file stays readable.
 """
 
 from __future__ import annotations
 
 import csv
+import heapq
+import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,8 +18,8 @@ from typing import Any
 
 from scaletest.archive.saturation import StoredSaturation
 from scaletest.model.errors import UsageError
-from scaletest.model.sample import Sample
-from scaletest.model.saturation import SaturationStep
+from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.saturation import LoadKind, SaturationStep
 from scaletest.render.text import cell
 
 HISTORY = (
@@ -70,7 +74,7 @@ def _history(step: SaturationStep, total: int, stored: StoredSaturation) -> list
     final = [one for one in stored.samples.get(step.number, ()) if one.final]
     good = [one.latency_s for one in final if one.ok]
     long = max((one.ended_s for one in final), default=0.0)
-    most, least = _shares(final)
+    counts = _handled(step, stored.samples.get(step.number, ()))
     return [
         step.number + 1,
         total,
@@ -80,17 +84,43 @@ def _history(step: SaturationStep, total: int, stored: StoredSaturation) -> list
         f"{sum(good) / len(good):.6f}" if good else "",
         f"{long:.6f}",
         f"{len(good) / long:.3f}" if long else "",
-        most,
-        least,
+        max(counts, default=0),
+        min(counts, default=0),
     ]
 
 
-def _shares(final: Sequence[Sample]) -> tuple[int, int]:
-    """Most and fewest records that one agent handled; ours have no threads, so one agent handles all."""
-    counts: dict[str, int] = {}
-    for one in final:
-        counts[one.agent] = counts.get(one.agent, 0) + 1
-    return max(counts.values(), default=0), min(counts.values(), default=0)
+def _handled(step: SaturationStep, samples: Sequence[Sample]) -> list[int]:
+    """How many requests each place in flight handled, those of each agent apart.
+
+    A request takes the place that has been free for longest, as under closed load the next one follows the one that
+    ended; when none is free it opens another. What closed load keeps in flight is the number of places, used or not.
+    """
+    counts: list[int] = []
+    agents = {one.agent for one in samples}
+    for agent in sorted(agents):
+        counts += _places([one for one in samples if one.agent == agent and one.outcome != UNSENT])
+    unused = round(step.level) - len(counts) if step.load == LoadKind.CLOSED else 0
+    return counts + [0] * unused
+
+
+def _places(samples: Sequence[Sample]) -> list[int]:
+    """How many requests of one tester each of its places handled. With retries a request lasts until the last."""
+    began: dict[int, float] = {}
+    ended: dict[int, float] = {}
+    for one in samples:
+        began[one.request] = min(one.sent_s, began.get(one.request, math.inf))
+        ended[one.request] = max(one.ended_s, ended.get(one.request, 0.0))
+    counts: list[int] = []
+    free: list[tuple[float, int]] = []  # since when, and which place
+    for request in sorted(began, key=lambda number: (began[number], number)):
+        if free and free[0][0] <= began[request]:
+            _, place = heapq.heappop(free)
+        else:
+            place = len(counts)
+            counts.append(0)
+        counts[place] += 1
+        heapq.heappush(free, (ended[request], place))
+    return counts
 
 
 def _timing(step: SaturationStep, stored: StoredSaturation) -> Iterable[list[Any]]:
@@ -103,7 +133,7 @@ def _timing(step: SaturationStep, stored: StoredSaturation) -> Iterable[list[Any
             continue
         at = (began + timedelta(seconds=one.ended_s)).strftime("%H:%M:%S:%f")[:-3] if began else ""
         total, own = one.ended_s - attempts[one.request], one.ended_s - one.sent_s
-        yield [at, one.request, one.size, one.ok, one.attempt, cell(one.outcome), f"{total:.6f}", f"{own:.6f}"]
+        yield [at, one.request, one.payload, one.ok, one.attempt, cell(one.outcome), f"{total:.6f}", f"{own:.6f}"]
 
 
 def _scaling(steps: Sequence[SaturationStep]) -> Iterable[list[Any]]:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
 from scaletest.analysis.saturation.pods import PodTimes, from_headers
-from scaletest.analysis.saturation.queries import Answer, answers
 from scaletest.analysis.saturation.step import Assessed, level_text
+from scaletest.archive.queries import Answer, answers
+from scaletest.model.digits import short
 from scaletest.model.saturation import Phase
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
 from scaletest.report.saturation.run import SaturationRun
@@ -56,7 +57,7 @@ def operating(result: SaturationResult) -> str:
     )
     state = f"; {found.saturated}" if found.saturated else ""
     return (
-        f"operate at {found.step.level:.4g} requests/s, {percent(result.plan.share, 0)} of it: "
+        f"operate at {short(found.step.level, 4)} requests/s, {percent(result.plan.share, 0)} of it: "
         f"mean latency {seconds(found.latency.mean)}, {times or 'too few for percentiles'}{state}"
     )
 
@@ -89,7 +90,11 @@ def quantile(times: Distribution, name: str) -> str:
 
 def state(found: Assessed) -> str:
     """What was decided about a step, in a word."""
-    return "tester" if found.tester else "saturated" if found.saturated else "held"
+    if found.tester:
+        return "tester"
+    if found.saturated:
+        return "saturated"
+    return "undecided" if found.undecided else "held"
 
 
 def columns(steps: Sequence[Assessed]) -> list[Column]:
@@ -121,7 +126,7 @@ def error_lines(result: SaturationResult) -> list[str]:
 
 def queries(run: SaturationRun) -> list[Answer]:
     """The five result queries of the original tool, over all of the run's samples."""
-    return answers([one for rows in run.samples.values() for one in rows], run.result.plan.client_name)
+    return answers(run.result.plan.client_name, [one.step for one in run.result.steps], run.samples)
 
 
 def pods(run: SaturationRun) -> list[PodTimes]:

@@ -1,0 +1,103 @@
+"""What is printed and logged: a terminal obeys nothing of it."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from scaletest.broker.entries import read_entry, shown, sorted_out
+from scaletest.cli import logs, options
+from scaletest.cli.main import run
+from scaletest.cli.output import echo, write
+from scaletest.model.checks import cut, printable
+from scaletest.model.errors import InvalidValue, UsageError
+from scaletest.render.text import clean
+
+EVIL = "a\x1b]0;T\x07\x9b2J\u202e\rb"
+HARMLESS = r"a\x1b]0;T\x07\x9b2J\u202e\rb"
+
+
+def test_one_function_makes_texts_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printable(EVIL) == cut(EVIL) == clean(EVIL) == HARMLESS
+    assert printable("é ± 漢\n\t", keep="\n\t") == "é ± 漢\n\t"
+    echo(EVIL + "\n\tx")
+    echo(EVIL, err=True, nl=False)
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == (f"{HARMLESS}\n\tx\n", HARMLESS)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_data_stay_what_they_are(capsys: pytest.CaptureFixture[str], form: str) -> None:
+    data = {"names": [EVIL, "1\u00a0234", "a\u202eb", "a\x7fb"], "unit": "µs"}
+    options.show(data, form)
+    text = capsys.readouterr().out
+    assert printable(text, keep="\n") == text
+    assert yaml.safe_load(text) == data
+
+
+def test_a_wrong_option_is_printed_harmlessly(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["queue", "list", f"--{EVIL}"]) == 2
+    assert HARMLESS in capsys.readouterr().err
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What the loggers write, as the program sets them up."""
+    root = logging.getLogger("scaletest")
+    before = root.handlers[:], root.propagate, root.level
+    logs.set_up(False)
+    stream = io.StringIO()
+    assert isinstance(root.handlers[0], logging.StreamHandler)
+    root.handlers[0].setStream(stream)
+    yield stream
+    root.handlers[:], root.propagate, root.level = before
+
+
+def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None:
+    logging.getLogger("scaletest.broker").warning("worker %s", f"{EVIL}\n12:00:00 ERROR forged")
+    try:
+        raise ValueError(EVIL)
+    except ValueError:
+        logging.getLogger("scaletest.broker").exception("it failed")
+    lines = log.getvalue().splitlines()
+    assert lines[0].endswith(rf"WARNING worker {HARMLESS}\n12:00:00 ERROR forged")
+    assert lines[-1] == f"ValueError: {HARMLESS}"
+
+
+def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
+    logger = logging.getLogger("rq.worker")
+    handler = logging.StreamHandler(log)
+    logger.addHandler(handler)
+    logger.warning("\x1b[32m%s\x1b[39m", EVIL)
+    logger.removeHandler(handler)
+    assert log.getvalue() == f"\x1b[32m{HARMLESS}\x1b[39m\n"
+
+
+def test_entries_are_sorted_out() -> None:
+    rows = {b"q": b'{"maximum": 5, "note": "n"}', b"old": b"{}", b"\xff": b"{}", b"a b": b"{}", b"bad": b"nonsense"}
+    queues, foreign = sorted_out(rows)
+    assert {name: entry.maximum for name, entry in queues.items()} == {"q": 5, "old": 0}
+    assert foreign.keys() == {b"\xff", b"a b", b"bad"}
+    assert [shown(name) for name in (b"\xff", b"\x1b", b"q")] == [r"\xff", r"\x1b", "q"]
+
+
+@pytest.mark.parametrize(
+    "value", ["", "[" * 100_000, "1", "null", '{"maximum": -1}', '{"maximum": true}', '{"note": 1}']
+)
+def test_an_entry_of_somebody_else_is_an_error(value: str) -> None:
+    with pytest.raises(InvalidValue, match="entry"):
+        read_entry(value)
+
+
+def test_a_page_is_written_as_it_is(capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    page = "µ\u00a0%\r\n"
+    write(page, Path("-"))
+    write(page, tmp_path / "page")
+    assert capfdbinary.readouterr().out == (tmp_path / "page").read_bytes() == page.encode()
+    with pytest.raises(UsageError, match="Is a directory"):
+        write(page, tmp_path)

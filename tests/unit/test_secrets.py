@@ -1,0 +1,144 @@
+"""What is secret stays out of texts, out of the environment of workloads, and out of other users' reach."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scaletest.archive import RunFolder, transfer
+from scaletest.archive.benchmarks import BenchmarkFolder
+from scaletest.archive.lifecycles import LifecycleFolder
+from scaletest.archive.saturation import SaturationFolder
+from scaletest.broker.connection import prepare
+from scaletest.lifecycle.store import Store
+from scaletest.model import Plan
+from scaletest.model.errors import InvalidValue
+from scaletest.model.secrets import masked, without_secrets
+
+SECRET = "S3CRET"
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("redis://user:S3CRET@host:1/0", "redis://user:***@host:1/0"),
+        ("redis://user:S3/CR:E@T@host:1/0", "redis://user:***@host:1/0"),
+        ("redis://:S3CRET@host", "redis://:***@host"),
+        ("unix:///run/redis.sock?password=S3CRET", "unix:///run/redis.sock?password=***"),
+        ("unix:///s?db=2&password=S3CRET&username=S3CRET", "unix:///s?db=2&password=***&username=***"),
+        ("unix:///s?password=S3 CR#ET&db=2", "unix:///s?password=***&db=2"),
+        ("redis://host/0?Password=S3CRET", "redis://host/0?Password=***"),
+        (
+            "rediss://host/0?ssl_password=S3CRET&ssl_ca_certs=ca.pem",
+            "rediss://host/0?ssl_password=***&ssl_ca_certs=ca.pem",
+        ),
+        (
+            "sentinel://u:S3CRET@a:1,b:2/service?sentinel_username=S3CRET&sentinel_password=S3CRET",
+            "sentinel://u:***@a:1,b:2/service?sentinel_username=***&sentinel_password=***",
+        ),
+        ("--redis-url=unix:///s?password=S3CRET", "--redis-url=unix:///s?password=***"),
+        ("postgresql://u:S3CRET@db/x?sslpassword=S3CRET", "postgresql://u:***@db/x?sslpassword=***"),
+        ("redis://host:6379/0", "redis://host:6379/0"),
+        ("redis://host/0?socket_timeout=3", "redis://host/0?socket_timeout=3"),
+        ("ffmpeg -i a?password=b", "ffmpeg -i a?password=b"),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(address: str, expected: str) -> None:
+    assert masked(address) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [
+        ("http://host/path?key=S3CRET&n=1", "http://host/path?key=***&n=***"),
+        # services take keys as user names
+        ("https://S3CRET:@host/v1", "https://***@host/v1"),
+        ("https://S3CRET@host/v1", "https://***@host/v1"),
+        ("https://S3CRET:S3/CRET@host/v1", "https://***@host/v1"),
+        ("--url=https://S3CRET@host/v1", "--url=https://***@host/v1"),
+        ("https://host/@name", "https://host/@name"),
+    ],
+)
+def test_of_a_service_neither_login_nor_values_of_the_query_are_shown(address: str, expected: str) -> None:
+    assert masked(address, service=True) == expected
+
+
+@pytest.mark.parametrize(
+    "password", ["S3CRET/x", "S3CRET?x", "S3CRET#x", "x/S3CRET", "x?S3CRET", "x#S3CRET", "x:S3CRET/"]
+)
+def test_a_url_that_cannot_be_read_is_no_way_to_read_its_password(password: str) -> None:
+    with pytest.raises(InvalidValue, match="percent-encoded") as caught:
+        prepare(f"redis://user:{password}@host:6379/0")
+    assert SECRET not in caught.value.message + caught.value.hint
+
+
+def test_workloads_get_no_secrets_of_ours() -> None:
+    # given what the chart and users put into the environment of a worker
+    secret = ["SCALETEST_REDIS_URL", "SCALETEST_WORKER_REDIS_URL", "REDIS_PASSWORD", "SCALETEST_CLIENT_TOKEN"]
+    secret += ["SCALETEST_TOKEN", "SCALETEST_SATURATE_SQL", "SCALETEST_SATURATE_HEADERS", "PGPASSWORD"]
+    public = [
+        "PATH",
+        "NODE_NAME",
+        "POD_NAME",
+        "LIBVA_DRIVER_NAME",
+        "SCALETEST_WORKER_DEVICE_GLOB",
+        "TOKENIZERS_PARALLELISM",
+    ]
+    # when a program is started, expect only the rest
+    assert set(without_secrets(dict.fromkeys([*secret, *public], "x"))) == set(public)
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077])
+def mask(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A umask: what we make must not depend on it."""
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> set[tuple[str, int]]:
+    """Whether folder or file, and the rights, of everything from here on."""
+    paths = [folder, *folder.rglob("*")]
+    return {("folder" if path.is_dir() else "file", stat.S_IMODE(path.stat().st_mode)) for path in paths}
+
+
+@pytest.mark.usefixtures("mask")
+@pytest.mark.parametrize("kind", [RunFolder, BenchmarkFolder, SaturationFolder, LifecycleFolder])
+def test_a_run_is_for_its_owner_only(kind: type[RunFolder], tmp_path: Path) -> None:
+    folder = kind.create(tmp_path / "runs" / "r")
+    with folder.locked():
+        folder.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
+        folder.result({"a": 1})
+        folder._append("records.jsonl", ["{}"])
+    assert modes(folder.path) == {("folder", 0o700), ("file", 0o600)}
+
+
+@pytest.mark.usefixtures("mask")
+def test_a_lifecycle_is_for_its_owner_only(tmp_path: Path) -> None:
+    store = Store(tmp_path / "lifecycles" / "r")
+    store.make()
+    with store.locked("submitter"), store.submitting() as lines:
+        lines.write("{}\n")
+        store.write("environment.json", "{}")
+    assert modes(store.path) == {("folder", 0o700), ("file", 0o600)}
+
+
+@pytest.mark.usefixtures("mask")
+def test_an_imported_run_is_for_its_owner_only(tmp_path: Path) -> None:
+    made = RunFolder.create(tmp_path / "made")
+    made.begin(Plan(limit=1, seconds=1.0), ["scaletest"])
+    transfer.export(made, tmp_path / "run.tar.gz")
+    run = transfer.import_run(tmp_path / "run.tar.gz", tmp_path / "runs", "r")
+    assert modes(run.path) == {("folder", 0o700), ("file", 0o600)}
+
+
+def test_a_folder_that_was_there_keeps_its_rights(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o750)
+    RunFolder.create(shared)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o750

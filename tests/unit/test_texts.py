@@ -1,0 +1,238 @@
+"""Texts beside numbers say what is true of them: times, captions, signs, counts, axes, runs that still go on."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from scaletest.analysis.drift import drift
+from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.lifecycle.books import Fate, Progress
+from scaletest.archive import RunFolder
+from scaletest.archive.benchmarks import BenchmarkFolder
+from scaletest.cli import stored
+from scaletest.cli.main import run as scaletest
+from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
+from scaletest.model.digits import short
+from scaletest.render import numbers
+from scaletest.report import benchmarks
+from scaletest.report.figures import course, growth
+from scaletest.report.lifecycle import progress
+from scaletest.report.lifecycle.figures import DETAILED, bins, panels
+from scaletest.report.lifecycle.terminal import placed
+from scaletest.report.progress import PlainProgress
+from tests.conftest import missing
+from tests.unit import runs
+from tests.unit.lifecycles import workload
+from tests.unit.made import measured
+from tests.unit.test_benchmark_report import stored as stored_benchmarks
+from tests.unit.test_lifecycle import of
+
+
+def later(row: Record, seconds: float) -> Record:
+    """The same request, so many seconds later."""
+    times = {name: getattr(row.reply, name) + seconds for name in ("enqueued_s", "started_s", "ended_s")}
+    return replace(row, reply=replace(row.reply, **times))
+
+
+def slowing(warmup_s: float) -> tuple[Evaluation, list[Record]]:
+    """One worker that becomes slower half a minute after the load began."""
+    fast, slow = runs.rows(1, 0.1, 300, noise=0.05), runs.rows(1, 0.12, 300, noise=0.05)
+    began = fast[-1].reply.ended_s - runs.BEGAN_S
+    rows = [*fast, *(later(row, began) for row in slow)]
+    plan = Plan(limit=1, queue="q", warmup_s=warmup_s)
+    measured_s = rows[-1].reply.ended_s - runs.BEGAN_S
+    return evaluate(plan, [Measurement(1, 0, 0.2, measured_s, "precise")], {(1, 0): rows}, random.Random(1)), rows
+
+
+def test_a_change_is_told_from_the_beginning_of_the_step_as_its_chart_shows_it() -> None:
+    # given a warm-up of ten seconds
+    result, rows = slowing(10.0)
+    (sample,) = result.steps[0].samples
+    assert sample.warmup_s == pytest.approx(10.0, abs=0.2)
+    text = next(line for line in result.warnings if "throughput fell" in line)
+    told_s = int(re.findall(r"after (\d+) s", text)[0])
+    # expect the time at which it really happened, and where the chart has its line
+    assert told_s == pytest.approx(30.6, abs=3)
+    (chart,) = course.panels(result, {(1, 0): rows})
+    line = re.findall(r'd="M([\d.]+) [\d.]+V[\d.]+" class="c-mark"', str(chart.svg()))
+    assert line == [f"{chart._px(sample.warmup_s + sample.drift.shift_at_s):.1f}"]
+    assert told_s == round(sample.warmup_s + sample.drift.shift_at_s)
+
+
+def test_a_dip_is_told_from_the_beginning_of_the_step() -> None:
+    # given a break of two seconds half a minute after the load began
+    rows = runs.rows(1, 0.1, 600, noise=0.05)
+    rows = [*rows[:300], *(later(row, 2.0) for row in rows[300:])]
+    plan = Plan(limit=1, queue="q", warmup_s=10.0)
+    result = evaluate(plan, [Measurement(1, 0, 0.2, 63.0, "precise")], {(1, 0): rows}, random.Random(1))
+    text = next(line for line in result.warnings if "throughput dipped" in line)
+    assert int(re.findall(r"after (\d+) s", text)[0]) == pytest.approx(30.6, abs=3)
+
+
+def test_a_shift_of_nothing_is_no_shift() -> None:
+    # given a change that is certain and a hundred-thousandth
+    at = 0.0
+    times = [at := at + (1.0 if number < 200 else 1.00001) for number in range(400)]
+    assert drift({"w": times}).shift == 0.0
+
+
+def test_a_caption_of_logarithmic_axes_says_what_is_true_of_any_steps(tmp_path: Path) -> None:
+    # given steps that do not double
+    steps = [runs.rows(count, 0.5, 30, noise=0.05) for count in (1, 2, 4, 8, 16, 20)]
+    result = runs.loaded(runs.stored(tmp_path / "r", Plan(limit=20, queue="q"), steps)).result
+    figure = growth.throughput(result)
+    assert figure is not None
+    assert "both axes are logarithmic" in figure.caption
+    assert "from mark to mark" not in figure.caption
+
+
+@pytest.mark.parametrize(("value", "shown"), [(-0.00004, "0.0%"), (-1e-17, "0.0%"), (-0.0006, "-0.1%"), (0.5, "50.0%")])
+def test_what_rounds_to_nothing_has_no_sign(value: float, shown: str) -> None:
+    assert numbers.percent(value) == shown
+
+
+def test_an_interval_that_rounds_to_nothing_has_no_sign() -> None:
+    assert numbers.percent_between(-1e-9, -2e-9, 0.004) == "0.0% [0.0, 0.4]"
+    assert "-0" not in numbers.percent_between(-1e-9, -1e-9, -1e-9, 3)
+
+
+def test_progress_has_no_exponent() -> None:
+    out = io.StringIO()
+    seconds = [0.0]
+    teller = PlainProgress(Console(file=out, width=200), clock=lambda: seconds[0])
+    seconds[0] = 60.0
+    rate = slowing(0.0)[0].steps[0].throughput
+    teller.tick(2, 60.0, 90.0, 740_000, 0, replace(rate, per_s=12_345.6))
+    assert "12350/s" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.5, "0.5"),
+        (12.34, "12.3"),
+        (1234.5, "1230"),
+        (1e7, "10000000"),
+        (0.00012, "0.00012"),
+        (-1e-17, "0"),
+        (-4321.0, "-4320"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_numbers_in_sentences_have_no_exponent(value: float, shown: str) -> None:
+    assert short(value) == shown
+
+
+def test_a_threshold_of_a_thousand_requests_a_second_is_told_in_digits() -> None:
+    measurements, records = measured({1: 0.0004}, count=400)
+    plan = Plan(limit=1, queue="q", thresholds=("throughput(1)>=2000",))
+    (threshold,) = evaluate(plan, measurements, records, random.Random(1)).thresholds
+    assert threshold.reason == "2500"
+
+
+def test_a_lifecycles_threshold_is_told_in_digits() -> None:
+    slow = [workload(f"j-{index}", submitted=float(index), step=20_000.0) for index in range(40)]
+    (threshold,) = of(*slow, thresholds=("total_finished.mean<=1s",)).thresholds
+    assert threshold.reason.startswith("140000")
+
+
+def without(milestone: str, *names: str) -> list[Any]:
+    """Workloads of whose pods one milestone is not known."""
+    rows = [workload(name) for name in names]
+    for row in rows:
+        for pod in row.pods.values():
+            del pod.stamps[milestone]
+    return rows
+
+
+def test_pods_whose_scheduling_nobody_saw_are_not_counted_as_none() -> None:
+    unknown = of(*without("scheduled", "a", "b"))
+    assert unknown.books.measured == 2
+    assert placed(unknown) == "2 pods seen, of none of which the time of scheduling is known"
+    some = of(*without("scheduled", "a"), workload("b"))
+    assert placed(some).startswith("1 of 2 pods scheduled")
+    assert placed(of(workload("a", pods=0))) == "no pod was seen"
+    assert placed(of(workload("a"), workload("b", submitted=9.0))).startswith("2 pods scheduled, ")
+
+
+def test_progress_tells_pods_that_were_seen() -> None:
+    far = Progress(40, 40, 0, {Fate.MEASURED: 40}, 0)
+    assert progress.words(far) == "40 of 40 submitted, 40 measured, 0 pods seen"
+    assert progress.words(replace(far, pods=1)).endswith(", 1 pod seen")
+
+
+def test_values_that_are_nearly_alike_stand_in_the_middle_of_a_readable_axis() -> None:
+    low, high, counts = bins([1.0, 1.0002, 1.0004])
+    assert (low, high) == (pytest.approx(0.9952, abs=1e-4), pytest.approx(1.0052, abs=1e-4))
+    assert sum(counts) == 3
+    assert bins([0.0, 0.0])[:2] == (0.0, 0.001)
+
+
+def test_a_pictures_axes_show_true_values() -> None:
+    if not importlib.util.find_spec("matplotlib"):
+        missing("matplotlib")
+    from scaletest.report.lifecycle.png import drawn
+
+    # given workloads that all took a second, but for less than a millisecond
+    rows = [workload(f"j-{index}", step=1.0 + index * 1e-4) for index in range(5)]
+    figure = drawn(panels(of(*rows), DETAILED))
+    figure.canvas.draw()
+    for axes in figure.axes:
+        for axis, (low, _) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            assert axis.get_major_formatter().get_offset() == ""
+            assert low >= 0
+            for place, label in zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True):
+                assert float(label.get_text().replace("\N{MINUS SIGN}", "-")) == pytest.approx(place, abs=1e-9)
+
+
+def test_a_run_of_benchmarks_that_is_measured_is_shown_as_running(tmp_path: Path) -> None:
+    found = stored_benchmarks()
+    folder = BenchmarkFolder(BenchmarkFolder.create(tmp_path / "r").path)
+    folder.start(found.plan, ["scaletest"], {})
+    with folder.locked():
+        running = stored.benchmarks(folder)
+    assert running.verdict.kind is VerdictKind.RUNNING
+    assert "RUNNING" in benchmarks.text(running)
+    assert stored.benchmarks(folder).verdict.kind is VerdictKind.INVALID
+
+
+def test_a_lifecycle_that_is_sampled_is_shown_as_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from scaletest.lifecycle import classic
+    from scaletest.lifecycle.store import Store
+    from tests.unit.lifecycles import submission
+
+    (tmp_path / "submitted.json").write_text(classic.submitted([submission("j-1"), submission("j-2")]))
+    (tmp_path / "sampled.json").write_text(classic.sampled([workload("j-1")], "p"))
+    report = ["lifecycle", "report", "--output-dir", str(tmp_path)]
+    with Store(tmp_path).locked("sampler"):
+        assert scaletest(report) == 4
+    assert "RUNNING  it is still being measured" in capsys.readouterr().out
+    assert scaletest(report) == 4
+    assert "INVALID  1 of 2" in capsys.readouterr().out
+
+
+def test_only_what_refutes_is_told_of_an_unfinished_verdict() -> None:
+    undecided = Verdict(VerdictKind.INVALID, "not every step was measured", "run it again").while_running()
+    assert (undecided.kind, undecided.reason) == (VerdictKind.RUNNING, "it is still being measured")
+    refuted = Verdict(VerdictKind.FAIL, "3 requests failed").while_running()
+    assert refuted.reason == "it is still being measured; so far FAIL: 3 requests failed"
+
+
+def test_a_validation_that_is_resumed_gets_no_advice_to_resume_it(tmp_path: Path) -> None:
+    folder: RunFolder = runs.stored(tmp_path / "r", Plan(limit=2, seconds=0.5, queue="q"), [], interrupted="Ctrl-C")
+    from scaletest.report.terminal import summary
+
+    out = io.StringIO()
+    with folder.locked():
+        summary(stored.judged(folder), Console(file=out, width=100))
+    assert "RUNNING" in out.getvalue()
+    assert "--resume" not in out.getvalue()
