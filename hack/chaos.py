@@ -1,10 +1,12 @@
-"""A soak under attack: real Redis with AOF, 8 workers, 2 clients, and every second something dies.
+"""A soak under attack: real Redis with AOF, 8 workers of two heartbeat intervals, 4 clients, and always something dies.
 
-Every second a random worker is killed with -9 and replaced, another is frozen for a while, and a random connection is
-cut. No worker is, while half of them are still starting: a machine may be slower at that than one in a second. Redis is
-killed with -9 twice and shut down once, at a quarter, half and three quarters of the way. A quarter of the requests are
-real commands with a grandchild each. At the end every request must have exactly one reply, the books must balance, and
-no process of any workload may be left.
+Every second a random worker is killed with -9 and replaced, another is frozen for a while, a random connection is cut,
+and one between a worker and Redis carries nothing any more, without a word to either end. No worker is, while half of
+them are still starting: a machine may be slower at that than one in a second. Every few seconds Redis's wall clock is
+set, by up to years and in both directions, and all processors are kept busy for a while. Redis is killed with -9 twice
+and shut down once, at a quarter, half and three quarters of the way, and in between all connections of the clients go
+silent. A quarter of the requests are real commands with a grandchild each. At the end every request must have exactly
+one reply, the books must balance, and no process of any workload may be left.
 """
 
 from __future__ import annotations
@@ -21,11 +23,15 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from hack.proxy import Proxy, port_of
+from hack.wall_clock import NoCompiler, WallClock
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, embedded
 from scaletest.broker.connection import transient
 from scaletest.load import ClosedLoop
 from scaletest.model import Record
@@ -35,6 +41,13 @@ MARK = f"86399.{os.getpid()}"  # the grandchildren's sleep: nothing else on the 
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
 QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}
 START_S, DRAIN_S = 300.0, 120.0
+# Every third worker beats so many times more rarely than the others.
+RARELY = 3.0
+# How often in seconds Redis's clock is set, and by how much at most; how often and how long the processors are busy.
+CLOCK_EVERY, CLOCK_MOST_S = 7, (30, 3600, 10**6, 10**8)
+STARVE_EVERY, STARVE_S = 15, 3.0
+COUNTS = ("kills", "freezes", "cuts", "silences", "client_silences", "clock_steps", "starvations", "redis_kills",
+          "redis_shutdowns", "ended")  # fmt: skip
 CLIENTS = 2
 IN_FLIGHT = 32
 
@@ -46,20 +59,23 @@ class Tally:
     outcomes: dict[str, int] = field(default_factory=dict)
     repeated: int = 0
     longest_s: float = 0.0
+    shortest_wait_s: float = 0.0
 
     def add(self, record: Record) -> None:
         outcome = record.reply.outcome.value
         self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
         self.repeated += record.reply.attempts > 1
         self.longest_s = max(self.longest_s, record.total_s)
+        self.shortest_wait_s = min(self.shortest_wait_s, record.reply.wait_s)
 
 
 class Workers:
     """The worker processes under attack."""
 
-    def __init__(self, url: str, log: Path, heartbeat_s: float) -> None:
+    def __init__(self, url: str, direct_url: str, log: Path, heartbeat_s: float) -> None:
+        """`url` leads to Redis through what may fail, `direct_url` does not."""
         self._url, self._log, self._heartbeat_s = url, log, heartbeat_s
-        self._queues = Queues(connect(url))
+        self._queues = Queues(connect(direct_url))
         self._numbers = itertools.count()
         self._starting: dict[int, str] = {}
         self.processes: list[tuple[str, subprocess.Popen[bytes]]] = []
@@ -133,8 +149,9 @@ class Workers:
 
     def _start(self, queue: str) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", self._url]
-        name = f"chaos-{next(self._numbers)}"
-        line += ["--name", name, "--heartbeat", str(self._heartbeat_s), "--max-attempts", "10", "--grace", "10"]
+        number = next(self._numbers)
+        name, heartbeat_s = f"chaos-{number}", self._heartbeat_s * (RARELY if number % 3 == 0 else 1.0)
+        line += ["--name", name, "--heartbeat", str(heartbeat_s), "--max-attempts", "10", "--grace", "10"]
         if queue == "command":
             line += ["--null-input", "--null-output", "--", *COMMAND]
         with self._log.open("ab") as log:
@@ -143,19 +160,41 @@ class Workers:
         return made
 
 
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where the attack takes place. clock is None where it cannot be set, for that reason."""
+
+    server: EmbeddedServer
+    for_workers: Proxy
+    for_clients: Proxy
+    clock: WallClock | None
+    reason: str
+
+
 class Attack:
     """What happens every second, and to Redis at its marks."""
 
-    def __init__(self, server: EmbeddedServer, workers: Workers, seed: int) -> None:
-        self._server, self._workers = server, workers
+    def __init__(self, field: Field, workers: Workers, seed: int) -> None:
+        self._field, self._server, self._workers = field, field.server, workers
         self._chance = random.Random(seed)
-        self._redis: Any = connect(server.url)
-        self.marks = [(0.25, self._crash), (0.5, self._shut_down), (0.75, self._crash)]
-        self.counts = {"kills": 0, "freezes": 0, "cuts": 0, "redis_kills": 0, "redis_shutdowns": 0, "ended": 0}
+        self._redis: Any = connect(field.server.url)
+        self._seconds = 0
+        self._busy: list[subprocess.Popen[bytes]] = []
+        self.marks = [(0.25, self._crash), (0.4, self._silence_clients), (0.5, self._shut_down)]
+        self.marks += [(0.6, self._silence_clients), (0.75, self._crash)]
+        self.counts = dict.fromkeys(COUNTS, 0)
 
     def second(self) -> None:
         """One second's worth."""
+        self._seconds += 1
         self.counts["ended"] += self._workers.revive()
+        self.counts["silences"] += self._field.for_workers.silence_one(self._chance)
+        if self._field.clock is not None and self._seconds % CLOCK_EVERY == 0:
+            most_s = self._chance.choice(CLOCK_MOST_S)
+            self._field.clock.set(self._chance.randint(-most_s, most_s))
+            self.counts["clock_steps"] += 1
+        if self._seconds % STARVE_EVERY == 0:
+            self._starve()
         if not self._workers.few:
             self._workers.kill_one(self._chance)
             self._workers.freeze_one(self._chance)
@@ -170,10 +209,26 @@ class Attack:
             if not transient(error):
                 raise
 
+    def end(self) -> None:
+        """Leave nothing of the attack behind."""
+        for process in self._busy:
+            process.wait()
+
     def at(self, share: float) -> None:
-        """Strike Redis when its mark is reached."""
+        """Strike Redis or the clients when the mark is reached."""
         if self.marks and share >= self.marks[0][0]:
             self.marks.pop(0)[1]()
+
+    def _starve(self) -> None:
+        """Keep twice as many processes busy as there are processors, for a while."""
+        self.end()
+        line = ["timeout", str(STARVE_S), "sh", "-c", "while :; do :; done"]
+        self._busy = [subprocess.Popen(line) for _ in range(2 * (os.cpu_count() or 1))]
+        self.counts["starvations"] += 1
+
+    def _silence_clients(self) -> None:
+        say("the clients' connections go silent")
+        self.counts["client_silences"] += self._field.for_clients.silence()
 
     def _crash(self) -> None:
         say("Redis is killed with -9")
@@ -201,26 +256,42 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("scaletest").setLevel(logging.ERROR)
     folder = Path(tempfile.mkdtemp(prefix="scaletest-chaos-"))
-    with EmbeddedServer(append_only=True, tcp=True) as server:
-        queues = Queues(connect(server.url))
+    with field_in(folder) as field:
+        queues = Queues(connect(field.server.url))
         for queue in QUEUES:
             queues.add(queue)
-        result = soak(server, queues, folder / "workers.log", options)
+        result = soak(field, queues, folder / "workers.log", options)
     print(json.dumps(result))
     say(f"{result['verdict']}  {result['reason']}  (workers' log: {folder / 'workers.log'})")
     return 0 if result["verdict"] == "PASS" else 3
 
 
-def soak(server: EmbeddedServer, queues: Queues, log: Path, options: argparse.Namespace) -> dict[str, Any]:
+@contextmanager
+def field_in(folder: Path) -> Iterator[Field]:
+    """A server whose clock can be set where a C compiler is there, and two proxies before it."""
+    clock, reason = None, ""
+    try:
+        clock = WallClock(embedded.find_server(), folder)
+    except NoCompiler as error:
+        reason = str(error)
+        say(reason)
+    program = clock.program if clock else None
+    with EmbeddedServer(append_only=True, tcp=True, program=program) as server:
+        port = port_of(server.url)
+        with Proxy(port) as for_workers, Proxy(port) as for_clients:
+            yield Field(server, for_workers, for_clients, clock, reason)
+
+
+def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The whole soak; its result."""
     began = time.monotonic()
-    workers = Workers(server.url, log, options.heartbeat)
-    attack = Attack(server, workers, options.seed)
+    workers = Workers(field.for_workers.url, field.server.url, log, options.heartbeat)
+    attack = Attack(field, workers, options.seed)
     tallies: list[Tally] = []
     loops: list[tuple[ClosedLoop, Client]] = []
     for queue, (_, share, arguments) in QUEUES.items():
         for _ in range(CLIENTS):
-            tally, client = Tally(), Client(connect(server.url))
+            tally, client = Tally(), Client(connect(field.for_clients.url))
             total = int(options.requests * share / CLIENTS)
             loop = ClosedLoop(client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total)
             loop.set_parallel(IN_FLIGHT)
@@ -235,6 +306,7 @@ def soak(server: EmbeddedServer, queues: Queues, log: Path, options: argparse.Na
             say(f"{time.monotonic() - began:5.0f} s  {done} of {wanted}")
     elapsed = time.monotonic() - began
     attack.counts["ended"] += workers.revive()
+    attack.end()
     for loop, client in loops:
         loop.close()
         client.close()
@@ -248,8 +320,10 @@ def soak(server: EmbeddedServer, queues: Queues, log: Path, options: argparse.Na
         "resubmitted": sum(loop.resubmitted for loop, _ in loops),
         "executed_again": sum(tally.repeated for tally in tallies),
         "longest_s": max(tally.longest_s for tally in tallies),
+        "shortest_wait_s": min(tally.shortest_wait_s for tally in tallies),
         "outcomes": {key: sum(t.outcomes.get(key, 0) for t in tallies) for t in tallies for key in t.outcomes},
         "attack": attack.counts,
+        "clock_not_set": field.reason,
         "worker_exit_codes": sorted(set(codes)),
         "elapsed_s": elapsed,
         "books": {name: books(queues, name) for name in QUEUES},
@@ -276,6 +350,21 @@ def judge(result: dict[str, Any]) -> dict[str, str]:
         wrong.append(f"{result['lost']} requests without a reply")
     if result["outcomes"] != {"succeeded": result["requests"]}:
         wrong.append(f"outcomes are {result['outcomes']}")
+    wrong += wrong_books(result)
+    if result["shortest_wait_s"] < 0:
+        wrong.append(f"a request waited for {result['shortest_wait_s']} s")
+    if result["processes_left"]:
+        wrong.append(f"{result['processes_left']} processes of workloads are left")
+    if result["attack"]["ended"]:
+        wrong.append(f"{result['attack']['ended']} workers ended by themselves")
+    if result["worker_exit_codes"] != [0]:
+        wrong.append(f"workers ended with {result['worker_exit_codes']}")
+    return {"verdict": "FAIL", "reason": "; ".join(wrong)} if wrong else {"verdict": "PASS", "reason": "nothing lost"}
+
+
+def wrong_books(result: dict[str, Any]) -> list[str]:
+    """What is wrong with the counters of the queues."""
+    wrong = []
     for name, row in result["books"].items():
         if row["balance"] or row["waiting"] or row["running"]:
             wrong.append(f"the books of {name} do not balance: {row}")
@@ -284,13 +373,7 @@ def judge(result: dict[str, Any]) -> dict[str, str]:
             wrong.append(f"{name} counted {ended} ends of {row['submitted']} requests")
     if sum(row["submitted"] for row in result["books"].values()) != result["requests"]:
         wrong.append("a request was counted twice or never")
-    if result["processes_left"]:
-        wrong.append(f"{result['processes_left']} processes of workloads are left")
-    if result["attack"]["ended"]:
-        wrong.append(f"{result['attack']['ended']} workers ended by themselves")
-    if result["worker_exit_codes"] != [0]:
-        wrong.append(f"workers ended with {result['worker_exit_codes']}")
-    return {"verdict": "FAIL", "reason": "; ".join(wrong)} if wrong else {"verdict": "PASS", "reason": "nothing lost"}
+    return wrong
 
 
 def left_over() -> list[str]:

@@ -17,7 +17,7 @@ from scaletest.exporter.buckets import BOUNDS
 from scaletest.kinds import json_schema
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.common import CommonSpec
-from scaletest.kinds.fields import fields_of
+from scaletest.kinds.fields import as_yaml, fields_of
 from scaletest.kinds.registry import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -71,7 +71,8 @@ def metrics_page() -> str:
     lines += ["", f"Upper bounds of the histograms, in seconds: {bounds}.", "", "## Names of the original tester", ""]
     lines += [
         "With `--intel-names` these are given too, with the label `name` for the queue. The maxima are those of the",
-        'window; with `--log-interval N` they carry the label `interval="Ns"`, as they did.',
+        "window. With `--log-interval N` they are of what ended in the last N seconds at most, N rounded up to whole",
+        'slots of ten seconds, and the label says that interval: `interval="10s"` for 5, `"20s"` for 15.',
         "",
         "| original | ours |",
         "|---|---|",
@@ -104,11 +105,14 @@ def _fields(spec: type, without: frozenset[str]) -> list[str]:
         if one.name in without:
             continue
         rule = one.rule
-        default = "" if one.nested or one.default in ("", (), None) or one.default == {} else f"`{one.default}`"
+        default = (
+            "" if one.nested or one.default in ("", (), None) or one.default == {} else f"`{as_yaml(one.default)}`"
+        )
         says = rule.help + (f" One of {', '.join(map(str, rule.choices))}." if rule.choices else "")
         low, high = (None if end is None else f"{end:.12g}" for end in (rule.minimum, rule.maximum))
         says += f" {low} to {high}." if low and high else f" From {low}." if low else ""
         says += "".join(f" `{alias}` is read as {value}." for alias, value in rule.aliases.items())
+        says += " A worker takes it only with --allow-commands." if rule.trusted else ""
         says += f" Refused: {', '.join(map(str, rule.refused))}." if rule.refused else ""
         lines.append(f"| {one.name} | {one.kind} | {default} | {says.replace('|', chr(92) + '|')} |")
     return lines

@@ -20,6 +20,7 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.model import Request
 
 QUEUES = 20
+LOOKS = 10
 
 
 def main() -> None:
@@ -84,18 +85,17 @@ def scrape(url: str, count: int) -> float:
 
 
 def commands_of(redis: Any, url: str) -> int:
-    """Redis commands of one scrape, those inside the script included; the exporter's other work is not counted."""
+    """Redis commands of one scrape, those inside scripts included. The exporter's other work may add to some looks."""
 
-    def scripts_and_calls() -> tuple[int, int]:
-        rows = redis.info("commandstats")
-        return rows["cmdstat_evalsha"]["calls"], sum(row["calls"] for row in rows.values())
+    def calls() -> int:
+        return sum(row["calls"] for row in redis.info("commandstats").values())
 
-    while True:
-        scripts, calls = scripts_and_calls()
+    def look() -> int:
+        before = calls()
         urllib.request.urlopen(url).read()
-        more_scripts, more_calls = scripts_and_calls()
-        if more_scripts - scripts == 1:
-            return int(more_calls - calls - 1)
+        return calls() - before - 1
+
+    return min(look() for _ in range(LOOKS))
 
 
 def report(rows: dict[int, list[float]], commands: dict[int, int]) -> dict[str, Any]:
