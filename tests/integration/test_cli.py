@@ -90,7 +90,8 @@ def test_a_signal_drains_reports_and_leaves_nothing(tmp_path: Path, number: int)
     result = json.loads(out)
     assert result["verdict"]["kind"] == "INVALID"
     assert "interrupted" in result["verdict"]["reason"]
-    assert result["steps"][0]["completions"] >= 8
+    # the first way of one worker was measured whole, however few requests that took
+    assert result["steps"][0]["completions"] > 0
     queue = json.loads((run / "plan.json").read_text())["queue"]
     eventually(lambda: not processes_with(queue))
 

@@ -69,7 +69,9 @@ def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None
     assert lines[-1] == f"ValueError: {HARMLESS}"
 
 
-def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
+def test_of_rq_only_its_colours_pass(log: io.StringIO, caplog: pytest.LogCaptureFixture) -> None:
+    # a worker of another test in this process may have set another level
+    caplog.set_level(logging.WARNING, "rq.worker")
     logger = logging.getLogger("rq.worker")
     handler = logging.StreamHandler(log)
     logger.addHandler(handler)
