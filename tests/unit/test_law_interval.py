@@ -15,7 +15,7 @@ from scaletest.analysis.law_interval import LawInterval, law_interval
 from scaletest.analysis.peak import Peak, find_peak
 from scaletest.analysis.scaling import Measured
 
-RUNS, DRAWS = 60, 80
+RUNS, DRAWS = 30, 80
 LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)
 USL, CAPPED = Law("usl", 2.0, 0.03, 0.005), Law("capped", 2.0, ceiling=9.0)
 FALLING = Law("usl", 2.0, 0.03, 0.0388)
