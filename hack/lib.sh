@@ -56,3 +56,59 @@ ensure_environment() {
     die "the project could not be installed" "read the lines above; is the package index reachable?"
   printf '%s\n' "$stamp" >"$venv/.scaletest-stamp"
 }
+
+# Debian's packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (what the wheel
+# brings is tested beside it). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
+# curl: the calls of scripts. npm: the pages' charts. ffmpeg, onevpl-tools: transcodes. buildah, debootstrap, podman, runc:
+# images (crun knows no mixture of cgroup versions). postgresql: the database of samples. iproute2 and what follows:
+# benchmarks.
+declare -A test_packages=(
+  [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
+  [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
+  [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc [initdb]=postgresql
+  [ip]=iproute2 [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
+)
+
+# missing_test_packages [PROGRAM | node ...]: what this machine lacks of the packages with these programs, and of those
+# that the real node of the cluster tier needs; of all when nothing is named.
+missing_test_packages() {
+  [ $# -gt 0 ] || set -- "${!test_packages[@]}" node
+  local name
+  for name; do
+    if [ "$name" = node ]; then
+      (cd "$root" && python3 -m hack.kubernetes missing) || return
+    elif ! command -v "$name" >/dev/null 2>&1; then
+      # Debian keeps the server's programs out of the way
+      [ "$name" = initdb ] && compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo "${test_packages[$name]}"
+    fi
+  done
+}
+
+# install_packages PACKAGE ...: Debian's, none of which starts a daemon: tests start their own, and want its ports and
+# sockets free.
+install_packages() (
+  [ $# -gt 0 ] || return 0
+  [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 ||
+    die "missing, and only root can install it: $*" "apt-get install $*; then run this again"
+  say "installing $*"
+  policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod 755 "$policy"
+  fi
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+)
+
+build_tool() {
+  local began=$SECONDS
+  "$root/hack/tool" "$1" >/dev/null && echo "tool $1: $((SECONDS - began)) s"
+}
+
+# build_tools NAME ...: the tools of the cluster tier, built once a version, then found in the cache within a second. The
+# first brings the compiler; then two at a time, since one waits for its sources while the other is compiled.
+build_tools() {
+  build_tool "$1" && shift
+  [ $# -gt 0 ] || return 0
+  export -f build_tool
+  printf '%s\n' "$@" | root=$root xargs -n 1 -P 2 bash -c 'build_tool "$0"'
+}

@@ -29,9 +29,9 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 # What takes longest begins first, or one lane would work on it when the others have nothing left.
 # test_install takes definitions of benchmarks away, which waits for objects that test_operator leaves: it comes first.
-LONGEST = ("real", "test_images", "test_lifecycle", "test_install", "test_operator", "test_adapter")
+LONGEST = ("real", "test_images", "test_lifecycle", "test_install", "test_operator")
 # Of the files that want a real node, those that share one; the others share another.
-FIRST_NODE = ("test_jobs.py", "test_operator.py", "test_policies.py")
+FIRST_NODE = ("test_jobs.py", "test_operator.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

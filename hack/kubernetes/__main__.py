@@ -34,7 +34,8 @@ def main() -> None:
     elif given.action == "kubeconfig":
         print(plane.kubeconfig)
     elif given.action == "missing":
-        print("\n".join(missing_packages()), end="")
+        for package in missing_packages():
+            print(package)
     else:
         for name, alive in plane.running().items():
             print(f"{name:24} {'runs' if alive else 'ended'}; log: {plane.folder}/{name}.log")

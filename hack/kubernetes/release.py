@@ -121,7 +121,7 @@ class Release:
             self._seen.set()
 
     def _helm(self, *arguments: str) -> None:
-        line = [tool("helm3", "helm"), "--kubeconfig", str(self._plane.kubeconfig), "-n", self.namespace, *arguments]
+        line = [tool("helm4", "helm"), "--kubeconfig", str(self._plane.kubeconfig), "-n", self.namespace, *arguments]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
         if done.returncode:
             raise Refused(f"helm {arguments[0]}: {done.stderr}")

@@ -7,8 +7,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+# Helm 3 is supported by nobody since November 2026, but people have it.
+MAIN_HELM = "helm4"
+BOTH_HELMS = ("helm3", MAIN_HELM)
+# Parameters of a fixture: the second Helm's tests run weekly, but for those that ask for BOTH_HELMS themselves.
+HELMS = (pytest.param("helm3", marks=pytest.mark.weekly(part="helm3")), MAIN_HELM)
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "scaletest"
 EXAMPLES = sorted((CHART / "examples").glob("*.yaml"))

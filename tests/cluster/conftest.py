@@ -22,10 +22,10 @@ from hack.kubernetes import ControlPlane, NotBuilt, Pool, Refused, tool
 from hack.kubernetes.accounts import kubeconfig
 from hack.kubernetes.watch import Watch
 from scaletest.system.guard import Guard
+from tests.cluster.charts import CHART, HELMS, MAIN_HELM
 from tests.cluster.lifecycles import Run, runner
 from tests.conftest import eventually, missing
 
-CHART = Path(__file__).parents[2] / "charts" / "scaletest"
 # The kubeconfig of a cluster to use instead of our own. Where KUBECONFIG names one that others work with, an empty
 # SCALETEST_TEST_KUBECONFIG keeps the tests away from it.
 OTHER = os.environ.get("SCALETEST_TEST_KUBECONFIG", os.environ.get("KUBECONFIG", ""))
@@ -118,19 +118,19 @@ class Helm:
         return done
 
 
-@pytest.fixture(params=["helm3", "helm4"])
+@pytest.fixture(params=HELMS)
 def helm(plane: ControlPlane, request: pytest.FixtureRequest) -> Helm:
     """Every Helm."""
     return Helm(plane, helm_program(request.param))
 
 
 @pytest.fixture
-def helm3(plane: ControlPlane) -> Helm:
-    """Helm 3."""
-    return Helm(plane, helm_program("helm3"))
+def main_helm(plane: ControlPlane) -> Helm:
+    """The Helm of tests that are not about Helm."""
+    return Helm(plane, helm_program())
 
 
-def helm_program(name: str) -> str:
+def helm_program(name: str = MAIN_HELM) -> str:
     """The path of a Helm that was built."""
     try:
         return tool(name, "helm")
@@ -219,9 +219,9 @@ class Agent:
 
 
 @pytest.fixture
-def released(plane: ControlPlane, namespace: str, helm3: Helm) -> str:
+def released(plane: ControlPlane, namespace: str, main_helm: Helm) -> str:
     """The chart with one worker that sleeps, as release `bench`, its client the agent's; the name of its namespace."""
-    helm3("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.client.enabled=false")
+    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.client.enabled=false")
     return namespace
 
 

@@ -23,7 +23,7 @@ QUICK = (
     f"{BEHAVIOR}.scaleDown.stabilizationWindowSeconds=4",
     *(f"{BEHAVIOR}.scaleUp.policies[0].{key}" for key in ("type=Pods", "value=8", "periodSeconds=1")),
 )
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.timeout(300), pytest.mark.weekly(part="prometheus-adapter")]
 
 
 @pytest.fixture(scope="module")

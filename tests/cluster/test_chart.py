@@ -16,22 +16,24 @@ import yaml
 
 from scaletest.cli.main import cli
 from scaletest.web.app import checked
-from tests.cluster.charts import CHART, EXAMPLES, NEWEST, ROOT, objects, refusal, render
+from tests.cluster.charts import BOTH_HELMS, CHART, EXAMPLES, HELMS, MAIN_HELM, NEWEST, ROOT, objects, refusal, render
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
+# These need no cluster, and whoever changes a template breaks them first: not only weekly with the second Helm.
+with_both_helms = pytest.mark.parametrize("helm", BOTH_HELMS, indirect=True)
 
 GOLDEN = Path(__file__).parent / "golden" / "chart"
 
 
-@pytest.fixture(scope="session", params=["helm3", "helm4"])
+@pytest.fixture(scope="session", params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:
-    """Every Helm that was built."""
+    """Every Helm that was built. The machine's own will do for the main one."""
     made = subprocess.run(
         [ROOT / "hack" / "tool", "--path", request.param], capture_output=True, text=True, check=False
     )
     path = f"{made.stdout.strip()}/helm" if made.returncode == 0 else None
-    if path is None and request.param == "helm3":
+    if path is None and request.param == MAIN_HELM:
         path = shutil.which("helm")
     if path is None:
         missing(f"{request.param} (hack/tool {request.param})")
@@ -59,6 +61,7 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+@with_both_helms
 def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:
     text = without_chance(render(helm, *(["-f", str(example)] if example else [])))
     golden = GOLDEN / f"{example.stem if example else 'default'}.yaml"
@@ -177,6 +180,7 @@ def test_a_worker_takes_commands_of_benchmarks_only_where_that_is_said(helm: str
 
 
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
+@with_both_helms
 def test_lint_has_nothing_to_say(helm: str, example: Path | None) -> None:
     options = ["-f", str(example)] if example else []
     line = [helm, "lint", "--strict", "--kube-version", NEWEST, str(CHART), *options]
@@ -277,6 +281,7 @@ def test_what_autoscale_recommend_prints_is_taken(helm: str, tmp_path: Path) -> 
         ),
     ],
 )
+@with_both_helms
 def test_mistakes_are_errors_that_name_the_key(helm: str, given: list[str], named: str) -> None:
     assert named in refusal(helm, *[word for one in given for word in ("--set", one)])
 

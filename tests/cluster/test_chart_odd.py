@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.charts import CHART, NEWEST, objects, render
+from tests.cluster.charts import CHART, HELMS, NEWEST, objects, render
 from tests.cluster.conftest import helm_program
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(params=["helm3", "helm4"])
+@pytest.fixture(params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:
     """Every Helm."""
     return helm_program(request.param)

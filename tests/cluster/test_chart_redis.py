@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.charts import CHART, NEWEST, ROOT, objects, refusal, render, template
+from tests.cluster.charts import CHART, HELMS, NEWEST, ROOT, objects, refusal, render, template
 from tests.cluster.conftest import helm_program
 
 pytestmark = pytest.mark.integration
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 GI, MI = 1 << 30, 1 << 20
 
 
-@pytest.fixture(params=["helm3", "helm4"])
+@pytest.fixture(params=HELMS)
 def helm(request: pytest.FixtureRequest) -> str:
     """Every Helm."""
     return helm_program(request.param)

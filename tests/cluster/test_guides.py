@@ -13,7 +13,7 @@ import yaml
 
 from hack.kubernetes import NotBuilt, tool
 from scaletest.cli.main import cli
-from tests.cluster.charts import ROOT, objects, render
+from tests.cluster.charts import MAIN_HELM, ROOT, objects, render
 from tests.conftest import missing
 
 pytestmark = pytest.mark.integration
@@ -24,7 +24,7 @@ GUIDES = [ROOT / "docs" / "how-to" / f"{name}.md" for name in ("kubernetes", "fr
 @pytest.fixture
 def helm() -> str:
     try:
-        return tool("helm4", "helm")
+        return tool(MAIN_HELM, "helm")
     except NotBuilt as error:
         missing(str(error))
         raise

@@ -6,7 +6,6 @@ Redis is the stand-in for the chart's image. It has only a loopback, which worke
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -25,6 +24,8 @@ from scaletest.broker import Client, Queues
 from scaletest.model import Request
 from tests.conftest import eventually, missing, wait_for
 
+# What wants an image that no other test uses, or one from scratch.
+built_weekly = pytest.mark.weekly(part="images")
 # images are built, and podman is slow where much else runs
 pytestmark = pytest.mark.timeout(900)
 ROOT = Path(__file__).parents[2]
@@ -70,18 +71,25 @@ class Podman:
 
 @pytest.fixture(scope="session")
 def podman() -> Podman:
-    """podman, and all images in its storage."""
+    """podman, and the images that are used in other tests too in its storage."""
     for program in ("buildah", "podman"):
         if shutil.which(program) is None:
             missing(program)
     try:
-        build("scaletest", "media", "redis", "pause", "--pause", "localhost/pause:test")
+        build("scaletest", "redis", "pause", "--pause", "localhost/pause:test")
     except AssertionError as error:
         if os.geteuid():  # not every machine lets its users
             why = [line.strip() for line in str(error).splitlines() if "error: " in line]
             missing(f"images, which root can build; {', '.join(why[:1])}")
         raise
     return Podman()
+
+
+@pytest.fixture(scope="session")
+def media(podman: Podman) -> str:
+    """The name of the media image, which no other test uses: with its drivers it takes minutes."""
+    build("media")
+    return MEDIA
 
 
 Start = Callable[..., str]
@@ -167,9 +175,12 @@ def test_the_command_line_works_and_nobody_is_root(podman: Podman) -> None:
         podman.run("--entrypoint=id", SCALETEST)
         == "uid=10001(scaletest) gid=10001(scaletest) groups=10001(scaletest)\n"
     )
-    for image in (SCALETEST, MEDIA):
-        # a kubelet compares numbers
-        assert json.loads(podman("image", "inspect", image))[0]["Config"]["User"] == "10001:10001"
+    assert numeric_user(podman, SCALETEST) == "10001:10001"
+
+
+def numeric_user(podman: Podman, image: str) -> str:
+    """Its user as a kubelet compares it."""
+    return str(json.loads(podman("image", "inspect", image))[0]["Config"]["User"])
 
 
 def test_any_other_numeric_user_will_do(podman: Podman) -> None:
@@ -200,16 +211,17 @@ def exec_python(podman: Podman, name: str, script: str) -> str:
         return ""
 
 
-def test_the_media_image_transcodes(podman: Podman, work: Start, client: Client, tmp_path: Path) -> None:
+@built_weekly
+def test_the_media_image_transcodes(podman: Podman, media: str, work: Start, client: Client, tmp_path: Path) -> None:
     # given a stream that the image made itself
     folder = tmp_path / "media"
     folder.mkdir()
     folder.chmod(0o777)
     make = ["media", "make", "--folder=/made", "--codec=h264", "--size=64x64", "--frames=10"]
-    podman.run(f"--volume={folder}:/made", MEDIA, *make)
+    podman.run(f"--volume={folder}:/made", media, *make)
     (stream,) = folder.iterdir()
     line = ("--", "transcode", f"--input=/made/{stream.name}", "--output-codec=h265", "--frames=10")
-    work(f"--volume={folder}:/made:ro", image=MEDIA, line=line)
+    work(f"--volume={folder}:/made:ro", image=media, line=line)
     reply = ask(client)
     assert reply.ok, reply
     assert reply.figures["frames"] == 10
@@ -241,8 +253,10 @@ def test_the_first_process_reaps_what_workloads_leave_behind(podman: Podman, wor
     eventually(lambda: podman("exec", worker, "sh", "-c", states).split("\n").count("Z 1") <= 1)
 
 
-@pytest.mark.parametrize("image", [SCALETEST, MEDIA])
-def test_nothing_is_in_it_that_should_not_be(podman: Podman, image: str) -> None:
+@pytest.mark.parametrize("image", [SCALETEST, pytest.param(MEDIA, marks=built_weekly)])
+def test_nothing_is_in_it_that_should_not_be(podman: Podman, image: str, request: pytest.FixtureRequest) -> None:
+    if image == MEDIA:
+        request.getfixturevalue("media")
     tools = "pip pip3 gcc cc g++ clang make npm node git curl wget buildah"
     found = podman.shell(image, f"for tool in {tools}; do command -v $tool || true; done").split()
     assert found == []
@@ -259,26 +273,22 @@ def test_nothing_is_in_it_that_should_not_be(podman: Podman, image: str) -> None
 
 
 def test_sizes_are_what_the_documentation_says(podman: Podman) -> None:
-    text = (ROOT / "docs/how-to/images.md").read_text()
-    for image, largest in LARGEST.items():
-        assert int(podman("image", "inspect", "--format={{.Size}}", image)) < largest * 1e6
-        assert f"under {largest} MB" in text
+    check_size(podman, SCALETEST)
 
 
-def mark_of_passing() -> Path:
-    """What says that the same files passed here before; skips when it is there: a build from scratch takes minutes."""
-    said = hashlib.sha256()
-    for path in (ROOT / "hack/images", *sorted((ROOT / "dockerfiles").iterdir()), Path(__file__)):
-        said.update(path.read_bytes())
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    mark = cache / "scaletest" / "images" / f"passed-{said.hexdigest()[:16]}"
-    if mark.exists():
-        pytest.skip("neither hack/images nor dockerfiles have changed since it passed here")
-    return mark
+@built_weekly
+def test_the_media_image_has_the_size_and_the_user_of_the_documentation(podman: Podman, media: str) -> None:
+    check_size(podman, media)
+    assert numeric_user(podman, media) == "10001:10001"
 
 
+def check_size(podman: Podman, image: str) -> None:
+    assert int(podman("image", "inspect", "--format={{.Size}}", image)) < LARGEST[image] * 1e6
+    assert f"under {LARGEST[image]} MB" in (ROOT / "docs/how-to/images.md").read_text()
+
+
+@built_weekly
 def test_settings_of_the_building_machine_stay_in_no_layer(podman: Podman, tmp_path: Path) -> None:
-    passed = mark_of_passing()
     # given settings of apt and pip that are marked and change nothing
     mark, tag = f"mark-{secrets.token_hex(8)}", f"mark-{secrets.token_hex(4)}"
     apt = tmp_path / "apt.conf"
@@ -298,7 +308,6 @@ def test_settings_of_the_building_machine_stay_in_no_layer(podman: Podman, tmp_p
         r"run/.+|(etc|root)/(.*/)?(pip\.conf|\.?npmrc|\.pip/.+|\.config/.+|hosts|hostname|resolv\.conf|auth\.conf.*/.+)"
     )
     assert [name for name, content in layers if re.fullmatch(places, name) and content] == []
-    passed.touch()
 
 
 def files_of_layers(archive: Path) -> Iterator[tuple[str, bytes]]:

@@ -83,7 +83,7 @@ def _answers(client: redis.Redis) -> bool:
 @pytest.mark.parametrize("how", ["host", "sentinel"])
 @pytest.mark.usefixtures("keda")
 def test_keda_reads_a_redis_of_the_users_own(
-    plane: ControlPlane, helm3: Helm, namespace: str, own: Own, how: str
+    plane: ControlPlane, main_helm: Helm, namespace: str, own: Own, how: str
 ) -> None:
     # given the secrets that the chart's documentation asks for, and an idle queue without workers
     literal = f"--from-literal=password={PASSWORD}"
@@ -97,7 +97,7 @@ def test_keda_reads_a_redis_of_the_users_own(
     if own.tls:
         given += ["externalRedis.tls.enabled=true", "externalRedis.tls.existingSecret=ca"]
     example = ["-f", str(CHART / "examples" / "scale-to-zero.yaml")]
-    helm3("install", "bench", str(CHART), "-n", namespace, *example, *(w for one in given for w in ("--set", one)))
+    main_helm("install", "bench", str(CHART), "-n", namespace, *example, *(w for one in given for w in ("--set", one)))
 
     def scaled(condition: str) -> bool:
         rows = json.loads(plane.kubectl("-n", namespace, "get", "scaledobject", DEPLOYMENT, "-o", "json"))
@@ -117,4 +117,4 @@ def test_keda_reads_a_redis_of_the_users_own(
         eventually(lambda: scaled("False") and wanted() == 0, 90)
     finally:
         own.client().flushall()
-        helm3("uninstall", "bench", "-n", namespace, "--wait")
+        main_helm("uninstall", "bench", "-n", namespace, "--wait")

@@ -41,7 +41,12 @@ def controller(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[
 
 
 @pytest.mark.parametrize(
-    ("controller", "kind", "pods"), [(JobSets, "jobset", 6), (PyTorchJobs, "pytorchjob", 9)], indirect=["controller"]
+    ("controller", "kind", "pods"),
+    [
+        pytest.param(JobSets, "jobset", 6, marks=pytest.mark.weekly(part="jobset")),
+        pytest.param(PyTorchJobs, "pytorchjob", 9, marks=pytest.mark.weekly(part="training-operator")),
+    ],
+    indirect=["controller"],
 )
 def test_to_their_end(
     controller: Controller, lifecycle: Run, kind: str, pods: int, tmp_path: Path, plane: ControlPlane, namespace: str

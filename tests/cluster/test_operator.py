@@ -115,11 +115,11 @@ def test_a_benchmark_goes_through_its_phases_and_shows_its_headline(operator: Op
 
 
 def test_the_rights_of_the_chart_are_those_of_the_docs_and_suffice(
-    plane: ControlPlane, operator: Operator, helm3: Helm, tmp_path: Path
+    plane: ControlPlane, operator: Operator, main_helm: Helm, tmp_path: Path
 ) -> None:
     # given an operator with the account of the chart, whose own pod nobody runs
     operator.end()
-    helm3(
+    main_helm(
         "install", "bench", str(CHART), "-n", operator.namespace, "--set", "operator.enabled=true,operator.crds=false"
     )
     operator.kubeconfig = kubeconfig_of(plane, operator.namespace, ACCOUNT, tmp_path)

@@ -50,10 +50,10 @@ def admitters(plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def operator(plane: ControlPlane, namespace: str, helm3: Helm, tmp_path: Path) -> Iterator[Operator]:
+def operator(plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path) -> Iterator[Operator]:
     """One with the rights that the chart gives for it, and no others."""
     values = "operator.enabled=true,operator.crds=false,operator.gang={kueue,volcano}"
-    helm3("install", "bench", str(CHART), "-n", namespace, "--set", values)
+    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
     one = Operator(plane, namespace, tmp_path)
     one.kubeconfig = kubeconfig_of(plane, namespace, ACCOUNT, tmp_path)
     one.start()

@@ -22,7 +22,7 @@ from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
 
 # helm, a control plane of its own and two controllers come first
-pytestmark = [needs_own, pytest.mark.timeout(600)]
+pytestmark = [needs_own, pytest.mark.timeout(600), pytest.mark.weekly(part="kueue")]
 API = "kueue.x-k8s.io/v1beta1"
 
 
@@ -53,10 +53,10 @@ def controllers(plane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def operator(plane: ControlPlane, namespace: str, helm3: Helm, tmp_path: Path) -> Iterator[Operator]:
+def operator(plane: ControlPlane, namespace: str, main_helm: Helm, tmp_path: Path) -> Iterator[Operator]:
     """One with the rights that the chart gives for it, and no others; and a queue of its namespace."""
     values = "operator.enabled=true,operator.crds=false,operator.gang={kueue}"
-    helm3("install", "bench", str(CHART), "-n", namespace, "--set", values)
+    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", values)
     queue = {"name": "team", "namespace": namespace}
     plane.apply([{"apiVersion": API, "kind": "LocalQueue", "metadata": queue, "spec": {"clusterQueue": "two"}}])
     one = Operator(plane, namespace, tmp_path)

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from hack.kubernetes import ControlPlane, tool
+from hack.kubernetes import ControlPlane
 from scaletest.broker import Queues
 from tests.cluster.charts import CHART, ROOT
-from tests.cluster.conftest import OTHER, Helm, kubeconfig_of, needs_own, restricted
+from tests.cluster.conftest import OTHER, Helm, helm_program, kubeconfig_of, needs_own, restricted
 from tests.conftest import eventually, program
 
 ROLE, ACCOUNT = "bench-scaletest-validate", "bench-scaletest-validate"
@@ -39,7 +39,7 @@ CLUSTER = ["list nodes", "list pods", "list resourceslices.resource.k8s.io", "li
 @pytest.fixture(scope="module")
 def release(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """The chart with all its rights, for whose workers there is no node: its namespace, a kubeconfig of the account."""
-    helm = Helm(plane, tool("helm4", "helm"))
+    helm = Helm(plane, helm_program())
     name = restricted(plane)
     options = ["--set", "rbac.clusterRead=true", "--set", "queues.sleep.nodeSelector.colour=blue"]
     helm("install", "bench", str(CHART), "-n", name, *options)

@@ -6,8 +6,10 @@ the package kubernetes-validate; the others are in the definitions that hack/too
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import NotBuilt, tool
-from tests.cluster.charts import EXAMPLES, NEWEST, OLDEST, objects, refusal, render
+from tests.cluster.charts import EXAMPLES, MAIN_HELM, NEWEST, OLDEST, objects, refusal, render
 from tests.conftest import missing
 
 NEWER = {"dra": "needs Kubernetes 1.34"}
@@ -99,41 +101,45 @@ def name_of(example: Path | None) -> str:
 
 
 @pytest.fixture(scope="module")
-def rows(schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """What kubeconform says of each example, by its name and the version: it reads the schemas once for all of them."""
-    told: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for version in (OLDEST, NEWEST):
+def rows(schemas: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, list[dict[str, Any]]]]:
+    """What kubeconform says of each example for a version: it reads that one's schemas once for all of them."""
+
+    @functools.cache
+    def by_example(version: str) -> dict[str, list[dict[str, Any]]]:
         folder = tmp_path_factory.mktemp("rendered")
+        told: dict[str, list[dict[str, Any]]] = {}
         for example in (None, *EXAMPLES):
             if not too_new(example, version):
                 (folder / f"{name_of(example)}.yaml").write_text(render(*whole(example), version=version), "utf-8")
-                told[name_of(example), version] = []
+                told[name_of(example)] = []
         for row in check(schemas, version, *sorted(folder.iterdir())):
-            told[Path(row["filename"]).stem, version].append(row)
-    return told
+            told[Path(row["filename"]).stem].append(row)
+        return told
+
+    return by_example
 
 
 def whole(example: Path | None) -> list[str]:
     """The options of an example where everything that is off by default is on too."""
     options = ["-f", str(example)] if example else []
-    return [found("helm4", "helm"), *options, *(word for key in MORE for word in ("--set", f"{key}=true"))]
+    return [found(MAIN_HELM, "helm"), *options, *(word for key in MORE for word in ("--set", f"{key}=true"))]
 
 
 def too_new(example: Path | None, version: str) -> bool:
     return example is not None and example.stem in NEWER and version == OLDEST
 
 
-@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+@pytest.mark.parametrize("version", [pytest.param(OLDEST, marks=pytest.mark.weekly(part="schemas")), NEWEST])
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=name_of)
 def test_examples_are_valid(
-    rows: dict[tuple[str, str], list[dict[str, Any]]], example: Path | None, version: str
+    rows: Callable[[str], dict[str, list[dict[str, Any]]]], example: Path | None, version: str
 ) -> None:
     if example is not None and too_new(example, version):
         # its kinds do not exist there, and the chart says so itself
-        assert NEWER[example.stem] in refusal(found("helm4", "helm"), "-f", str(example), version=version)
+        assert NEWER[example.stem] in refusal(found(MAIN_HELM, "helm"), "-f", str(example), version=version)
         return
     # expect that each object has a schema and fits it
-    mine = rows[name_of(example), version]
+    mine = rows(version)[name_of(example)]
     assert [row for row in mine if row["status"] != "statusValid"] == []
     assert len(mine) == render(*whole(example), version=version).count("\nkind: ") > 8
 

@@ -56,7 +56,7 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
     plane: ControlPlane,
     agent: Agent,
     released: str,
-    helm3: Helm,
+    main_helm: Helm,
     redis: Any,
     tmp_path: Path,
     cluster_read: bool,
@@ -64,7 +64,7 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
 ) -> None:
     # given the chart's own service account, with and without reading nodes
     if cluster_read:
-        helm3("upgrade", "bench", str(CHART), "-n", released, "--reuse-values", "--set", "rbac.clusterRead=true")
+        main_helm("upgrade", "bench", str(CHART), "-n", released, "--reuse-values", "--set", "rbac.clusterRead=true")
     config = kubeconfig_of(plane, released, "bench-scaletest-validate", tmp_path)
     # and no worker: of a pod on a fake node that is gone the process goes a moment later, which would be one too many
     plane.kubectl("-n", released, "scale", "deployment", DEPLOYMENT, "--replicas=0")
@@ -127,11 +127,11 @@ def test_an_hpa_is_refused(plane: ControlPlane, agent: Agent, released: str, tmp
 
 
 def test_more_than_the_devices_is_refused(
-    plane: ControlPlane, helm3: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
+    plane: ControlPlane, main_helm: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
 ) -> None:
     # given workers with a device each, and four devices
     device = ["--set", "queues.sleep.device.resource=gpu.intel.com/xe"]
-    helm3("install", "bench", str(CHART), "-n", namespace, *device)
+    main_helm("install", "bench", str(CHART), "-n", namespace, *device)
     Queues(redis).add("sleep")
     # when eight are asked for
     errors = refused(validate(tmp_path, plane.kubeconfig, namespace, "--redis-url", url, "--limit", "8"), 2)
@@ -147,10 +147,10 @@ def test_without_rights_it_names_them(plane: ControlPlane, released: str, tmp_pa
 
 
 def test_pods_that_do_not_start_are_explained(
-    plane: ControlPlane, helm3: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
+    plane: ControlPlane, main_helm: Helm, namespace: str, url: str, redis: Any, tmp_path: Path
 ) -> None:
     # given workers for whom there is no node, and nobody who may read nodes
-    helm3("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.nodeSelector.colour=blue")
+    main_helm("install", "bench", str(CHART), "-n", namespace, "--set", "queues.sleep.nodeSelector.colour=blue")
     Queues(redis).add("sleep")
     config = kubeconfig_of(plane, namespace, "bench-scaletest-validate", tmp_path)
     options = ["--redis-url", url, "--limit", "1", "--ready-timeout", "5"]

@@ -68,7 +68,7 @@ class Jobs:
 
 @pytest.mark.usefixtures("keda")
 def test_what_waits_is_done_by_jobs(real: ControlPlane) -> None:
-    helm, namespace = Helm(real, helm_program("helm3")), restricted(real)
+    helm, namespace = Helm(real, helm_program()), restricted(real)
     client = ["-n", namespace, "exec", "deployment/bench-scaletest-long-client", "-c", "client", "--", "scaletest"]
 
     def burst(queue: str, requests: int) -> subprocess.Popen[str]:

@@ -35,7 +35,7 @@ def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
     wanted = "operator.enabled=true,operator.everywhere=true,operator.lifecycle=true,exporter.enabled=false"
     # requests so long that whatever a busy machine adds to each is little
     line = ["--set", wanted, "--set-string", f"queues.sleep.client.arguments={{{SLEEP_S}}}", "--wait", "--timeout=180s"]
-    done = Helm(real, helm_program("helm3"))("install", "bench", str(CHART), "-n", name, *line)
+    done = Helm(real, helm_program())("install", "bench", str(CHART), "-n", name, *line)
     assert done.stderr == ""
     assert "made by hand" in done.stdout
     return name

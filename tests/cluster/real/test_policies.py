@@ -15,7 +15,7 @@ from tests.cluster.conftest import CHART, Helm, helm_program, restricted
 from tests.cluster.real.test_release import install
 from tests.conftest import eventually
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.weekly(part="policies")]
 
 COMPONENT = "app.kubernetes.io/component"
 # What only a policy answers, over IPv4 and IPv6: where nobody listens it is ECONNREFUSED.
@@ -80,7 +80,7 @@ def addresses(plane: ControlPlane, namespace: str, selector: str, port: int) -> 
 
 def test_policies_cut_strangers_off_and_nothing_else(real: ControlPlane, enforced: Policies) -> None:
     # given a release whose client and exporter are for whom we name, strangers beside it and elsewhere, and guests
-    helm, home, away, keda = Helm(real, helm_program("helm3")), *(restricted(real) for _ in range(3))
+    helm, home, away, keda = Helm(real, helm_program()), *(restricted(real) for _ in range(3))
     peers = json.dumps([{"podSelector": {"matchLabels": {"guest": "yes"}}}])
     strangers = [Somebody(real, home, "stranger"), Somebody(real, away, "stranger", **{"scaletest/redis": "true"})]
     guest, scaler = Somebody(real, home, "guest", guest="yes"), Somebody(real, keda, "keda")

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane, tool
-from tests.cluster.conftest import CHART, Helm, helm_program, kubeconfig_of, restricted
+from tests.cluster.charts import CHART, MAIN_HELM
+from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import eventually, program
 
 DEPLOYMENT, CLIENT, EXPORTER = "bench-scaletest-sleep", "bench-scaletest-sleep-client", "bench-scaletest-exporter"
@@ -64,7 +65,7 @@ class Release:
 def release(real: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """One for the tests that leave it as it was; every pod is ready."""
     namespace = restricted(real)
-    install(Helm(real, helm_program("helm3")), namespace)
+    install(Helm(real, helm_program()), namespace)
     config = kubeconfig_of(real, namespace, "bench-scaletest-validate", tmp_path_factory.mktemp("account"))
     return Release(real, namespace, config)
 
@@ -77,8 +78,15 @@ def install(helm: Helm, namespace: str, *options: str) -> subprocess.CompletedPr
 # One Helm has the requests of the defaults, the other shorter ones.
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("helm3", ["--set-string", "queues.sleep.client.arguments={1}"]), ("helm4", [])],
-    ids=["helm3", "helm4"],
+    [
+        pytest.param(
+            "helm3",
+            ["--set-string", "queues.sleep.client.arguments={1}"],
+            marks=pytest.mark.weekly(part="helm3"),
+            id="helm3",
+        ),
+        pytest.param(MAIN_HELM, [], id=MAIN_HELM),
+    ],
 )
 @pytest.mark.timeout(900)  # the images are built first
 def test_a_release_runs_shows_its_verdict_and_leaves_its_volume(

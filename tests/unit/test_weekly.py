@@ -1,0 +1,190 @@
+"""The tests that CI leaves out: their parts are whole, and whoever changes what a part guards is told to run it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack import weekly
+from hack.weekly import PARTS, Part
+
+ROOT = Path(__file__).parents[2]
+PART = Part(("guarded", "one.txt"))
+LIST_MARKED = """
+import sys, pytest
+class Listed:
+    def pytest_collection_finish(self, session):
+        for item in session.items:
+            for mark in item.iter_markers("weekly"):
+                print("MARKED", mark.kwargs.get("part"), item.nodeid)
+sys.exit(pytest.main(["--collect-only", "-q", "-m", "weekly", "tests/cluster"], plugins=[Listed()]))
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    who = ["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    return subprocess.run(["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A checkout with guarded files, and a noted pass of them."""
+    (tmp_path / "docs" / "results").mkdir(parents=True)
+    (tmp_path / "guarded").mkdir()
+    for name in ("guarded/two.txt", "one.txt", "other.txt"):
+        (tmp_path / name).write_text("before\n", "utf-8")
+    git(tmp_path, "init", "-q")
+    commit(tmp_path)
+    head = git(tmp_path, "rev-parse", "HEAD").strip()
+    noted = {"part": "a", "date": "2026-11-22", "commit": head, "content": weekly.content(PART, tmp_path)}
+    weekly.note(noted, tmp_path)
+    return tmp_path
+
+
+def commit(folder: Path) -> None:
+    git(folder, "add", ".")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "A change")
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_what_a_part_guards_and_builds_is_there(name: str) -> None:
+    part = PARTS[name]
+    assert [path for path in part.guards if not (ROOT / path).exists()] == []
+    assert [tool for tool in part.tools if not (ROOT / "hack" / "tools" / tool / "go.mod").exists()] == []
+    known = {word.partition("]=")[0] for word in (ROOT / "hack" / "lib.sh").read_text("utf-8").split("[")}
+    assert {*part.programs} <= {*known, "node"}
+
+
+def test_every_part_is_documented() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert [name for name in PARTS if f"\n| `{name}` |" not in page] == []
+
+
+def test_every_part_has_tests_and_every_weekly_test_a_part() -> None:
+    line = [sys.executable, "-c", LIST_MARKED]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    marked = [row.split(maxsplit=2)[1:] for row in done.stdout.splitlines() if row.startswith("MARKED ")]
+    assert {part for part, _ in marked} == set(PARTS)
+    # and a change of its own tests is a reason to run a part again
+    for part, test in marked:
+        assert any(test.startswith(path) for path in PARTS[part].guards), (part, test)
+
+
+def test_nothing_is_said_while_guarded_files_are_as_they_passed(project: Path) -> None:
+    (project / "other.txt").write_text("after\n", "utf-8")
+    commit(project)
+    assert weekly.warning("a", PART, project) == ""
+    # nor when the commits are made anew
+    git(project, "checkout", "-q", "--orphan", "anew")
+    commit(project)
+    assert weekly.warning("a", PART, project) == ""
+
+
+def test_changed_files_are_named_with_the_last_pass(project: Path) -> None:
+    (project / "one.txt").write_text("after\n", "utf-8")
+    (project / "guarded" / "two.txt").unlink()
+    commit(project)
+    text = weekly.warning("a", PART, project)
+    assert text.startswith("weekly a: guarded/two.txt, one.txt changed since it passed on 2026-11-22 with commit ")
+    assert text.endswith("; ./hack/test --weekly a")
+
+
+@pytest.mark.parametrize("name", ["one.txt", "guarded/new.txt"])
+def test_a_change_that_is_not_committed_counts(project: Path, name: str) -> None:
+    assert weekly.uncommitted(PART, project) == []
+    (project / name).write_text("after\n", "utf-8")
+    assert weekly.uncommitted(PART, project) == [name]
+    assert f"{name} changed since" in weekly.warning("a", PART, project)
+
+
+def test_many_files_are_not_all_named(project: Path) -> None:
+    for number in range(5):
+        (project / "guarded" / f"{number}.txt").write_text("after\n", "utf-8")
+    commit(project)
+    assert "guarded/0.txt, guarded/1.txt, guarded/2.txt and 2 more changed" in weekly.warning("a", PART, project)
+
+
+def test_a_commit_that_the_history_does_not_hold_is_said(project: Path) -> None:
+    (row,) = weekly.passes(project).values()
+    weekly.note({**row, "commit": "0123456789ab"}, project)
+    (project / "one.txt").write_text("after\n", "utf-8")
+    commit(project)
+    text = weekly.warning("a", PART, project)
+    assert "files that it guards changed" in text and "which is not in this history" in text
+
+
+def test_without_a_repository_it_says_that_nobody_can_tell(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", str(project / "none"))
+    assert "nobody can tell what changed" in weekly.warning("a", PART, project)
+
+
+def test_a_part_that_never_passed_is_said(project: Path) -> None:
+    assert "never passed" in weekly.warning("b", PART, project)
+
+
+def test_a_pass_takes_the_place_of_the_last_one_of_its_part(project: Path) -> None:
+    weekly.note({"part": "b", "tests": 1}, project)
+    weekly.note({"part": "a", "tests": 2}, project)
+    lines = (project / weekly.RESULTS).read_text("utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [{"part": "a", "tests": 2}, {"part": "b", "tests": 1}]
+
+
+class Played:
+    """pytest as run() calls it: writes a report, and ends with a code."""
+
+    def __init__(self, code: int, tests: int, skipped: int) -> None:
+        self._code, self._row = code, f'<testsuites><testsuite tests="{tests}" skipped="{skipped}"/></testsuites>'
+
+    def __call__(self, part: str, report: Path, options: Any) -> int:
+        report.write_text(self._row, "utf-8")
+        return self._code
+
+
+@pytest.mark.parametrize(
+    ("code", "skipped", "options", "dirty", "noted"),
+    [
+        (0, 0, [], False, True),
+        (1, 0, [], False, False),
+        (5, 0, [], False, False),
+        (0, 1, [], False, False),
+        (0, 0, ["-k", "one"], False, False),
+        (0, 0, [], True, False),
+    ],
+    ids=["passed", "failed", "no tests", "skipped", "options", "not committed"],
+)
+def test_only_a_whole_pass_of_a_commit_is_noted(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: int,
+    skipped: int,
+    options: list[str],
+    dirty: bool,
+    noted: bool,
+) -> None:
+    monkeypatch.setitem(PARTS, "a", PART)
+    monkeypatch.setattr(weekly, "pytest_of", Played(code, 3, skipped))
+    (project / weekly.RESULTS).unlink()
+    if dirty:
+        (project / "one.txt").write_text("after\n", "utf-8")
+    assert weekly.run("a", options, project) is (code == 0)
+    rows = weekly.passes(project)
+    assert bool(rows) is noted
+    if noted:
+        row = rows["a"]
+        assert set(row) == {"part", "date", "commit", "content", "tests", "seconds"}
+        assert (row["tests"], row["content"]) == (3, weekly.content(PART, project))
+        assert git(project, "rev-parse", "HEAD").startswith(row["commit"])
+
+
+def test_an_unknown_part_is_refused_with_the_list() -> None:
+    line = [sys.executable, "-m", "hack.weekly", "tools", "nonsense"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "there is no part nonsense" in done.stderr
+    assert all(name in done.stderr for name in PARTS)
