@@ -1,6 +1,7 @@
 """Fetches RQ's source of the installed version, runs the tests that concern us, and compares with the documented list.
 
 A test that fails must stand in docs/rq-compatibility.md with its reason; one that stands there must still fail.
+Some of these tests import psutil, which the extra `dev` brings for them.
 """
 
 from __future__ import annotations

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.lane import FastLane
+from scaletest.broker.lane import Done, FastLane
 from scaletest.broker.lifeline import Lifeline
 from scaletest.broker.retry import Retrying
+from scaletest.model import Outcome
 
 
 def lane_of(redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: float = 20.0) -> FastLane:
     """A lane of queue `q` whose worker has beaten once."""
     Lifeline(redis, name, "q", interval_s=interval_s)._beat()
     return FastLane(redis, name, "q", interval_s, Retrying("test", patience_s=patience_s))
+
+
+def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
+    """What a lane says about a request that ended so."""
+    reply = json.dumps({"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0})
+    return Done(taken, outcome.value, 1, 1, reply, False)
 
 
 def set_clock(redis: Any, seconds: float) -> None:

@@ -15,8 +15,7 @@ import rq
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.reaper import MOST_PIECES, PIECE, Watcher
 from scaletest.model import Request
-from scaletest.model.reply import Outcome
-from tests.conftest import eventually, program, wait_for
+from tests.conftest import eventually, program
 
 # A client that submits five requests and then only lives, with a shorter deadline than clients have.
 CLIENT = """
@@ -87,38 +86,6 @@ def test_a_killed_client_leaves_no_demand_where_no_worker_is(
     eventually(lambda: desired_workers(exporter) == 3)
 
 
-def test_a_client_that_was_only_frozen_is_told(client: Client, redis: Any, queues: Queues, url: str) -> None:
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    redis.hset(keys.rq_job(request.id), "client_ttl_us", 1)
-    watcher = Watcher(connect(url), 60.0, 3)
-
-    def dropped() -> bool:
-        # its heartbeat goes on
-        redis.zadd(keys.CLIENTS, {client.name: redis.time()[0] * 1e6 - 1e6})
-        watcher.tick()
-        return ended_as_client_gone(queues) == 1
-
-    eventually(dropped)
-    assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
-    assert (queues.state("q").waiting, queues.state("q").balance) == (0, 0)
-
-
-def test_the_order_of_what_stays_is_kept(redis: Any, queues: Queues, url: str) -> None:
-    # given requests of a living and a dead client in turns, over several pieces of the queue
-    redis.zadd(keys.CLIENTS, {"alive": 9e18})
-    staying = []
-    for number in range(3 * PIECE):
-        abandon(redis, f"dead-{number}")
-        if number % 3 == 0:
-            staying.append(f"alive-{number}")
-            abandon(redis, staying[-1], client="alive")
-    Watcher(connect(url), 60.0, 3).tick()
-    assert ids_of(redis) == staying
-    assert ended_as_client_gone(queues) == 3 * PIECE
-    assert queues.state("q").balance == 0
-
-
 def test_a_tick_looks_at_a_bounded_part_and_the_next_goes_on(redis: Any, queues: Queues, url: str) -> None:
     # given a request of a dead client behind more than a tick looks at
     redis.rpush(keys.rq_queue("q"), *(f"job-{number}" for number in range(PIECE * MOST_PIECES)))
@@ -160,38 +127,6 @@ def test_far_from_both_ends_the_last_request_takes_the_place(redis: Any, queues:
     assert left[: len(front)] == front
     assert sorted(left[len(front) : len(front) + 100]) == sorted(back[-100:])
     assert left[len(front) + 100 :] == back[:-100]
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"reply_to": "a b"},
-        {"enqueued_us": "soon"},
-        {"client_ttl_us": "1" * 18},
-        {"enqueued_us": ""},
-        {"client_ttl_us": ""},
-    ],
-)
-def test_what_is_no_request_of_ours_is_left_to_the_workers(
-    fields: dict[str, str], redis: Any, queues: Queues, url: str
-) -> None:
-    abandon(redis, "odd")
-    redis.hset(keys.rq_job("odd"), mapping=fields)
-    redis.rpush(keys.rq_queue("q"), "no job", "nothing")
-    redis.set(keys.rq_job("text"), "text")
-    redis.rpush(keys.rq_queue("q"), "text")
-    Watcher(connect(url), 60.0, 3).tick()
-    assert ids_of(redis) == ["odd", "no job", "nothing", "text"]
-    assert ended_as_client_gone(queues) == 0
-
-
-def test_nothing_is_dropped_right_after_an_outage(redis: Any, queues: Queues, url: str) -> None:
-    # given a client whose deadline passed while Redis was away
-    abandon(redis, "request", client="away")
-    redis.set(keys.PULSE, 1_000_000)
-    redis.zadd(keys.CLIENTS, {"away": 31_000_000})
-    Watcher(connect(url), 60.0, 3).tick()
-    assert ids_of(redis) == ["request"]
 
 
 @pytest.mark.parametrize("by", ["worker", "watcher"])

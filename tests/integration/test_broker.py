@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from redis.exceptions import ResponseError
 from rq.job import Job
 from rq.results import Result
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, jobs, keys
-from scaletest.broker.lane import PAUSED, Done, Taken
-from scaletest.broker.reaper import reap
+from scaletest.broker.lane import PAUSED, Taken
 from scaletest.broker.results import stored
 from scaletest.broker.scripts import script
-from scaletest.model import Outcome, Reason, Record, Request
-from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue, Unreachable
+from scaletest.model import Outcome, Reason, Request
+from scaletest.model.errors import InvalidValue, Unreachable
 from tests.conftest import wait_for
-from tests.integration.lanes import lane_of
+from tests.integration.lanes import done, lane_of
 
 real = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-
-
-def done(taken: Any, outcome: Outcome = Outcome.SUCCEEDED) -> Done:
-    reply = json.dumps({"id": taken.id, "outcome": outcome.value, "exit_code": 0, "wait_s": 0, "run_s": 0})
-    return Done(taken, outcome.value, 1, 1, reply, False)
 
 
 def test_a_request_goes_round(client: Client, redis: Any, queues: Queues) -> None:
@@ -50,45 +42,6 @@ def test_a_request_goes_round(client: Client, redis: Any, queues: Queues) -> Non
     assert (state.waiting, state.running, state.balance) == (0, 0, 0)
     assert not redis.keys("rq:job:*")
     lane.close()
-
-
-def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(client: Client, redis: Any) -> None:
-    with pytest.raises(UndeclaredQueue, match="declared: q"):
-        client.submit_one(Request("r", "typo"))
-    assert not redis.exists("rq:queue:typo")
-
-
-def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None:
-    queues.add("q", maximum=3)
-    requests = [Request(client.new_id(), "q") for _ in range(5)]
-    assert client.submit(requests) == 3
-    with pytest.raises(QueueFull, match="3 requests wait"):
-        client.submit_one(Request(client.new_id(), "q"))
-    state = queues.state("q")
-    assert (state.waiting, state.counters["rejected"], state.balance) == (3, 3, 0)
-
-
-@pytest.mark.parametrize(
-    ("reply", "end", "why"),
-    [
-        ('{"id":"ID","outcome":"postponed","worker":"w"}', "1000000", "postponed"),
-        ('{"id":"ID","outcome":"succeeded","run_s":NaN}', "1000000", "NaN is no number"),
-        ('{"id":"ID","outcome":"succeeded","figures":{"fps":1e999}}', "1000000", "'fps' is inf"),
-        ('{"id":"ID","outcome":"succeeded"', "1000000", "not valid JSON"),
-        ('{"id":"ID","outcome":"succeeded"}', "soon", "soon"),
-    ],
-)
-def test_a_reply_that_cannot_be_read_is_a_failed_one(
-    client: Client, redis: Any, reply: str, end: str, why: str
-) -> None:
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    redis.xadd(keys.replies(client.name), {"r": reply.replace("ID", request.id), "e": end})
-    answer = wait_for(client, 1)[request.id]
-    assert (answer.outcome, answer.reason) == (Outcome.FAILED, Reason.LOST)
-    assert why in answer.error
-    assert "same version" in answer.error
-    assert Record.from_json(Record("q", 1, answer, 1.0).to_json()).reply == answer
 
 
 def test_a_kept_result_that_cannot_be_read_is_a_failed_one(client: Client, redis: Any) -> None:
@@ -162,29 +115,6 @@ def test_a_connection_cut_before_or_after_the_script_changes_nothing(
     lane.close()
 
 
-def test_a_call_that_comes_late_is_refused(client: Client, redis: Any, queues: Queues) -> None:
-    # given a worker that has moved on
-    client.submit([Request(client.new_id(), "q") for _ in range(3)])
-    lane = lane_of(redis)
-    first = lane.cycle(None)
-    lane.cycle(done(first))
-    # when an older packet of its arrives, as after a broken connection
-    lane._number -= 2
-    with pytest.raises(ResponseError, match="STALECALL"):
-        lane.cycle(None)
-    assert queues.state("q").running == 1
-    lane.close()
-
-
-def test_a_second_client_of_a_name_is_an_error_of_the_first(redis: Any, queues: Queues) -> None:
-    with Client(redis, name="same") as first, Client(redis, name="same") as second:
-        first.submit_one(Request("a", "q"))
-        second.submit_one(Request("b", "q"))
-        with pytest.raises(InvalidValue, match="another client named 'same'"):
-            first.submit_one(Request("c", "q"))
-        assert queues.state("q").waiting == 2
-
-
 def test_many_skipped_entries_do_not_look_like_an_empty_queue(client: Client, redis: Any) -> None:
     redis.rpush("rq:queue:q", *[f"gone-{number}" for number in range(2500)])
     client.submit_one(Request(client.new_id(), "q"))
@@ -239,18 +169,6 @@ def test_no_foreign_entry_stops_a_worker_or_unbalances_the_books(
     lane.close()
 
 
-def test_a_frozen_client_is_told_that_it_was_given_up(client: Client, redis: Any, queues: Queues) -> None:
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    redis.hset(f"rq:job:{request.id}", "client_ttl_us", 1)
-    redis.zadd(keys.CLIENTS, {client.name: 1})
-    lane = lane_of(redis)
-    assert lane.cycle(None) is None
-    assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
-    assert queues.state("q").balance == 0
-    lane.close()
-
-
 def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) -> None:
     # given two requests, one of them answered but not read, the other forgotten
     requests = [Request(client.new_id(), "q") for _ in range(2)]
@@ -270,20 +188,6 @@ def test_a_client_submits_again_what_redis_forgot(client: Client, redis: Any) ->
     lane.close()
 
 
-def test_what_a_full_queue_refuses_is_submitted_again_later(client: Client, redis: Any, queues: Queues) -> None:
-    queues.add("q", maximum=2)
-    requests = [Request(client.new_id(), "q") for _ in range(2)]
-    pending = {request.id: request for request in requests}
-    client.submit(requests)
-    redis.delete("rq:queue:q", *[f"rq:job:{name}" for name in pending])
-    with Client(connect(queue_url(redis))) as other:
-        other.submit_one(Request(other.new_id(), "q"))
-        assert client.recover(pending, force=True) == 1
-        queues.purge("q")
-        assert client.recover(pending) == 1
-    assert client.recover(pending) == 0
-
-
 def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any) -> None:
     request = Request(client.new_id(), "q")
     client.submit_one(request)
@@ -295,21 +199,6 @@ def test_a_client_whose_replies_were_dropped_notices(client: Client, redis: Any)
 
 def queue_url(redis: Any) -> str:
     return "unix://" + redis.connection_pool.connection_kwargs["path"]
-
-
-def test_cancelled_requests_are_gone_and_counted(client: Client, queues: Queues, redis: Any) -> None:
-    ids = [client.new_id() for _ in range(3)]
-    client.submit([Request(name, "q") for name in ids])
-    assert client.cancel("q", ids[:2]) == 2
-    state = queues.state("q")
-    assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
-
-
-def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None:
-    queues.add("mine", owner=client.name)
-    queues.add("orphan", owner="nobody")
-    assert queues.remove_abandoned() == ["orphan"]
-    assert queues.names() == ["mine", "q"]
 
 
 def test_scripts_come_back_after_a_script_flush(client: Client, redis: Any) -> None:
@@ -373,77 +262,6 @@ def test_removing_a_queue_answers_what_was_being_taken(client: Client, queues: Q
     assert not redis.keys("rq:job:*")
 
 
-def requeue_as_rq_does(redis: Any, name: str) -> None:
-    """Take a job out of RQ's failed registry and let it wait again."""
-    assert redis.zrem(keys.rq_failed("q"), name) == 1
-    redis.rpush(keys.rq_queue("q"), name)
-
-
-@pytest.fixture
-def lost_request(url: str, redis: Any, queues: Queues) -> str:
-    """A request whose worker and client are gone: it failed as lost, and RQ's failed registry holds it."""
-    with Client(connect(url)) as gone:
-        request = Request(gone.new_id(), "q")
-        gone.submit_one(request)
-        lane = lane_of(redis)
-        assert isinstance(lane.cycle(None), Taken)
-        lane.close()
-    redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
-    reap(redis, "q", 1, 600_000_000)
-    assert queues.state("q").counters["lost"] == 1
-    return request.id
-
-
-def test_books_balance_where_a_requeued_request_is_purged(redis: Any, queues: Queues, lost_request: str) -> None:
-    requeue_as_rq_does(redis, lost_request)
-    # expect it to count as submitted again, and whoever checks the books before to know that
-    assert queues.check("q") == []
-    queues.purge("q")
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["purged"], state.balance) == (2, 1, 0)
-
-
-def test_books_balance_where_a_requeued_request_is_poison(redis: Any, queues: Queues, lost_request: str) -> None:
-    redis.hdel(keys.rq_job(lost_request), "data")
-    requeue_as_rq_does(redis, lost_request)
-    lane = lane_of(redis)
-    assert lane.cycle(None) is None
-    lane.close()
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["poison"], state.balance) == (2, 1, 0)
-
-
-def test_books_balance_where_a_requeued_request_is_cancelled(
-    client: Client, redis: Any, queues: Queues, lost_request: str
-) -> None:
-    requeue_as_rq_does(redis, lost_request)
-    assert client.cancel("q", [lost_request]) == 1
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["client_gone"], state.balance) == (2, 1, 0)
-
-
-def test_books_balance_where_a_requeued_request_ends_late(redis: Any, queues: Queues, lost_request: str) -> None:
-    requeue_as_rq_does(redis, lost_request)
-    # when the worker that lost it finishes it all the same
-    lane = lane_of(redis)
-    assert lane.cycle(done(Taken(lost_request, 1, 1, 1, "gone", b""))) is None
-    lane.close()
-    state = queues.state("q")
-    assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (2, 1, 0)
-
-
-def test_requests_of_a_client_that_is_gone_are_dropped(url: str, redis: Any, queues: Queues, monkeypatch: Any) -> None:
-    monkeypatch.setattr("scaletest.broker.client.CLIENT_TTL_S", 0.000001)
-    with Client(connect(url)) as gone:
-        gone.submit_one(Request(gone.new_id(), "q"))
-    with Client(connect(url)):  # somebody's heartbeat says that Redis was not away
-        lane = lane_of(redis)
-        assert lane.cycle(None) is None
-        assert queues.state("q").counters["client_gone"] == 1
-        assert queues.state("q").balance == 0
-        lane.close()
-
-
 @real
 @given(st.integers(0, 4_102_444_800_000_000))
 def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
@@ -451,13 +269,6 @@ def test_stamps_are_those_of_rq(redis: Any, micros: int) -> None:
     at = datetime.fromtimestamp(micros // 1_000_000, UTC).replace(microsecond=micros % 1_000_000)
     found = redis.eval(body + "\nreturn stamp(tonumber(ARGV[1]))", 0, micros)
     assert found.decode() == at.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
-
-
-@real
-@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode()))
-def test_data_that_is_not_ours_is_an_invalid_value(redis: Any, data: bytes) -> None:
-    with pytest.raises(InvalidValue):
-        jobs.decode(data)
 
 
 def test_an_unreachable_server_is_one_line(tmp_path: Any) -> None:

@@ -88,17 +88,6 @@ def test_no_call_handles_more_than_a_batch(client: Client, redis: Any, queues: Q
     assert not redis.exists(keys.cancelled(client.name))
 
 
-def test_what_runs_or_is_unknown_is_not_counted(client: Client, redis: Any, queues: Queues) -> None:
-    ids = [client.new_id() for _ in range(3)]
-    client.submit([Request(name, "q") for name in ids])
-    redis.lpop(LIST)
-    redis.zadd(keys.leases("q"), {f"{ids[0]}:1:w": 9e15})
-    assert client.cancel("q", [*ids, "nobody", ids[1]]) == 2
-    assert redis.exists(f"rq:job:{ids[0]}")
-    state = queues.state("q")
-    assert (state.waiting, state.running, state.balance) == (0, 1, 0)
-
-
 @pytest.mark.parametrize("patience", [1, 2, 5])
 def test_a_second_client_cancels_at_the_same_time(redis: Any, queues: Queues, short: None, patience: int) -> None:
     # given two clients whose requests alternate, and one that waits behind them

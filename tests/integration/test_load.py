@@ -15,8 +15,7 @@ from scaletest.broker.lane import Taken
 from scaletest.load import ClosedLoop
 from scaletest.model import Outcome, Record
 from tests.conftest import eventually
-from tests.integration.lanes import lane_of
-from tests.integration.test_broker import done
+from tests.integration.lanes import done, lane_of
 
 
 @pytest.fixture

@@ -12,13 +12,12 @@ import pytest
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.lane import AGAIN, OVERDUE, Asked, FastLane, Taken
+from scaletest.broker.lane import Taken
 from scaletest.broker.lifeline import Lifeline
 from scaletest.broker.scripts import script
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, wait_for
 from tests.integration.lanes import lane_of
-from tests.integration.test_broker import done
 from tests.integration.test_stopping import Launch, submit
 
 BEAT, CYCLE = script("beat").digest.encode(), script("cycle").digest.encode()
@@ -133,178 +132,7 @@ def test_the_kernel_looks_whether_the_other_end_is_there(own: EmbeddedServer) ->
 # -- what a lane tells its lifeline ---------------------------------------------------------------------------------
 
 
-class Broken:
-    """Counts how often a lane's connection was broken."""
-
-    def __init__(self, lane: FastLane, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.times = 0
-        monkeypatch.setattr(lane, "break_off", self._break)
-
-    def _break(self) -> bool:
-        self.times += 1
-        return True
-
-
-@pytest.fixture
-def line(url: str, queues: Queues) -> Lifeline:
-    """The lifeline of worker w, whose thread does not run."""
-    made = Lifeline(connect(url), "w", "q", interval_s=600.0)
-    made._beat()
-    return made
-
-
-def test_a_call_that_two_beats_find_unanswered_is_broken_off(
-    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lane = lane_of(redis)
-    line.attend(lane)
-    broken = Broken(lane, monkeypatch)
-    # another call each time, or none: the lane gets on
-    for asked in (Asked("1", 0.0, ""), Asked("2", 0.0, ""), None, Asked("3", 0.0, "")):
-        lane.asked = asked
-        line._beat()
-    assert broken.times == 0
-    line._beat()
-    assert broken.times == 1
-
-
-def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered(
-    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lane = lane_of(redis)
-    line.attend(lane)
-    broken = Broken(lane, monkeypatch)
-    lane.asked = Asked("1", 3600.0, "")
-    for _ in range(5):
-        line._beat()
-    assert broken.times == 0
-    # when Redis has answered it, expect one more beat to be waited for: the answer may be on its way
-    redis.hset("rq:worker:w", "call", "1")
-    line._beat()
-    assert broken.times == 0
-    line._beat()
-    assert broken.times == 1
-
-
-def test_a_call_that_waits_longer_than_it_may_is_broken_off(
-    line: Lifeline, redis: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lane = lane_of(redis)
-    line.attend(lane)
-    broken = Broken(lane, monkeypatch)
-    lane.asked = Asked("1", 1e-9, "")
-    line._beat()
-    line._beat()
-    assert broken.times == 1
-
-
-def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Lifeline, redis: Any) -> None:
-    # given a result whose call has no answer yet, and a lease that is nearly over
-    lane = lane_of(redis)
-    line.attend(lane)
-    redis.zadd(keys.leases("q"), {"r:1:w": 1})
-    lane.asked = Asked("1", 0.0, "r:1:w")
-    line._beat()
-    assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
-    # and none is made for what Redis has taken in
-    redis.zrem(keys.leases("q"), "r:1:w")
-    line._beat()
-    assert not redis.exists(keys.leases("q"))
-
-
-def test_a_lease_that_ends_with_its_request_is_no_loss(
-    line: Lifeline, redis: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    line.hold("r", 1, slow=True)
-    line.settling()
-    line._beat()
-    assert "lost its lease" not in caplog.text
-    line.hold("r", 1, slow=True)
-    line._beat()
-    assert "lost its lease" in caplog.text
-
-
 # -- repeated calls -------------------------------------------------------------------------------------------------
-
-
-def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
-    client: Client, redis: Any, queues: Queues
-) -> None:
-    # given a worker whose answer was lost, and whose request was given to another one meanwhile
-    first, second = Request(client.new_id(), "q"), Request(client.new_id(), "q")
-    client.submit([first, second])
-    lane, other = lane_of(redis), lane_of(redis, "other")
-    taken = lane.cycle(None)
-    redis.zadd(keys.leases("q"), {f"{first.id}:1:w": 1})
-    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
-    again = other.cycle(None)
-    assert isinstance(taken, Taken)
-    assert isinstance(again, Taken)
-    assert (again.id, again.attempt) == (taken.id, 2)
-    # when the call is repeated, expect nothing for it, however often
-    lane._number -= 1
-    assert lane._call_script(None, "1") is AGAIN
-    lane._number -= 1
-    assert lane._call_script(None, "1") is AGAIN
-    assert queues.state("q").waiting == 1
-    # and the next request for the next call
-    following = lane.cycle(None)
-    assert isinstance(following, Taken)
-    assert following.id == second.id
-    lane.close()
-    other.close()
-
-
-def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
-    client: Client, redis: Any, queues: Queues, line: Lifeline
-) -> None:
-    # given a worker that was frozen while idle, and forgotten
-    lane = lane_of(redis)
-    redis.zadd(keys.workers("q"), {"w": 1})
-    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
-    request = Request(client.new_id(), "q")
-    client.submit_one(request)
-    # when its next call arrives, or that of a connection that outlived it
-    for block_s in (0.0, 0.01):
-        assert lane.cycle(None, block_s=block_s) is OVERDUE
-    # expect the request untouched, and no key of it that would stay
-    assert not redis.exists("rq:worker:w")
-    assert redis.lrange("rq:queue:q", 0, -1) == [request.id.encode()]
-    # and all well after a heartbeat
-    line._beat()
-    assert isinstance(lane.cycle(None), Taken)
-    lane.close()
-
-
-def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
-    client: Client, redis: Any, queues: Queues, line: Lifeline
-) -> None:
-    lane = lane_of(redis)
-    line.forget()
-    client.submit_one(Request(client.new_id(), "q"))
-    assert lane.cycle(None) is OVERDUE
-    state = queues.state("q")
-    assert (state.waiting, state.running) == (1, 0)
-    lane.close()
-
-
-def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
-    client: Client, redis: Any, queues: Queues, line: Lifeline
-) -> None:
-    # given a frozen worker that delivers, not yet forgotten
-    client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    redis.hset("rq:worker:w", "until", 1)
-    assert lane.cycle(done(taken)) is OVERDUE
-    # expect its result to count once, also when the call is repeated, and no second request
-    lane._number -= 1
-    assert lane.cycle(done(taken)) is OVERDUE
-    state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("stale"), state.running, state.waiting) == (1, None, 0, 1)
-    line._beat()
-    assert isinstance(lane.cycle(None), Taken)
-    lane.close()
 
 
 # -- the move -------------------------------------------------------------------------------------------------------

@@ -4,39 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.memory import memory_warning
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable
 from tests.conftest import call, program, wait_for
-
-EVICTING = {"maxmemory_policy": "allkeys-lru", "maxmemory": 1 << 30}
-UNLIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 0}
-LIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30}
-
-
-@pytest.mark.parametrize(
-    ("info", "hosts", "warning"),
-    [
-        (EVICTING, ["redis"], "maxmemory-policy allkeys-lru"),
-        (EVICTING, [], "maxmemory-policy allkeys-lru"),
-        (UNLIMITED, ["redis"], "no maxmemory"),
-        (UNLIMITED, ["127.0.0.1", "10.0.0.1"], "no maxmemory"),
-        # on the machine of whoever looks, or when nothing is known, nothing is said
-        (UNLIMITED, ["localhost"], ""),
-        (UNLIMITED, ["::1"], ""),
-        (UNLIMITED, [], ""),
-        (LIMITED, ["redis"], ""),
-        ({}, ["redis"], ""),
-    ],
-)
-def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning: str) -> None:
-    text = memory_warning(info, "redis://host", hosts)
-    assert warning in text and bool(text) == bool(warning)
 
 
 @pytest.fixture

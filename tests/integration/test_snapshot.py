@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +12,8 @@ from redis.exceptions import ResponseError
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.connection import explained
 from scaletest.broker.lane import Done
-from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import Lifeline
 from scaletest.broker.reaper import Watcher
-from scaletest.broker.retry import Retrying
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable
@@ -94,21 +91,6 @@ def test_a_slot_is_found_without_a_search(client: Client, redis: Any) -> None:
     lane.close()
 
 
-def test_a_slot_of_an_earlier_turn_is_begun_anew(client: Client, redis: Any) -> None:
-    # given every slot as if written a turn of the ring ago
-    old = {str(n): struct.pack("<dddddd", n, 9, 9e9, 9e9, 9e9, 9e9) + b"n\np" for n in range(64)}
-    old |= {f"a{n}": struct.pack("<dd", n, 9) for n in range(64)}
-    redis.hset(keys.slots("q"), mapping=old)
-    client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
-    lane.cycle(done(lane.cycle(None), 1.0, 1.0))
-    now = [slot for slot in snapshot(redis).queues[0].slots if slot.number > 64]
-    assert sum(slot.ended for slot in now) == sum(slot.submitted for slot in now) == 1
-    assert max(slot.max_run_s for slot in now) == pytest.approx(1.0, rel=0.01)
-    assert redis.hlen(keys.slots("q")) == 128
-    lane.close()
-
-
 def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any) -> None:
     for number in range(64):
         redis.hset(keys.slots("q"), mapping={str(number): "x", f"a{number}": "y" * 99})
@@ -120,24 +102,6 @@ def test_nothing_foreign_in_the_slots_stops_a_worker(client: Client, redis: Any)
     assert [(sum(s.submitted for s in slots), sum(s.ended for s in slots))] == [(1, 1)]
     assert {(slot.node, slot.pod) for slot in slots} == {("", "")}
     lane.close()
-
-
-def test_a_late_result_that_does_not_count_is_in_no_slot(client: Client, redis: Any) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    lane = lane_of(redis)
-    taken = lane.cycle(None)
-    redis.delete(keys.leases("q"))
-    lane.cycle(done(taken, 1.0, 1.0))
-    assert not [slot for slot in snapshot(redis).queues[0].slots if slot.ended]
-    lane.close()
-
-
-def test_the_slow_lane_and_stock_workers_are_in_the_slots(client: Client, redis: Any, queues: Queues) -> None:
-    ledger = Ledger(redis, Retrying("test", patience_s=5))
-    ledger.settle(Lot("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
-    queue = snapshot(redis).queues[0]
-    assert [(slot.submitted, slot.ended, slot.pod) for slot in queue.slots] == [(1, 1, "")]
-    assert queue.slots[0].max_run_s == pytest.approx(7.0, rel=0.01)
 
 
 def test_an_undeclared_or_broken_job_at_the_front_does_not_break_the_read(redis: Any, queues: Queues) -> None:
@@ -220,14 +184,6 @@ def test_commands_do_not_grow_with_what_waits(client: Client, redis: Any) -> Non
     few = commands_of_a_snapshot(redis)
     client.submit([Request(client.new_id(), "q") for _ in range(5000)])
     assert commands_of_a_snapshot(redis) == few
-
-
-def test_a_removed_queue_leaves_no_slots(client: Client, redis: Any, queues: Queues) -> None:
-    client.submit_one(Request(client.new_id(), "q"))
-    assert redis.exists(keys.slots("q"))
-    queues.remove("q")
-    assert not redis.exists(keys.slots("q"))
-    assert snapshot(redis).queues == ()
 
 
 def test_a_watcher_gives_back_what_the_last_worker_held(

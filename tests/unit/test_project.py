@@ -6,6 +6,8 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,13 +62,61 @@ def test_help_imports_nothing_heavy() -> None:
         assert f"'{name}'" not in loaded
 
 
-def test_every_dependency_has_its_reason() -> None:
-    table = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
-    text = (ROOT / "pyproject.toml").read_text("utf-8")
-    lists = re.findall(r"(?:dependencies|embedded|plot|dev) = \[(.*?)\n?\]\n", text, re.DOTALL)
-    names = {name for part in lists for name in re.findall(r'"([A-Za-z0-9_-]+)[^"]*"', part)}
-    assert len(names) > 8
-    assert {name for name in names if f"| {name} " not in table} == set()
+def declared(*extras: str) -> set[str]:
+    """Names of the distributions that these extras bring, and of the core's where none is named."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    rows = [project["optional-dependencies"][extra] for extra in extras] if extras else [project["dependencies"]]
+    return {re.split(r"[^A-Za-z0-9_.-]", line, maxsplit=1)[0] for row in rows for line in row}
+
+
+EXTRAS = ("embedded", "http2", "postgres", "plot", "torch", "operator")
+# Where a distribution's module has another name than the distribution.
+MODULES = {"PyYAML": "yaml", "PyNaCl": "nacl", "pytest-xdist": "xdist"}
+# What is used without being imported: the file that uses it, and by which words.
+USED_BY = {
+    # redis-py parses with it where it is installed
+    "hiredis": ("scaletest/archive/environment.py", '"hiredis"'),
+    "import-linter": ("hack/test", "/lint-imports"),
+    "mypy": ("hack/test", "/mypy"),
+    "psutil": ("hack/rq_compat/__main__.py", "psutil"),
+    "pytest-timeout": ("pyproject.toml", "\ntimeout = "),
+    "ruff": ("hack/test", "/ruff"),
+    # mypy reads it where somebody imports yaml
+    "types-PyYAML": ("pyproject.toml", "[tool.mypy]\nstrict = true"),
+}
+IMPORT = re.compile(r"^\s*(?:from\s+(\w+)[\w.]*\s+import\b|import\s+(\w+))", re.MULTILINE)
+NAMED = re.compile(r"\b(?:import_module|find_spec|oracle)\(\"(\w+)")
+
+
+@cache
+def imported(folder: str) -> set[str]:
+    """Modules that the files of a folder import, also those that they look for or import by name."""
+    text = "\n".join(path.read_text("utf-8") for path in (ROOT / folder).rglob("*.py"))
+    return {first or second for first, second in IMPORT.findall(text)} | set(NAMED.findall(text))
+
+
+def test_the_extras_are_known() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert set(project["optional-dependencies"]) == {*EXTRAS, "dev"}
+    assert MODULES.keys() | USED_BY.keys() <= declared() | declared(*EXTRAS, "dev")
+
+
+@pytest.mark.parametrize("name", sorted(declared() | declared(*EXTRAS, "dev")))
+def test_every_dependency_is_used(name: str) -> None:
+    if name in USED_BY:
+        path, words = USED_BY[name]
+        assert words in (ROOT / path).read_text("utf-8")
+        return
+    # what users install is used by the product, not only by its tests
+    folders = ["scaletest", "workers"]
+    if name not in declared() | declared(*EXTRAS):
+        folders += ["hack", "tests"]
+    assert MODULES.get(name, name.lower().replace("-", "_")) in set().union(*map(imported, folders))
+
+
+@pytest.mark.parametrize("name", sorted(declared() | declared(*EXTRAS, "dev")))
+def test_every_dependency_has_its_reason(name: str) -> None:
+    assert f"| {name} " in (ROOT / "docs" / "dependencies.md").read_text("utf-8")
 
 
 def test_keys_are_documented() -> None:

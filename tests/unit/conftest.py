@@ -1,0 +1,33 @@
+"""Fixtures of the unit tests: the broker's are those of all tests, on a Redis in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from scaletest.broker import Client
+from tests.unit.virtual_redis import Clock, VirtualRedis, virtual_redis
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of the Redis."""
+    return Clock()
+
+
+@pytest.fixture
+def redis(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[VirtualRedis]:
+    """A client of an empty Redis, where nobody waits for what does not come and no client beats by itself."""
+    monkeypatch.setattr("scaletest.broker.reader.BLOCK_S", 0.001)
+    monkeypatch.setattr(Client, "_live", lambda _: None)
+    client = virtual_redis(clock, monkeypatch)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def client(redis: VirtualRedis, queues: object) -> Iterator[Client]:
+    """A client of queue `q` that beats when a test lets it."""
+    with Client(redis, patience_s=0.0) as made:
+        yield made

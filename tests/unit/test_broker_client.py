@@ -1,0 +1,185 @@
+"""What a client submits and reads, on a Redis in this process."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.broker import Client, Queues, jobs, keys
+from scaletest.broker.client import CLIENT_TTL_S
+from scaletest.broker.lane import Taken
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.memory import memory_warning
+from scaletest.broker.scripts import script
+from scaletest.model import Outcome, Reason, Record, Request
+from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
+from tests.conftest import wait_for
+from tests.integration.lanes import done, lane_of
+from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+
+
+def test_submitting_to_an_undeclared_queue_lists_the_declared_ones(client: Client, redis: VirtualRedis) -> None:
+    with pytest.raises(UndeclaredQueue, match="declared: q"):
+        client.submit_one(Request("r", "typo"))
+    assert not redis.exists("rq:queue:typo")
+
+
+def test_a_full_queue_rejects_and_counts(client: Client, queues: Queues) -> None:
+    queues.add("q", maximum=3)
+    requests = [Request(client.new_id(), "q") for _ in range(5)]
+    assert client.submit(requests) == 3
+    with pytest.raises(QueueFull, match="3 requests wait"):
+        client.submit_one(Request(client.new_id(), "q"))
+    state = queues.state("q")
+    assert (state.waiting, state.counters["rejected"], state.balance) == (3, 3, 0)
+
+
+def test_what_a_full_queue_refuses_is_submitted_again_later(
+    client: Client, redis: VirtualRedis, queues: Queues
+) -> None:
+    queues.add("q", maximum=2)
+    requests = [Request(client.new_id(), "q") for _ in range(2)]
+    pending = {request.id: request for request in requests}
+    client.submit(requests)
+    redis.delete("rq:queue:q", *[f"rq:job:{name}" for name in pending])
+    with Client(redis) as other:
+        other.submit_one(Request(other.new_id(), "q"))
+        assert client.recover(pending, force=True) == 1
+        queues.purge("q")
+        assert client.recover(pending) == 1
+    assert client.recover(pending) == 0
+
+
+@pytest.mark.parametrize(
+    ("reply", "end", "why"),
+    [
+        ('{"id":"ID","outcome":"postponed","worker":"w"}', "1000000", "postponed"),
+        ('{"id":"ID","outcome":"succeeded","run_s":NaN}', "1000000", "NaN is no number"),
+        ('{"id":"ID","outcome":"succeeded","figures":{"fps":1e999}}', "1000000", "'fps' is inf"),
+        ('{"id":"ID","outcome":"succeeded"', "1000000", "not valid JSON"),
+        ('{"id":"ID","outcome":"succeeded"}', "soon", "soon"),
+    ],
+)
+def test_a_reply_that_cannot_be_read_is_a_failed_one(
+    client: Client, redis: VirtualRedis, reply: str, end: str, why: str
+) -> None:
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.xadd(keys.replies(client.name), {"r": reply.replace("ID", request.id), "e": end})
+    answer = wait_for(client, 1)[request.id]
+    assert (answer.outcome, answer.reason) == (Outcome.FAILED, Reason.LOST)
+    assert why in answer.error
+    assert "same version" in answer.error
+    assert Record.from_json(Record("q", 1, answer, 1.0).to_json()).reply == answer
+
+
+def test_a_second_client_of_a_name_is_an_error_of_the_first(redis: VirtualRedis, queues: Queues) -> None:
+    with Client(redis, name="same") as first, Client(redis, name="same") as second:
+        first.submit_one(Request("a", "q"))
+        second.submit_one(Request("b", "q"))
+        with pytest.raises(InvalidValue, match="another client named 'same'"):
+            first.submit_one(Request("c", "q"))
+        assert queues.state("q").waiting == 2
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: json.dumps([text, None, [], {}]).encode()))
+def test_data_that_is_not_ours_is_an_invalid_value(data: bytes) -> None:
+    with pytest.raises(InvalidValue):
+        jobs.decode(data)
+
+
+def test_a_repeated_submission_is_answered_and_not_carried_out_again(redis: VirtualRedis, queues: Queues) -> None:
+    names = [keys.QUEUES, keys.RQ_QUEUES, keys.rq_queue("q"), keys.counters("q"), keys.client("c")]
+    values: list[Any] = ["q", "c", "n:1", 1000000, 1, 500, "c-1", jobs.encode(Request("c-1", "q")), 60]
+    assert script("submit")(redis, names, values) == script("submit")(redis, names, values) == [1, 0]
+    assert redis.llen("rq:queue:q") == 1
+    assert queues.state("q").balance == 0
+
+
+def test_requests_of_a_client_that_died_are_dropped_when_they_waited_for_its_time_to_live(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a client that died after it submitted two requests
+    dead = Client(redis, name="dead")
+    dead.submit([Request(dead.new_id(), "q") for _ in range(2)])
+    # when a worker comes at once, expect the first to be taken
+    lane = lane_of(redis, interval_s=60.0)
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    # and when time has passed, in which the worker beat, expect the second to end in the books
+    beats_for(clock, CLIENT_TTL_S + 1, Lifeline(redis, "w", "q", interval_s=60.0)._beat)
+    assert lane.cycle(done(taken)) is None
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters["client_gone"], state.balance) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_a_client_that_was_silent_is_told_and_one_that_beats_is_served(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, beats: bool
+) -> None:
+    # given a request that waits for longer than its client may be silent, while a worker beats
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    worker = Lifeline(redis, "w", "q", interval_s=60.0)
+    beats_for(clock, CLIENT_TTL_S + 1, lambda: (worker._beat(), beats and client._beat()))
+    lane = lane_of(redis, interval_s=60.0)
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken) == beats
+    if not beats:
+        # expect one that was only frozen to learn what became of its request
+        assert wait_for(client, 1)[request.id].outcome is Outcome.CLIENT_GONE
+    assert queues.state("q").balance == 0
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_client_looks_for_what_is_lost_after_a_restart_of_redis(
+    client: Client, redis: VirtualRedis, restarted: bool
+) -> None:
+    # given a request that Redis forgot
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    redis.delete("rq:queue:q", keys.rq_job(request.id))
+    # when the client beats, at the Redis that it knows or at one that was started anew
+    if restarted:
+        redis.run_id = "second start"
+    client._beat()
+    assert client.shaken == restarted
+    # expect it to submit the request again where it has cause to look
+    assert client.recover({request.id: request}) == int(restarted)
+    assert redis.llen("rq:queue:q") == int(restarted)
+
+
+EVICTING = {"maxmemory_policy": "allkeys-lru", "maxmemory": 1 << 30}
+UNLIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 0}
+LIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30}
+
+
+@pytest.mark.parametrize(
+    ("info", "hosts", "warning"),
+    [
+        (EVICTING, ["redis"], "maxmemory-policy allkeys-lru"),
+        (EVICTING, [], "maxmemory-policy allkeys-lru"),
+        (UNLIMITED, ["redis"], "no maxmemory"),
+        (UNLIMITED, ["127.0.0.1", "10.0.0.1"], "no maxmemory"),
+        # on the machine of whoever looks, or when nothing is known, nothing is said
+        (UNLIMITED, ["localhost"], ""),
+        (UNLIMITED, ["::1"], ""),
+        (UNLIMITED, [], ""),
+        (LIMITED, ["redis"], ""),
+        ({}, ["redis"], ""),
+    ],
+)
+def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning: str) -> None:
+    text = memory_warning(info, "redis://host", hosts)
+    assert warning in text and bool(text) == bool(warning)
+
+
+def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None:
+    queues.add("mine", owner=client.name)
+    queues.add("orphan", owner="nobody")
+    assert queues.remove_abandoned() == ["orphan"]
+    assert queues.names() == ["mine", "q"]

@@ -1,0 +1,268 @@
+"""Deadlines with a clock of Redis that the test sets: leases, heartbeats, dead workers, outages, steps of the clock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Client, Queues, keys
+from scaletest.broker.devices import DeviceLeases, Slot
+from scaletest.broker.lane import OVERDUE, FastLane, Taken
+from scaletest.broker.lifeline import LEASE_INTERVALS, MAX_ATTEMPTS, Lifeline
+from scaletest.broker.reaper import Watcher, reap
+from scaletest.broker.retry import Retrying
+from scaletest.model import Outcome, Reason, Request
+from tests.conftest import wait_for
+from tests.integration.lanes import done, lane_of
+from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+
+SHORT_S, LONG_S = 60.0, 600.0
+# Outages, and steps of Redis's clock in both directions.
+STEPS = [300.0, 3600.0, 1e9, -300.0, -3600.0, -1e9]
+LEASE = "r:1:w"
+
+
+def worker(redis: Any, name: str, interval_s: float = SHORT_S, queue: str = "q") -> Lifeline:
+    """A worker's lifeline that has beaten once."""
+    line = Lifeline(redis, name, queue, interval_s=interval_s)
+    line._beat()
+    return line
+
+
+def holds(line: Lifeline, redis: Any) -> Lifeline:
+    """The worker w runs request r of queue q."""
+    redis.hset("rq:job:r", "data", "")
+    redis.zadd(keys.leases("q"), {LEASE: redis.zscore(keys.workers("q"), "w")})
+    line.hold("r", 1)
+    return line
+
+
+def comes(line: Lifeline) -> None:
+    """One turn of a living worker."""
+    line._beat()
+    line._reap()
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+@pytest.mark.parametrize("first", ["worker", "watcher", "client", "holder of a device"])
+def test_no_lease_ends_because_nobody_could_beat(
+    redis: VirtualRedis, queues: Queues, client: Client, clock: Clock, seconds: float, first: str
+) -> None:
+    # given a worker with a short interval that runs a request, and one of another queue with a long one
+    queues.add("other")
+    short = holds(worker(redis, "w"), redis)
+    long = worker(redis, "slow", LONG_S, "other")
+    reaper = worker(redis, "reaper")
+    devices = DeviceLeases(redis, "node", "w", interval_s=LONG_S, nonce="n")
+    assert devices.claim(["device"], 1) == Slot("device", 0)
+    # when the clock is set, or Redis was away for that long, and somebody with a long interval comes first
+    clock.step(seconds)
+    comers = {
+        "worker": lambda: comes(long),
+        "watcher": Watcher(redis, LONG_S, 3).tick,
+        "client": client._beat,
+        "holder of a device": devices.renew,
+    }
+    comers[first]()
+    # expect the worker's lease untouched when its own queue is reaped, and the worker known
+    reaper._reap()
+    assert redis.zcard(keys.leases("q")) == 1
+    short._beat()
+    assert "w" in queues.worker_names("q")
+    state = queues.state("q")
+    assert ("requeued" in state.counters, state.workers) == (False, 2)
+    # and its next deadline as far away as always
+    assert reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s == pytest.approx(LEASE_INTERVALS * SHORT_S, abs=1e-6)
+    assert devices.renew()
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+def test_a_dead_workers_lease_lasts_no_longer_than_its_own_interval_says(
+    redis: VirtualRedis, queues: Queues, clock: Clock, seconds: float
+) -> None:
+    # given a worker of a long interval that was there once, and one of a short interval that dies
+    worker(redis, "stopped", LONG_S).forget()
+    holds(worker(redis, "w"), redis)
+    # when the clock is set meanwhile
+    clock.step(seconds)
+    # expect no more than the dead one's own lease until its request goes back, and no less than half of it
+    next_s = reap(redis, "q", 3, int(SHORT_S * 1e6)).next_s
+    assert next_s is not None
+    assert LEASE_INTERVALS * SHORT_S / 2 < next_s <= LEASE_INTERVALS * SHORT_S
+    # and that it does go back then, when somebody beats
+    living = worker(redis, "living")
+    beats_for(clock, next_s - 4, lambda: comes(living))
+    assert queues.state("q").running == 1
+    beats_for(clock, 8.0, lambda: comes(living))
+    assert (queues.state("q").running, redis.lrange("rq:queue:q", 0, -1)) == (0, [b"r"])
+
+
+def test_one_slow_worker_outlives_a_dead_one_with_a_short_interval(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a dead worker with a short interval, and nobody else than one that beats more rarely than that
+    holds(worker(redis, "w"), redis)
+    slow = worker(redis, "slow", LONG_S)
+    # when that one beats for a while
+    beats = 0
+    while redis.zcard(keys.leases("q")):
+        clock.step(LONG_S / 2)
+        comes(slow)
+        beats += 1
+    # expect the request back: each beat ended a quarter of the short interval, of which a lease has 1.8
+    assert beats == 8
+    assert queues.state("q").waiting == 1
+
+
+def test_beats_that_come_in_time_do_not_hold_the_clock(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    # given a dead worker and a living one of the same interval, which beats twice an interval
+    holds(worker(redis, "w"), redis)
+    living = worker(redis, "living")
+    beats_for(clock, 1.5 * SHORT_S, lambda: comes(living), every_s=SHORT_S / 2)
+    assert queues.state("q").running == 1
+    # expect the dead one's lease to end with the fourth of these beats
+    beats_for(clock, 0.5 * SHORT_S, lambda: comes(living), every_s=SHORT_S / 2)
+    assert queues.state("q").running == 0
+
+
+def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given two workers that run a request each, of which one dies
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lines = {name: worker(redis, name) for name in ("living", "dead")}
+    lanes = {name: FastLane(redis, name, "q", SHORT_S, Retrying("test")) for name in lines}
+    taken = {name: lane.cycle(None) for name, lane in lanes.items()}
+    for name, line in lines.items():
+        line.hold(taken[name].id, 1)
+    # when the living one beats for longer than a lease lives
+    beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), comes(lines["living"])))
+    # expect it to have its request still, and the other one's request to wait, first of all
+    state = queues.state("q")
+    assert (state.running, state.waiting, state.workers, state.counters["requeued"]) == (1, 1, 1, 1)
+    assert redis.lindex("rq:queue:q", 0) == taken["dead"].id.encode()
+    assert not redis.exists("rq:worker:dead")
+    # and what the dead one still delivers, if it was only frozen, to count as long as nobody took it since
+    assert lanes["dead"].cycle(done(taken["dead"])) is OVERDUE
+    assert lanes["living"].cycle(done(taken["living"])) is None
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters.get("stale"), state.balance) == (2, None, 0)
+
+
+def test_a_result_that_comes_after_another_worker_took_the_request_is_stale(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    frozen, other = lane_of(redis, "frozen", SHORT_S), lane_of(redis, "other", SHORT_S)
+    first = frozen.cycle(None)
+    living = worker(redis, "other")
+    beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), comes(living)))
+    second = other.cycle(None)
+    assert isinstance(first, Taken) and isinstance(second, Taken)
+    assert (second.id, second.attempt) == (first.id, 2)
+    # when both deliver
+    frozen.cycle(done(first))
+    other.cycle(done(second))
+    # expect one result to count and one reply
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.counters["stale"], state.balance) == (1, 1, 0)
+    assert redis.xlen(keys.replies(client.name)) == 1
+
+
+def test_a_request_that_kills_its_workers_fails_as_lost(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a request whose worker dies, each time
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    watcher = Watcher(redis, SHORT_S, MAX_ATTEMPTS)
+    for number in range(MAX_ATTEMPTS):
+        assert queues.state("q").waiting == 1
+        taken = lane_of(redis, f"victim-{number}", SHORT_S).cycle(None)
+        assert isinstance(taken, Taken) and taken.attempt == number + 1
+        beats_for(clock, LEASE_INTERVALS * SHORT_S + 1, lambda: (client._beat(), watcher.tick()))
+    # expect a reply that names them, and no further attempt
+    reply = wait_for(client, 1)[request.id]
+    assert (reply.outcome, reply.reason, reply.attempts) == (Outcome.FAILED, Reason.LOST, MAX_ATTEMPTS)
+    assert reply.error == "lost 3 times, by victim-0, victim-1, victim-2"
+    counters = queues.state("q").counters
+    assert (counters["lost"], counters["requeued"], queues.state("q").balance) == (1, MAX_ATTEMPTS - 1, 0)
+    assert queues.state("q").workers == 0
+
+
+def test_a_dead_workers_slot_of_a_device_is_free_when_its_lease_is_over(redis: VirtualRedis, clock: Clock) -> None:
+    # given two workers and a device with one slot, and that somebody beats
+    def beat() -> object:
+        return Watcher(redis, SHORT_S, 3).tick()
+
+    dead, other = (DeviceLeases(redis, "node", name, interval_s=SHORT_S, nonce=name) for name in ("dead", "other"))
+    assert dead.claim(["device"], 1) == Slot("device", 0)
+    # when less than a lease has passed, and then all of it
+    beats_for(clock, LEASE_INTERVALS * SHORT_S - 1, beat, every_s=1.0)
+    assert other.claim(["device"], 1) is None
+    beats_for(clock, 2.0, beat, every_s=1.0)
+    # expect the slot to be the other's, and who was only frozen to notice
+    assert other.claim(["device"], 1) == Slot("device", 0)
+    assert not dead.renew()
+
+
+def test_a_client_that_is_gone_for_long_leaves_nothing(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    # given a client that died before it read a reply
+    dead = Client(redis, name="dead")
+    dead.submit_one(Request(dead.new_id(), "q"))
+    lane = lane_of(redis, interval_s=SHORT_S)
+    lane.cycle(done(lane.cycle(None)))
+    living = worker(redis, "w")
+    # when its deadline is over, expect its replies to be kept for ten minutes: it may only be frozen
+    beats_for(clock, 600, lambda: comes(living))
+    assert redis.xlen(keys.replies("dead")) == 1
+    # and then nothing of it to be left
+    beats_for(clock, 120, lambda: comes(living))
+    assert not redis.keys("scaletest:*dead*")
+    assert redis.zscore(keys.CLIENTS, "dead") is None
+
+
+@pytest.mark.parametrize("seconds", STEPS)
+def test_a_clients_requests_are_served_whatever_the_clock_does(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock, seconds: float
+) -> None:
+    lane = lane_of(redis)
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    clock.step(seconds)
+    lane_of(redis)  # somebody beats
+    taken = lane.cycle(None)
+    assert isinstance(taken, Taken)
+    lane.cycle(done(taken))
+    assert wait_for(client, 1)[request.id].ok
+
+
+@pytest.mark.parametrize("seconds", [0.0, *STEPS])
+def test_nobody_works_for_a_client_that_died_before_the_clock_was_set(
+    redis: VirtualRedis, queues: Queues, clock: Clock, seconds: float
+) -> None:
+    # given a request of a client that died, since when somebody beat for more than its time to live
+    dead = Client(redis, name="dead")
+    dead.submit_one(Request(dead.new_id(), "q"))
+    living = worker(redis, "w")
+    beats_for(clock, 120, lambda: comes(living))
+    # when the clock is set
+    clock.step(seconds)
+    lane = lane_of(redis)
+    # expect nobody to work for it
+    assert lane.cycle(None) is None
+    assert wait_for(dead, 1)["dead-1"].outcome is Outcome.CLIENT_GONE
+    assert queues.state("q").counters["client_gone"] == 1
+
+
+def test_who_only_looks_sees_no_worker_of_a_queue_that_all_have_left(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a worker that died, and nobody who beats
+    worker(redis, "w")
+    assert (queues.worker_names("q"), queues.state("q").workers) == (["w"], 1)
+    clock.step(LEASE_INTERVALS * SHORT_S - 1)
+    assert (queues.worker_names("q"), queues.state("q").workers) == (["w"], 1)
+    clock.step(2)
+    assert (queues.worker_names("q"), queues.state("q").workers) == ([], 0)
