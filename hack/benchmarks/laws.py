@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,15 +111,20 @@ def judge(case: Case, result: Result) -> Result:
     }
 
 
-def main(measured: Callable[[str], Result] = measure) -> int:
+def main() -> int:
     """Print one line for every law; 0 when all came back."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("laws", nargs="*", choices=[*CASES, []], metavar="LAW", help=f"{', '.join(CASES)} [all]")
-    rows = []
-    for name in parser.parse_args().laws or CASES:
-        rows.append(measured(name))
-        print(json.dumps(rows[-1]), flush=True)
-    return 0 if all(row["met"] for row in rows) else 1
+    parser.add_argument("laws", nargs="*", metavar="LAW", help=f"{', '.join(CASES)} [default: all]")
+    names = parser.parse_args().laws or list(CASES)
+    unknown = set(names) - set(CASES)
+    if unknown:
+        parser.error(f"there is no law {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
+    holds = True
+    for name in names:
+        row = measure(name)
+        holds = holds and row["met"]
+        print(json.dumps(row), flush=True)
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":
