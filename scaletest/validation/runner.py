@@ -54,7 +54,7 @@ class Runner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
     stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
-    not ready gives up earlier by itself, and says so.
+    not ready gives up earlier by itself, and says so. clock, wake: seconds, and who waits; a test has them virtual.
     """
 
     def __init__(
@@ -65,6 +65,7 @@ class Runner:
         clock: Callable[[], float] = time.monotonic,
         stored: Stored | None = None,
         ready_s: float = READY_TIMEOUT_S,
+        wake: Wake | None = None,
     ) -> None:
         self._plan = plan
         self._ready_s = ready_s
@@ -78,7 +79,7 @@ class Runner:
         self._background: list[Record] = list(stored.background) if stored else []
         self._saved = len(self._background)
         self._tally = Tally()
-        self._wake = Wake()
+        self._wake = wake or Wake()
         self._stopped_by = ""
         self._others: Sequence[Other] = ()
 

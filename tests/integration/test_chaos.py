@@ -1,4 +1,4 @@
-"""A short soak of `hack/chaos`: everything is killed, frozen, cut and silenced for minutes; nothing may be lost."""
+"""A short soak of `hack/chaos`: everything is killed, frozen, cut and silenced for a while; nothing may be lost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(900)
 def test_nothing_is_lost_in_chaos() -> None:
     result = subprocess.run(
-        [sys.executable, "-m", "hack.chaos", "--requests", "50000", "--longest", "1200"],
+        [sys.executable, "-m", "hack.chaos", "--requests", "8000", "--longest", "800"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -10,7 +10,8 @@ from hack.benchmarks.devices import Tenure, overlaps, sequences
 def test_no_slot_of_full_workers_has_two_holders_while_they_are_attacked() -> None:
     row = sequences(Namespace(sequences=4, seed=5))
     assert row["pass"], row
-    assert row["moments"] > 1000
+    # each of the eight slots was held, and somebody was sure of it
+    assert row["moments"] >= row["tenures"] >= 8
     assert row["requests"].keys() == {"succeeded"}
 
 

@@ -1,0 +1,231 @@
+"""A whole validation on a virtual clock: known laws come back, and what was interrupted is measured again."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.analysis.stopping import Stop
+from scaletest.analysis.throughput import Throughput
+from scaletest.archive import RunFolder, Stored
+from scaletest.model import Outcome, Plan, Record, Reply
+from scaletest.system.waiting import Wake
+from scaletest.validation import Runner, complete
+from tests.unit.valid import checked
+
+SECONDS = 0.4
+# Requests differ by so much, relative.
+SCATTER = 0.01
+Law = Callable[[int], float]
+
+
+class Site(Wake):
+    """Workers and load of a run, whose time passes while the runner waits.
+
+    law: seconds of a request, by the number of workers. look: called after each wait.
+    """
+
+    def __init__(self, law: Law, look: Callable[[], None] = lambda: None) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.runner: Runner
+        self._law, self._look = law, look
+        self._chance = random.Random(1)
+        self._numbers = itertools.count()
+        self._workers = self._parallel = 0
+        self._loaded = 0.0
+        self._key = (0, 0)
+        self._running: dict[int, tuple[float, float]] = {}  # by worker: when its request began, and when it ends
+
+    def clock(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> bool:
+        self._go_on_until(self.now + seconds)
+        self._look()
+        return super().wait(0.0)
+
+    def scale(self, workers: int) -> None:
+        self._workers = workers
+
+    def ready(self) -> int:
+        return self._workers
+
+    def check(self) -> None:
+        pass
+
+    def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
+        self._parallel, self._loaded = parallel, self.now
+        if step is not None:
+            self._key = (step, repeat)
+        for worker in range(parallel):
+            self._begin(worker, self.now)
+
+    @property
+    def busy_s(self) -> float:
+        """How long there has been load."""
+        return self.now - self._loaded if self._parallel else 0.0
+
+    def wait_idle(self, timeout_s: float) -> bool:
+        self._go_on_until(max((end for _, end in self._running.values()), default=self.now))
+        return True
+
+    def _begin(self, worker: int, began: float) -> None:
+        run_s = self._law(self._workers) * (1.0 + self._chance.gauss(0.0, SCATTER))
+        self._running[worker] = (began, began + run_s)
+
+    def _go_on_until(self, then: float) -> None:
+        while self._running:
+            worker = min(self._running, key=lambda number: self._running[number][1])
+            began, end = self._running[worker]
+            if end > then:
+                break
+            del self._running[worker]
+            self.runner.record(self._record(worker, began, end))
+            if self._parallel:
+                self._begin(worker, end)
+        self.now = then
+
+    def _record(self, worker: int, began: float, end: float) -> Record:
+        step, repeat = self._key
+        reply = Reply(
+            f"r{next(self._numbers)}",
+            Outcome.SUCCEEDED,
+            exit_code=0,
+            run_s=end - began,
+            worker=f"w{worker}",
+            node="here",
+            enqueued_s=1000.0 + began,
+            started_s=1000.0 + began,
+            ended_s=1000.0 + end,
+        )
+        return Record("q", step, reply, end - began, repeat)
+
+
+class Nobody:
+    """A progress that nobody looks at."""
+
+    def phase(self, workers: int, what: str) -> None:
+        pass
+
+    def tick(self, workers: int, elapsed: float, longest: float, ok: int, bad: int, rate: Throughput | None) -> None:
+        pass
+
+    def step(self, line: str) -> None:
+        pass
+
+
+def validated(plan: Plan, folder: RunFolder, site: Site, stored: Stored | None = None) -> dict[str, Any]:
+    """The result of a run, in the form that is promised."""
+    if stored is None:
+        folder.begin(plan, ["scaletest", "validate"])
+    site.runner = Runner(plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
+    return checked(site.runner.run(site, site).to_dict(), "result")
+
+
+def planned(limit: int, *per_device: int, devices: int = 0) -> Plan:
+    glob = "/dev/fake*" if devices else ""
+    return Plan(
+        limit=limit,
+        seconds=SECONDS,
+        queue="q",
+        order="mirrored",
+        per_device=per_device,
+        devices=devices,
+        device_glob=glob,
+    )
+
+
+def shared(contention: float, coherency: float = 0.0) -> Law:
+    """The time of a request of SECONDS when all workers use something together."""
+    return lambda n: SECONDS * (1.0 + contention * (n - 1) + coherency * n * (n - 1))
+
+
+def measured(folder: RunFolder) -> list[tuple[int, int]]:
+    """Workers and repeat of every measuring, in order; odd repeats are on the way down."""
+    return [one.key for one in folder.load().measurements]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run")
+
+
+def test_workers_that_share_nothing_pass(folder: RunFolder) -> None:
+    result = validated(planned(8), folder, Site(shared(0)))
+    assert result["verdict"]["kind"] == "PASS", result["verdict"]
+    assert measured(folder) == [(1, 0), (2, 0), (4, 0), (8, 0), (8, 1), (4, 1), (2, 1), (1, 1)]
+
+
+def test_contention_comes_out_within_its_interval_and_fails(folder: RunFolder) -> None:
+    result = validated(planned(16), folder, Site(shared(0.15)))
+    assert result["verdict"]["kind"] == "FAIL", result["verdict"]
+    interval = result["law"]["intervals"]["contention"]
+    assert interval["low"] <= 0.15 <= interval["high"]
+    assert interval["high"] - interval["low"] < 0.02
+
+
+def test_a_lock_around_every_request_is_contention_of_one(folder: RunFolder) -> None:
+    result = validated(planned(8), folder, Site(shared(1)))
+    assert result["verdict"]["kind"] == "FAIL", result["verdict"]
+    # both ways say the same, and both laws are true of it
+    assert all(max(step["ratio"]["up"], step["ratio"]["down"]) < 1.1 for step in result["steps"][1:])
+    law = result["law"]
+    if law["name"] == "capped":
+        assert law["ceiling_per_s"] == pytest.approx(1 / SECONDS, rel=0.01)
+    else:
+        assert law["contention"] == pytest.approx(1, abs=0.02)
+
+
+def test_a_peak_is_found_when_throughput_falls_again(folder: RunFolder) -> None:
+    # given contention 3 % and coherency 2 %, the peak lies at sqrt(0.97 / 0.02) = 6.96 workers
+    result = validated(planned(16), folder, Site(shared(0.03, 0.02)))
+    assert result["verdict"]["kind"] == "FAIL", result["verdict"]
+    assert result["law"]["name"] == "usl"
+    assert (result["peak"]["workers"], result["peak"]["extrapolated"]) == (pytest.approx(6.96, rel=0.05), False)
+
+
+def test_devices_with_a_ceiling_give_it_back(folder: RunFolder) -> None:
+    # given two devices that serve two runs of 0.4 s each at full speed: 10 requests/s together
+    result = validated(planned(16, 1, 2, 4, 8, devices=2), folder, Site(lambda n: SECONDS * max(1, n / 4)))
+    assert result["verdict"]["kind"] == "PASS", result["verdict"]
+    assert (result["law"]["name"], result["law"]["ceiling_per_s"]) == ("capped", pytest.approx(10, rel=0.01))
+    assert result["sharing"]["best"] == 2
+
+
+def test_a_device_with_contention_and_coherency_gives_both_back(folder: RunFolder) -> None:
+    # given one device whose throughput is highest with sqrt(0.9 / 0.03) = 5.5 runs
+    result = validated(planned(16, 1, 2, 4, 8, 16, devices=1), folder, Site(shared(0.1, 0.03)))
+    law = result["law"]
+    assert law["name"] == "usl"
+    assert (law["contention"], law["coherency"]) == (pytest.approx(0.1, abs=0.02), pytest.approx(0.03, rel=0.1))
+    assert result["peak"]["workers"] == pytest.approx(5.5, rel=0.05)
+    assert result["sharing"]["best"] in (4, 8)
+
+
+def test_an_interrupted_step_is_measured_again(folder: RunFolder) -> None:
+    # given a run that is interrupted a second after its second step begins
+    def interrupt() -> None:
+        began = folder.path / "steps.jsonl"
+        if began.exists() and site.busy_s > 1:
+            site.runner.stop("Ctrl-C")
+
+    site = Site(shared(0), interrupt)
+    plan = planned(2)
+    result = validated(plan, folder, site)
+    assert result["verdict"]["kind"] == "INVALID" and "interrupted" in result["verdict"]["reason"]
+    stored = folder.load()
+    assert [(one.key, one.stop) for one in stored.measurements][1:] == [((2, 0), Stop.ENDED)]
+    # when it goes on, expect that step anew, and a result as if nothing had happened
+    stored = replace(stored, measurements=complete(stored.measurements, stored.records))
+    folder.forget_unfinished(stored)
+    result = validated(plan, folder, Site(shared(0)), stored)
+    assert result["verdict"]["kind"] == "PASS", result["verdict"]
+    assert measured(folder) == [(1, 0), (2, 0), (2, 1), (1, 1)]
+    assert Stop.ENDED not in [one.stop for one in folder.load().measurements]
