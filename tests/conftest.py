@@ -39,6 +39,12 @@ LONGEST = ("real", "test_images", "test_lifecycle", "test_install", "test_operat
 FIRST_NODE = ("test_jobs.py", "test_operator.py", "test_policies.py")
 
 
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and so all programs that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The folder is the tier."""
     for item in items:
