@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import io
+import logging
 import os
 import signal
 import subprocess
@@ -11,11 +14,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import hypothesis
 import pytest
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
@@ -32,6 +37,12 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 LONGEST = ("real", "test_images", "test_lifecycle", "test_install", "test_operator")
 # Of the files that want a real node, those that share one; the others share another.
 FIRST_NODE = ("test_jobs.py", "test_operator.py")
+
+
+def pytest_configure() -> None:
+    """A shell that runs the tests in the background has them ignore Ctrl-C, and so all programs that they start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -83,6 +94,23 @@ def eventually(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
             return value
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(max(0.02, min(2 * (time.monotonic() - looked), 1.0)))
+
+
+@pytest.fixture(autouse=True)
+def _loggers() -> Iterator[None]:
+    """Every logger is afterwards what it was: commands and RQ's workers set levels and handlers for a whole process."""
+    before = {logger: (logger.level, logger.propagate, logger.handlers[:], logger.filters[:]) for logger in _known()}
+    yield
+    for logger in _known():
+        level, propagate, handlers, filters = before.get(logger, (logging.NOTSET, True, [], []))
+        if logger.level != level:
+            logger.setLevel(level)
+        logger.propagate, logger.handlers[:], logger.filters[:] = propagate, handlers, filters
+
+
+def _known() -> list[logging.Logger]:
+    """The loggers that somebody asked for, without the root's, which is pytest's."""
+    return [logger for logger in logging.root.manager.loggerDict.values() if isinstance(logger, logging.Logger)]
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +166,25 @@ def program(*arguments: str) -> list[str]:
 def call(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run scaletest to its end; the time is against what hangs."""
     return subprocess.run(program(*arguments), capture_output=True, text=True, timeout=280, check=False, **options)
+
+
+def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What `call` does, in this process: for commands that start no threads or processes and set nothing that stays.
+
+    A process of its own takes longer to start than most commands run.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        mock.patch.object(sys, "stdin", io.StringIO(input)),
+        mock.patch.dict(os.environ, env or {}),
+    ):
+        code = main.run(list(arguments))
+    for number, handler in signals.items():
+        signal.signal(number, handler)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -232,6 +279,7 @@ __all__ = [
     "Gate",
     "ScaletestError",
     "call",
+    "call_here",
     "command_lines_below",
     "eventually",
     "missing",

@@ -20,7 +20,7 @@ from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
 from scaletest.model.errors import UsageError
-from tests.conftest import call, eventually, missing, processes_with, program
+from tests.conftest import call, call_here, eventually, missing, processes_with, program
 
 
 def need(*names: str) -> None:
@@ -230,7 +230,7 @@ def test_a_client_never_starts_before_its_server_is_ready(
 @pytest.mark.parametrize(
     ("script", "limit_s", "failure", "words"),
     [
-        ("sleep 100", 2, Failure.TIMED_OUT, "was not ready in time"),
+        ("sleep 100", 1, Failure.TIMED_OUT, "was not ready in time"),
         ("echo the port is taken >&2; exit 3", 60, Failure.EXIT, "the port is taken"),
     ],
 )
@@ -310,7 +310,7 @@ spec:
     spec: {duration: 1}
   repetitions: 2
   permutations:
-    product: {streams: [1, 2, 4, 8]}
+    product: {streams: [1, 8]}
 """
     (tmp_path / "sweep.yaml").write_text(text)
     run = tmp_path / "run"
@@ -319,20 +319,20 @@ spec:
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     records = run / "records.jsonl"
-    eventually(lambda: records.exists() and records.read_text().count("\n") >= 2)
+    eventually(lambda: records.exists() and records.read_text().count("\n") >= 1)
     process.kill()
     process.wait()
-    done = records.read_text().splitlines()[:2]
+    done = records.read_text().splitlines()[:1]
     resumed = call("bench", "run", "--resume", str(run), "-o", "json")
     assert resumed.returncode == 0, resumed.stderr
     data = json.loads(resumed.stdout)
-    assert [row["succeeded"] for row in data["permutations"]] == [2, 2, 2, 2]
+    assert [row["succeeded"] for row in data["permutations"]] == [2, 2]
     assert data["environment"]["programs"]["iperf3"].startswith("iperf 3") and data["environment"]["system"]
-    assert records.read_text().splitlines()[:2] == done, "what had ended was not measured again"
-    assert len(records.read_text().splitlines()) == 8
+    assert records.read_text().splitlines()[:1] == done, "what had ended was not measured again"
+    assert len(records.read_text().splitlines()) == 4
     # it is no slower than itself; with two repetitions that differ much nothing more may be known
-    shown = call("bench", "compare", str(run), str(run), "--tolerance", "99%")
-    assert shown.returncode in (0, 4) and shown.stdout.count(" 1.000 [") == 4, shown.stdout
+    shown = call_here("bench", "compare", str(run), str(run), "--tolerance", "99%")
+    assert shown.returncode in (0, 4) and shown.stdout.count(" 1.000 [") == 2, shown.stdout
 
 
 def test_a_benchmark_is_a_request_to_a_worker(
@@ -351,9 +351,11 @@ def test_a_benchmark_is_a_request_to_a_worker(
         assert failed.returncode == 4
         assert json.loads(failed.stdout)["benchmarks"][0]["status"]["failure"] == "no_binary"
     assert worker.poll() is None
-    refused = call("bench", "run", "IPerf", "--set", "placement=differentNodes", "--queue", "q", "--redis-url", url)
+    refused = call_here(
+        "bench", "run", "IPerf", "--set", "placement=differentNodes", "--queue", "q", "--redis-url", url
+    )
     assert refused.returncode == 2 and "own node" in refused.stderr
-    undeclared = call("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
+    undeclared = call_here("bench", "run", "IPerf", "--queue", "nowhere", "--redis-url", url)
     assert undeclared.returncode == 2 and "not declared" in undeclared.stderr
 
 

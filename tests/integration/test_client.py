@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,7 +22,7 @@ import pytest
 
 from scaletest.broker import EmbeddedServer, Queues, connect
 from scaletest.load import pace
-from tests.conftest import call, eventually, missing, program
+from tests.conftest import call, call_here, eventually, missing, program
 
 
 class Service:
@@ -71,15 +72,27 @@ class Service:
 
 Start = Callable[..., Service]
 
+# A client that notices sooner than others that Redis does not answer.
+IMPATIENT = """
+import sys
+from scaletest.broker import client as broker
+from scaletest.cli import client, main
+broker.HEARTBEAT_S, broker.SILENT_S, client.REDIS_TIMEOUT_S = 0.5, 2.5, 2.0
+main.main(sys.argv[1:])
+"""
+
 
 @pytest.fixture
 def serve(url: str, queues: Queues, tmp_path: Path) -> Iterator[Start]:
     """Start clients; they are gone after the test."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def run(*arguments: str, redis_url: str = url, env: dict[str, str] | None = None) -> Service:
+    def run(
+        *arguments: str, redis_url: str = url, env: dict[str, str] | None = None, impatient: bool = False
+    ) -> Service:
         log = tmp_path / f"client-{len(started)}.log"
-        line = program("client", "--queue", "q", "--listen", "127.0.0.1:0", "--redis-url", redis_url, *arguments)
+        begin = [sys.executable, "-c", IMPATIENT] if impatient else program()
+        line = [*begin, "client", "--queue", "q", "--listen", "127.0.0.1:0", "--redis-url", redis_url, *arguments]
         with log.open("wb") as target:
             process = subprocess.Popen(
                 line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=target, env={**os.environ, **(env or {})}
@@ -186,7 +199,7 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
         assert curl(f"/parallel?type=plain&value={count}") == str(count)
         # as many at work as workers, and a number that lies between what is known before and after it was asked for
         eventually(lambda count=count: Queues(redis).state("q").running == count)
-        eventually(lambda count=count: service.stats()["succeeded"] >= 15 * count)
+        eventually(lambda count=count: service.stats()["succeeded"] >= 5 * count)
         before, shown, after = service.stats(), float(curl("/reqs-per-sec?type=plain")), service.stats()
         assert before["succeeded"] / after["elapsed_s"] - 0.01 <= shown
         assert shown <= after["succeeded"] / before["elapsed_s"] + 0.01
@@ -200,15 +213,15 @@ def test_the_calls_of_a_validation_script(serve: Start, start: Any, redis: Any) 
 
 def test_a_batch_runs_dry_and_tells(start: Any, url: str) -> None:
     start()
-    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none", "--batch", "300")
-    done = call(*line, "-o", "json", "--", "0")
+    line = ("client", "--queue", "q", "--redis-url", url, "--listen", "none")
+    done = call(*line, "--batch", "300", "-o", "json", "--", "0")
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert (said["succeeded"], said["in_flight"], said["load"]) == (300, 0, "batch of 300")
     # failed requests are exit code 5, and the table shows why
-    failed = call(*line, "--time-limit", "0.01", "--", "5")
+    failed = call(*line, "--batch", "20", "--time-limit", "0.01", "--", "5")
     assert failed.returncode == 5
-    assert "300 failed and 0 successful" in failed.stdout
+    assert "20 failed and 0 successful" in failed.stdout
 
 
 # How many arrivals of that seed fall into the second.
@@ -242,7 +255,7 @@ def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
     done = call(*line, "--schedule", str(schedule), "--", "0")
     assert (done.returncode, json.loads(done.stdout)["succeeded"]) == (0, 4)
     schedule.write_text("1\n0\n")
-    wrong = call(*line, "--schedule", str(schedule))
+    wrong = call_here(*line, "--schedule", str(schedule))
     assert (wrong.returncode, "line 2" in wrong.stderr) == (2, True)
 
 
@@ -263,7 +276,7 @@ def test_a_schedule_file(start: Any, url: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_work_is_said_at_once(url: str, queues: Queues, options: tuple[str, ...], text: str) -> None:
-    done = call("client", "--queue", "q", "--redis-url", url, *options)
+    done = call_here("client", "--queue", "q", "--redis-url", url, *options)
     assert (done.returncode, done.stdout.startswith("Traceback")) == (2, False), done.stderr
     assert text in done.stderr
 
@@ -280,9 +293,9 @@ def test_it_answers_while_redis_does_not(serve: Start) -> None:
     # given a Redis that hangs
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
-        service = serve("--parallel", "1", redis_url=server.url)
+        service = serve("--parallel", "1", redis_url=server.url, impatient=True)
         eventually(lambda: service.stats()["in_flight"] == 1)
-        assert service.status("/readyz") == 200
+        eventually(lambda: service.status("/readyz") == 200)
         assert server.pid is not None
         os.kill(server.pid, signal.SIGSTOP)
         try:
@@ -304,7 +317,7 @@ def test_it_ends_with_its_statistics_while_redis_does_not_answer(serve: Start, s
     # given requests in flight when Redis hangs, or dies
     with EmbeddedServer(tcp=True) as server:
         Queues(connect(server.url)).add("q")
-        service = serve("--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url)
+        service = serve("--parallel", "3", "--grace", "1", "-o", "json", redis_url=server.url, impatient=True)
         eventually(lambda: service.stats()["in_flight"] == 3)
         assert server.pid is not None
         os.kill(server.pid, stopped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -46,16 +45,14 @@ def test_a_wrong_option_is_printed_harmlessly(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def log() -> Iterator[io.StringIO]:
+def log() -> io.StringIO:
     """What the loggers write, as the program sets them up."""
     root = logging.getLogger("scaletest")
-    before = root.handlers[:], root.propagate, root.level
     logs.set_up(False)
     stream = io.StringIO()
     assert isinstance(root.handlers[0], logging.StreamHandler)
     root.handlers[0].setStream(stream)
-    yield stream
-    root.handlers[:], root.propagate, root.level = before
+    return stream
 
 
 def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None:
@@ -69,9 +66,7 @@ def test_a_log_line_is_one_line_that_no_terminal_obeys(log: io.StringIO) -> None
     assert lines[-1] == f"ValueError: {HARMLESS}"
 
 
-def test_of_rq_only_its_colours_pass(log: io.StringIO, caplog: pytest.LogCaptureFixture) -> None:
-    # a worker of another test in this process may have set another level
-    caplog.set_level(logging.WARNING, "rq.worker")
+def test_of_rq_only_its_colours_pass(log: io.StringIO) -> None:
     logger = logging.getLogger("rq.worker")
     handler = logging.StreamHandler(log)
     logger.addHandler(handler)
