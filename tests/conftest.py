@@ -52,11 +52,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         assert tier, f"{item.path} lies in no tier's folder"
         item.add_marker(tier.pop())
     if "PYTEST_XDIST_WORKER" in os.environ:
-        items.sort(key=lambda item: _turn({item.path.parent.name, item.path.stem}))
+        items.sort(key=_turn)
 
 
-def _turn(names: set[str]) -> int:
-    return next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
+def _turn(item: pytest.Item) -> tuple[int, bool]:
+    """What takes longest, then what waits; unit tests, which only compute, fill the gaps at the end."""
+    names = {item.path.parent.name, item.path.stem}
+    longest = next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
+    return longest, "unit" in item.path.parts
 
 
 @pytest.hookimpl(optionalhook=True)
