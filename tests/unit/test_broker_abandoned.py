@@ -54,6 +54,19 @@ def test_requests_of_a_dead_client_are_dropped_when_its_time_to_live_is_over(
     assert (state.counters["client_gone"], state.balance) == (3, 0)
 
 
+def test_requests_of_a_client_that_left_wait_for_its_time_to_live(
+    redis: VirtualRedis, queues: Queues, clock: Clock, watcher: Watcher
+) -> None:
+    # given a client that said goodbye after it submitted a request
+    with Client(redis) as left:
+        left.submit_one(Request(left.new_id(), "q"))
+    beats_for(clock, CLIENT_TTL_S - 4, watcher.tick)
+    assert queues.state("q").waiting == 1
+    beats_for(clock, 8, watcher.tick)
+    state = queues.state("q")
+    assert (state.waiting, state.counters["client_gone"], state.balance) == (0, 1, 0)
+
+
 def test_the_order_of_what_stays_is_kept(redis: VirtualRedis, queues: Queues, watcher: Watcher) -> None:
     # given requests of a living and a dead client in turns, over two pieces of the queue
     redis.zadd(keys.CLIENTS, {"alive": 9e18})

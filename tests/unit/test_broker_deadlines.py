@@ -145,6 +145,7 @@ def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
     assert not redis.exists("rq:worker:dead")
     # and what the dead one still delivers, if it was only frozen, to count as long as nobody took it since
     assert lanes["dead"].cycle(done(taken["dead"])) is OVERDUE
+    assert queues.state("q").waiting == 0
     assert lanes["living"].cycle(done(taken["living"])) is None
     state = queues.state("q")
     assert (state.counters["succeeded"], state.counters.get("stale"), state.balance) == (2, None, 0)
