@@ -20,7 +20,7 @@ from scaletest.cluster.service import Held, Service
 from scaletest.cluster.tuning import Tuning
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.conftest import call, eventually, program
-from tests.integration.test_saturate import running
+from tests.integration.services import running
 
 
 @pytest.fixture

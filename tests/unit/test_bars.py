@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from hack.benchmarks import laws
 from hack.kubernetes import bars
 
 
@@ -30,3 +31,18 @@ def test_a_bar_passes_when_its_program_and_all_its_lines_say_so(
 
     monkeypatch.setattr(subprocess, "run", start)
     assert bars.run("lifecycle-clock")["passed"] is passed
+
+
+@pytest.mark.parametrize(
+    ("law", "verdict", "met"),
+    [
+        ({"name": "capped", "ceiling_per_s": 10.4, "contention": None}, "PASS", True),
+        ({"name": "capped", "ceiling_per_s": 12.0, "contention": None}, "PASS", False),
+        ({"name": "capped", "ceiling_per_s": 10.4, "contention": None}, "INVALID", False),
+        ({"name": "amdahl", "ceiling_per_s": None, "contention": 0.1}, "PASS", False),
+        (None, "PASS", False),
+    ],
+)
+def test_a_known_law_has_come_back_when_name_value_and_verdict_are_right(law: Any, verdict: str, met: bool) -> None:
+    result = {"law": law, "peak": None, "verdict": {"kind": verdict, "reason": ""}, "elapsed_s": 1.0}
+    assert laws.judge(laws.CASES["ceiling"], result)["met"] is met

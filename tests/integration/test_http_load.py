@@ -1,0 +1,175 @@
+"""Load over HTTP against real services: what is sent, what comes back, and what each trouble is called."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import tracemalloc
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.load.call import CAUSES, Answer, Call
+from scaletest.load.http import HttpLoad
+from scaletest.load.order import Order
+from scaletest.load.pace import constant
+from scaletest.load.payloads import Payloads
+from scaletest.load.senders import sender
+from scaletest.model.sample import OK
+from tests.integration.services import running
+
+
+def loaded(made: Call, order: Order) -> Any:
+    """What a load brings."""
+    load = HttpLoad(made, Payloads([b"{}"]))
+    try:
+        return load.measure(order, lambda: False, lambda ended, failed: None)
+    finally:
+        load.close()
+
+
+def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
+    with running("--slots", "4") as url:
+        found = loaded(Call(url, "POST", server_header="Server-Time"), Order(1.0, parallel=4, count=100))
+        assert [one.outcome for one in found.samples] == [OK] * 100
+        assert sorted(one.request for one in found.samples) == list(range(100))
+        assert {one.server_s for one in found.samples} == {0.01}
+        paced = loaded(Call(url), Order(float("inf"), pace=constant(500), count=50))
+        assert len(paced.samples) == 50
+        assert [one.due_s for one in sorted(paced.samples)] == pytest.approx([n / 500 for n in range(50)])
+
+
+def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
+    # given one connection, a service of 50 ms, and five requests due at once
+    with running("--slots", "5", "--seconds", "0.05") as url:
+        found = loaded(Call(url, connections=1), Order(float("inf"), pace=iter([0.0] * 5), count=5))
+    times = sorted(one.latency_s for one in found.samples)
+    assert len(times) == 5 and times[-1] >= 0.25
+    # noticed before the first was sent: to wait for a connection is no lateness of the tester
+    assert max(one.noticed_s for one in found.samples) <= min(one.sent_s for one in found.samples)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")])
+def test_every_status_is_told_apart(status: str, outcome: str) -> None:
+    with running("--fail", status) as url:
+        found = loaded(Call(url, retries=2), Order(1.0, parallel=1, count=2))
+    assert {one.outcome for one in found.samples} == {outcome}
+    # every attempt is on record, the last one final
+    assert [(one.request, one.attempt, one.final) for one in found.samples] == [
+        (0, 1, False),
+        (0, 2, False),
+        (0, 3, True),
+        (1, 1, False),
+        (1, 2, False),
+        (1, 3, True),
+    ]
+
+
+def test_refused_reset_and_timed_out_are_told_apart() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as quiet, socket.create_server(("127.0.0.1", 0)) as rude:
+
+        def hang_up() -> None:
+            # until the socket is shut down
+            with suppress(OSError):
+                while True:
+                    other, _ = rude.accept()
+                    other.recv(100)
+                    other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    other.close()
+
+        thread = threading.Thread(target=hang_up, daemon=True)
+        thread.start()
+        with socket.create_server(("127.0.0.1", 0)) as gone:
+            port = gone.getsockname()[1]
+        once = Order(1.0, parallel=1, count=1)
+        cases = {"refused": port, "timed out": quiet.getsockname()[1], "reset": rude.getsockname()[1]}
+        for outcome, at in cases.items():
+            found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
+            assert [one.outcome for one in found.samples] == [outcome]
+            assert outcome in CAUSES
+        rude.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+BLOCK, BLOCKS = b"x" * 2**20, 64
+
+
+def endless_answer(listening: socket.socket) -> None:
+    """Answers a request with BLOCKS blocks."""
+    peer, _ = listening.accept()
+    with peer:
+        while b"\r\n\r\n" not in peer.recv(65536):
+            pass
+        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (len(BLOCK) * BLOCKS))
+        for _ in range(BLOCKS):
+            peer.sendall(BLOCK)
+
+
+def peak_of(work: Callable[[], Any]) -> tuple[Any, int]:
+    """The result, and the bytes that Python held at most while it was made."""
+    tracemalloc.start()
+    try:
+        return work(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_large_answers_are_counted_and_not_kept() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=endless_answer, args=(listening,), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        measured, peak = peak_of(lambda: loaded(Call(url), Order(1.0, parallel=1, count=1)))
+        thread.join()
+    assert [(sample.outcome, sample.size) for sample in measured.samples] == [(OK, len(BLOCK) * BLOCKS)]
+    assert peak < len(BLOCK) * BLOCKS / 4
+
+
+def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
+    import httpx
+
+    class Blocks(httpx.AsyncByteStream):
+        async def __aiter__(self) -> Any:
+            for _ in range(BLOCKS):
+                yield bytes(2**20)
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, stream=Blocks(), extensions={"http_version": b"HTTP/2"})
+
+    async def ask() -> Answer:
+        asked: Any = sender(Call("http://service/", http2=True))
+        await asked.close()
+        asked._client = httpx.AsyncClient(transport=httpx.MockTransport(handle))
+        try:
+            return await asked.send(None)
+        finally:
+            await asked.close()
+
+    answered, peak = peak_of(lambda: asyncio.run(ask()))
+    assert (answered.outcome, answered.size) == (OK, BLOCKS * 2**20)
+    assert peak < BLOCKS * 2**20 / 4
+
+
+def test_a_request_that_cannot_be_made_ends_the_load() -> None:
+    # given a method that the library refuses: without an error the step would have no sample, and say that all is well
+    with running() as url:
+        for order in (Order(1.0, parallel=1, count=1), Order(30.0, parallel=2), Order(30.0, pace=constant(100))):
+            with pytest.raises(ValueError, match="GE T"):
+                loaded(Call(url, "GE T"), order)
+
+
+def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
+    from tests.integration.http2 import serving
+
+    with ExitStack() as stack:
+        url, seen = stack.enter_context(serving())
+        found = loaded(Call(url, http2=True), Order(1.0, parallel=8, count=40))
+        assert [one.outcome for one in found.samples] == [OK] * 40
+        assert seen == {"connections": 1, "requests": 40}
+    with running() as plain:
+        found = loaded(Call(plain, http2=True, timeout_s=1.0), Order(1.0, parallel=1, count=1))
+        assert found.samples[0].outcome != OK

@@ -1,0 +1,158 @@
+"""scaletest saturate with agents that load a service or a queue together, and what happens when one dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.archive.saturation import SaturationFolder
+from tests.conftest import call, eventually, program
+from tests.integration.services import check_verdict, running
+
+
+@pytest.mark.parametrize("killed", [1, 2])
+def test_a_dead_agent_makes_the_run_invalid(killed: int, url: str, tmp_path: Path) -> None:
+    with running("--slots", "32") as service:
+        line = program(
+            *("saturate", "--url", service, "--redis-url", url, "--agents", "2", "--mode", "sweep", "--start", "20"),
+            *("--step-time", "600", "--warm", "1", "--run-dir", str(tmp_path / "run")),
+        )
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        eventually(lambda: (tmp_path / "run" / "steps.jsonl").exists())
+        agents = [int(one) for one in children(process.pid) if b"--agent" in cmdline(one).split(b"\0")]
+        assert len(agents) == 2
+        for agent in agents[:killed]:
+            os.kill(agent, signal.SIGKILL)
+        out, said = process.communicate(timeout=60)
+    # the other one does not outlive the run
+    assert process.returncode == 4, said
+    eventually(lambda: b"--agent" not in cmdline(str(agents[1])), 30)
+    # what was measured before is kept, with the reason
+    assert "INVALID  an agent was ended by signal 9" in out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["verdict"]["kind"] == "INVALID" and [one["phase"] for one in result["steps"]] == ["warm"]
+    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    assert again["verdict"] == result["verdict"] and again["steps"][0]["requests"] > 0
+
+
+def test_a_redis_that_ends_in_mid_run_leaves_what_was_measured(tmp_path: Path) -> None:
+    # given a Redis of the agents that ends with the first request after the probe's step is on disk
+    from scaletest.broker import EmbeddedServer
+    from tests.integration.test_sql import Door
+
+    server, lock, ended, steps = EmbeddedServer(), threading.Lock(), threading.Event(), tmp_path / "run/steps.jsonl"
+    server.start()
+
+    def act() -> None:
+        with lock:
+            if steps.exists() and not ended.is_set():
+                ended.set()
+                server.stop()
+
+    try:
+        with Door(act) as door:
+            threading.Thread(target=door.serve_forever, daemon=True).start()
+            done = call(
+                *("saturate", "--url", f"http://127.0.0.1:{door.server_port}/", "--redis-url", server.url),
+                *("--agents", "2", "--load", "closed", "--mode", "sweep", "--start", "2", "--count", "50"),
+                *("--warm", "0.2", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+            )
+            door.shutdown()
+    finally:
+        if not ended.is_set():
+            server.stop()
+    # then it is said why it ended, and what was measured before is reported
+    assert done.returncode == 7, done.stderr
+    result = json.loads(done.stdout)
+    assert result["verdict"]["kind"] == "INVALID" and "Redis of the agents went away" in result["verdict"]["reason"]
+    assert {one["phase"] for one in result["steps"]} == {"warm"}
+    again = json.loads(call("report", str(tmp_path / "run"), "-t", "json").stdout)
+    assert again["verdict"] == result["verdict"]
+
+
+def children(pid: int) -> list[str]:
+    """Of a process, by number."""
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def cmdline(pid: str) -> bytes:
+    """Of a process; nothing when it is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
+    # given so few requests of a second each that a pause of the machine spoils one try of three at most
+    with running("--slots", "32", "--seconds", "1") as service:
+        done = call(
+            *("saturate", "--url", service, "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady"),
+            *("--start", "4", "--step-time", "3", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json"),
+        )
+    result = json.loads(done.stdout)
+    check_verdict(done.returncode, result)
+    stored = SaturationFolder(tmp_path / "run").saturation()
+    last = stored.samples[stored.steps[-1].number]
+    # together they followed the very pace that one would have followed, each a third of it
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 4 for n in range(12)], abs=1e-6)
+    assert {one.agent for one in last} == {"1", "2", "3"}
+    assert len({one.request for one in last}) == 12
+    assert result["steps"][-1]["success"] == 1.0
+    from scaletest.broker import connect
+
+    redis = connect(url)
+    assert list(redis.scan_iter(match="scaletest:agents:*")) == []
+    redis.close()
+
+
+def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
+    from scaletest.broker import connect
+    from scaletest.broker.agents import EXPIRE_S, Meeting
+    from scaletest.model.errors import ScaletestError, WaitTimeout
+    from scaletest.saturation.agents import AgentsLoad
+
+    redis = connect(url)
+    meeting = Meeting(redis, "m")
+    meeting.open({"call": {}, "bodies": []})
+
+    def died() -> None:
+        raise ScaletestError("an agent ended by itself")
+
+    with pytest.raises(ScaletestError, match="ended by itself"):
+        AgentsLoad(meeting, 1, died).wait()
+    with pytest.raises(WaitTimeout, match="0 of 1 agents"):
+        AgentsLoad(meeting, 1).wait(0.1)
+    # and nothing outlives a coordinator that was killed: it says all the time that it lives
+    meeting.join()
+    redis.expire("scaletest:agents:m:plan", 5)
+    assert meeting.brought(1) is None
+    assert all(5 < int(redis.ttl(key)) <= EXPIRE_S for key in redis.scan_iter(match="scaletest:agents:*"))
+    meeting.close()
+    assert not meeting.alive()
+    redis.close()
+
+
+def test_agents_load_a_queue_together(start: Callable[..., Any], url: str, tmp_path: Path) -> None:
+    # given four workers that take a second, and three agents with a client each, which are not late before half of it
+    for _ in range(4):
+        start()
+    done = call(
+        *("saturate", "--queue", "q", "--redis-url", url, "--agents", "3", "--mode", "sweep", "--steady", "--start"),
+        *("2", "--step-time", "6", "--warm", "0", "--run-dir", str(tmp_path / "run"), "-o", "json", "--", "1"),
+    )
+    check_verdict(done.returncode, json.loads(done.stdout))
+    stored = SaturationFolder(tmp_path / "run").saturation()
+    last = stored.samples[stored.steps[-1].number]
+    # expect the very pace that one would have followed, each a third of it, and every reply
+    assert sorted(one.due_s for one in last) == pytest.approx([n / 2 for n in range(12)], abs=1e-6)
+    assert {one.agent: sum(row.agent == one.agent for row in last) for one in last} == {"1": 4, "2": 4, "3": 4}
+    assert len({one.request for one in last}) == 12 and all(one.ok for one in last)

@@ -1,0 +1,57 @@
+"""What cannot be saturated is told before anything is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from scaletest.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--url", "http://h/", "--agents", "0"), "agents is 0"),
+        (("--service", "svc/h", "--tune", "cpus=1"), "NAME of"),
+        (("--url", "http://h/", "--original-csv", "/proc/none"), "--original-csv /proc/none cannot be written"),
+        (("--restore",), "--restore is for the Deployment"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_is_done(
+    words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dry = () if "--restore" in words or "--original-csv" in words else ("--dry-run",)
+    assert run(["saturate", *words, *dry]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    longest = []
+    for more in ((), ("--tune", "cpu=1,2", "--tune", "replicas=1,2,3")):
+        assert run(["saturate", "--service", "svc/h", "--dry-run", "-o", "json", *more]) == 0
+        longest.append(json.loads(capsys.readouterr().out)["longest_s"])
+    assert longest[1] == 6 * longest[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("urll: http://x", "did you mean url?"),
+        ("url: [1, 2]", "url in"),
+        ("poisson: maybe", "write true or false"),
+        ("step_time: soon", "is no duration"),
+        ("load: sideways", "load in"),
+        ("- 1", "no mapping of settings"),
+        ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
+        ("url: 'ftp://h/'", "no address of a service"),
+        ("url: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
+    ],
+)
+def test_a_plan_file_that_cannot_work_says_why(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.yaml").write_text(text)
+    assert run(["saturate", "-f", str(tmp_path / "plan.yaml")]) == 2
+    assert said in capsys.readouterr().err
