@@ -19,6 +19,7 @@ from unittest import mock
 import hypothesis
 import pytest
 
+from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.cli import main
 from scaletest.model.errors import NoServer, ScaletestError
@@ -176,18 +177,27 @@ def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = Non
 
     A process of its own takes longer to start than most commands run.
     """
-    out, err = io.StringIO(), io.StringIO()
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with (
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "stdin", io.StringIO(input)),
         mock.patch.dict(os.environ, env or {}),
+        # what a process says once
+        mock.patch.object(broker.queues, "_logged", set()),
+        mock.patch.object(broker.memory, "_warned", set()),
     ):
         code = main.run(list(arguments))
     for number, handler in signals.items():
         signal.signal(number, handler)
-    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess(arguments, code, *(_read(stream) for stream in (out, err)))
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    """All that was written there, with the line ends that a program's reader gets."""
+    stream.seek(0)
+    return stream.read()
 
 
 @pytest.fixture

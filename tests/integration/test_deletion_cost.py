@@ -16,7 +16,7 @@ from scaletest.broker import Client, Queues
 from scaletest.cluster.api import Busy
 from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, Worker, cost, costs
 from scaletest.model import Request
-from tests.conftest import Gate, call, eventually, program, wait_for
+from tests.conftest import Gate, call_here, eventually, program, wait_for
 
 
 class ApiServer(ThreadingHTTPServer):
@@ -132,24 +132,24 @@ def test_refusals_and_a_missing_cluster(
     start: Any, api: ApiServer, environment: dict[str, str], url: str, tmp_path: Path
 ) -> None:
     line = ("cluster", "deletion-cost", "--redis-url", url, "--once")
-    assert call(*line, env=environment).stdout == "0 pods written\n"
+    assert call_here(*line, env=environment).stdout == "0 pods written\n"
     start("--pod-env", "POD", env={**environment, "POD": "pod-a"})
-    assert call(*line, env=environment).stdout == "0 pods written\n"  # there is no such pod
+    assert call_here(*line, env=environment).stdout == "0 pods written\n"  # there is no such pod
     api.pods = {"pod-a": {}}
-    assert call(*line, env=environment).stdout == "1 pods written\n"
+    assert call_here(*line, env=environment).stdout == "1 pods written\n"
     api.refuse = 403
-    forbidden = call(*line, env=environment)
+    forbidden = call_here(*line, env=environment)
     assert forbidden.returncode == 7
     assert "right to patch pods" in forbidden.stderr
     api.refuse = 429
-    later = call(*line, env=environment)
+    later = call_here(*line, env=environment)
     assert (later.returncode, later.stdout) == (7, "0 pods written\n")
     assert "1 pods could not be written" in later.stderr
     api.refuse = 422
-    never = call(*line, env=environment)
+    never = call_here(*line, env=environment)
     assert (never.returncode, never.stdout) == (0, "0 pods written\n")
     assert "422" in never.stderr
-    nothing = call(*line, env={**environment, "KUBECONFIG": str(tmp_path / "none")})
+    nothing = call_here(*line, env={**environment, "KUBECONFIG": str(tmp_path / "none")})
     assert nothing.returncode == 7
     assert "no Kubernetes cluster is configured" in nothing.stderr
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.model import Request
-from tests.conftest import call, eventually, program, wait_for
+from tests.conftest import call, call_here, eventually, program, wait_for
 
 Start = Callable[..., str]
 
@@ -113,9 +113,7 @@ def test_it_declares_a_queue_that_redis_forgot(url: str, export: Start) -> None:
 
 @pytest.mark.parametrize("wrong", [("no name", "0", ""), ("q", "-1", ""), ("q", "many", "")])
 def test_a_wrong_declaration_is_an_error_at_once(url: str, wrong: tuple[str, ...]) -> None:
-    done = subprocess.run(
-        program("exporter", "--redis-url", url, "--declare", *wrong), capture_output=True, text=True, check=False
-    )
+    done = call_here("exporter", "--redis-url", url, "--declare", *wrong)
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
 
@@ -190,7 +188,7 @@ def test_slow_peers_and_large_bodies_stop_nobody(url: str, export: Start) -> Non
 def test_usage_errors(url: str, server: EmbeddedServer) -> None:
     bad_urls = (("--redis-url", "redis://h/x"), ("--redis-url", "redis://h/0?nonsense=1"))
     for arguments in (("--listen", "x"), ("--window", "9999"), ("--utilisation", "0"), *bad_urls):
-        result = call("exporter", *arguments)
+        result = call_here("exporter", *arguments)
         assert result.returncode == 2, arguments
         assert "Traceback" not in result.stderr
     base = subprocess.Popen(

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from scaletest import broker
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.model import Request
 from scaletest.model.errors import Unreachable
-from tests.conftest import call, program, wait_for
+from tests.conftest import call, call_here, program, wait_for
 
 
 @pytest.fixture
@@ -34,11 +35,11 @@ def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedSe
 def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: EmbeddedServer) -> None:
     rules = ["reset", "on", ">pw", "~*", "&*", "+@all", "-info", "+info|server"]
     connect(evicting.url).execute_command("ACL", "SETUSER", "narrow", *rules)
-    done = call("queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"))
+    done = call_here("queue", "list", "--redis-url", evicting.url.replace("unix://", "unix://narrow:pw@"))
     assert done.returncode == 0 and done.stderr == ""
 
 
-def test_a_full_redis_refuses_and_loses_nothing() -> None:
+def test_a_full_redis_refuses_and_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     # given a Redis with room for some hundreds of requests
     with EmbeddedServer() as server:
         redis = connect(server.url)
@@ -49,8 +50,10 @@ def test_a_full_redis_refuses_and_loses_nothing() -> None:
             assert accepted > 100
             # of which more is in use than submissions may have, also when buffers are given back
             redis.config_set("maxmemory", int(redis.info("memory")["used_memory"] / 0.94))
-            # when somebody else submits
-            refused = call("queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0")
+            # when somebody else submits, and gives up sooner than the command does
+            with monkeypatch.context() as patch:
+                patch.setattr(broker, "Client", lambda redis, patience_s: Client(redis, patience_s=0.2))
+                refused = call_here("queue", "submit", "q", "--no-wait", "--redis-url", server.url, "--", "0")
             # expect an error that says why, and what to do
             assert refused.returncode == 7
             assert "error: Redis takes no more: its memory is full" in refused.stderr
@@ -75,12 +78,12 @@ def test_a_redis_without_any_room_says_so_and_can_be_emptied() -> None:
             assert client.submit([_request(client) for _ in range(20)]) == 20
             redis.config_set("maxmemory", 1)
             # when something is to be written
-            refused = call("queue", "add", "other", "--redis-url", server.url)
+            refused = call_here("queue", "add", "other", "--redis-url", server.url)
             # expect the same error, and a purge that works
             assert refused.returncode == 7
             assert refused.stderr.startswith("error: Redis takes no more: its memory is full\n")
             assert "queue purge" in refused.stderr and "start it again" not in refused.stderr
-            done = call("queue", "purge", "q", "--yes", "--redis-url", server.url)
+            done = call_here("queue", "purge", "q", "--yes", "--redis-url", server.url)
             assert done.stdout == "q: 20 requests dropped\n"
             redis.config_set("maxmemory", 0)
 

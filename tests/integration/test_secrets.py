@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaletest.broker import EmbeddedServer, connect
-from tests.conftest import call
+from tests.conftest import call, call_here
 
 PASSWORD, TOKEN = "S3CRETPW", "T0KEN"
 
@@ -41,9 +41,9 @@ def test_a_password_in_the_url_stays_there(environment: dict[str, str], tmp_path
         texts = [path.read_text() for path in run.rglob("*") if path.is_file()]
         assert any("password=***" in text for text in texts)
         for form in ("html", "md", "csv", "junit", "json", "text"):
-            texts.append(call("report", "LAST", "-t", form, env=environment).stdout)
-        texts += [call("runs", "show", "LAST", env=environment).stdout, done.stdout, done.stderr]
-        texts.append(call("config", "view", "--redis-url", url, env=environment).stdout)
+            texts.append(call_here("report", "LAST", "-t", form, env=environment).stdout)
+        texts += [call_here("runs", "show", "LAST", env=environment).stdout, done.stdout, done.stderr]
+        texts.append(call_here("config", "view", "--redis-url", url, env=environment).stdout)
         assert len([text for text in texts if text]) > 8
         assert not [text for text in texts if PASSWORD in text or TOKEN in text]
         # nor in the environment of the workload

@@ -123,6 +123,7 @@ def test_a_worker_of_a_paused_queue_ends_without_a_redis_that_hangs(own: Embedde
     os.kill(own.pid, signal.SIGSTOP)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(120) == 0
+    os.kill(own.pid, signal.SIGCONT)  # so that it can be stopped
 
 
 class Refuser:

@@ -38,7 +38,7 @@ def own(clock: WallClock) -> Iterator[EmbeddedServer]:
         yield server
 
 
-@pytest.mark.parametrize("seconds", [-(10**8), -3600, -30, 30, 3600, 10**8])
+@pytest.mark.parametrize("seconds", [-3600, 30, 10**8])
 def test_a_dead_workers_request_comes_back_and_a_living_ones_does_not(
     own: EmbeddedServer, clock: WallClock, tmp_path: Path, gate: Gate, seconds: int
 ) -> None:

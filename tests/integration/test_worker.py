@@ -136,16 +136,15 @@ def test_a_killed_worker_may_come_back_under_its_name(start: Any, queues: Queues
 
 
 def test_one_broken_worker_does_not_eat_the_queue(client: Client, start: Any, queues: Queues, tmp_path: Path) -> None:
-    # given four workers, one of which fails everything at once
+    # given three workers, one of which fails everything at once
     start("--name", "broken", "--", "false")
-    for name in ("a", "b", "c"):
+    for name in ("a", "b"):
         start("--name", name, "--", "sleep", "0.02")
-    requests = [Request(client.new_id(), "q") for _ in range(300)]
+    requests = [Request(client.new_id(), "q") for _ in range(200)]
     client.submit(requests)
-    replies = wait_for(client, 300, 60)
-    # expect it to have taken a small share, and to be named
-    share = sum(reply.worker == "broken" for reply in replies.values())
-    assert 5 <= share < 60
+    replies = wait_for(client, 200)
+    # expect it to have taken the smaller share, and to be named
+    assert sum(reply.worker == "broken" for reply in replies.values()) < 66
     state = queues.state("q")
     assert state.suspects == ("broken",)
     assert "suspect" in call("queue", "show", "q", "--redis-url", connect_url(queues)).stdout
@@ -315,23 +314,27 @@ def test_a_pickle_is_never_loaded(start: Any, redis: Any, queues: Queues, tmp_pa
     assert queues.state("q").balance == 0
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"[", b"null", b'["workers.entry.run",null]', b'["workers.entry.run",null,[["0"],"x"],{}]', b"\xff"]
-)
-@pytest.mark.parametrize("reply_to", [True, False])
-def test_broken_data_never_stops_a_worker(
-    client: Client, start: Any, redis: Any, queues: Queues, data: bytes, reply_to: bool
-) -> None:
-    request = Request(client.new_id(), "q", ("0",))
-    client.submit_one(request, reply=reply_to)
-    redis.hset(f"rq:job:{request.id}", "data", data)
-    good = submit(client, "0")
+BROKEN = (b"", b"[", b"null", b'["workers.entry.run",null]', b'["workers.entry.run",null,[["0"],"x"],{}]', b"\xff")
+
+
+def test_broken_data_never_stop_a_worker(client: Client, start: Any, redis: Any, queues: Queues) -> None:
+    # given requests with broken data, of clients that wait for a reply and others, each before one that is well
+    broken, well = set(), set()
+    for data in BROKEN:
+        for waits in (True, False):
+            request = Request(client.new_id(), "q", ("0",))
+            client.submit_one(request, reply=waits)
+            redis.hset(f"rq:job:{request.id}", "data", data)
+            broken |= {request.id} if waits else set()
+            well.add(submit(client, "0"))
+    # when one worker serves them all
     assert start("--burst", wait=False).wait(60) == 0
-    replies = wait_for(client, 2 if reply_to else 1)
-    assert replies[good].ok
-    if reply_to:
-        assert replies[request.id].reason is Reason.POISON
-    assert queues.state("q").balance == 0
+    # expect an answer to each that somebody waits for
+    replies = wait_for(client, len(broken | well))
+    assert {name for name, reply in replies.items() if reply.ok} == well
+    assert {name for name, reply in replies.items() if reply.reason is Reason.POISON} == broken
+    state = queues.state("q")
+    assert (state.waiting, state.running, state.balance) == (0, 0, 0)
 
 
 def test_books_balance_when_a_stock_job_is_put_back(
@@ -380,11 +383,11 @@ def test_an_rq_retry_or_repeat_runs_once_more_and_not_twice(
 
 
 def test_a_job_that_keeps_no_result_is_booked_as_what_it_was(start: Any, redis: Any, queues: Queues) -> None:
-    for number in range(40):
+    for number in range(15):
         stock_queue(redis).enqueue("tests.integration.functions.add", number, 1, result_ttl=0)
     assert start("--burst", "--heartbeat", "0.05", "--allow-function", "tests", cwd=ROOT, wait=False).wait(60) == 0
     state = queues.state("q")
-    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (40, None, 0)
+    assert (state.counters["succeeded"], state.counters.get("failed"), state.balance) == (15, None, 0)
     assert not redis.keys("rq:job:*")
     assert redis.zcard("rq:wip:q") == 0
 
