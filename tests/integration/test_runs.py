@@ -6,17 +6,15 @@ import json
 import os
 import pty
 import subprocess
-from contextlib import redirect_stderr, redirect_stdout
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scaletest.archive import RunFolder
-from scaletest.cli.main import run
 from scaletest.cli.report import FORMS
 from tests.conftest import call, program
+from tests.integration.services import called
 from tests.unit.test_archive import make
 from tests.unit.valid import checked
 
@@ -38,15 +36,8 @@ class Home:
         return folder
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        """Exit code and what is shown, in this process: a new one takes a third of a second of a processor to begin."""
-        out, err = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
-        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-            for name, value in self.environment.items():
-                patch.setenv(name, value)
-            code = run(list(arguments))
-        shown, told = (stream.buffer.getvalue().decode() for stream in (out, err))
-        assert "Traceback" not in told
-        return code, shown, told
+        """Exit code and what is shown."""
+        return called(arguments, self.environment)
 
 
 @pytest.fixture

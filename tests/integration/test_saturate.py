@@ -18,12 +18,16 @@ from scaletest.archive.queries import QUERIES
 from scaletest.archive.saturation import SaturationFolder
 from scaletest.archive.sql import SqlSink
 from tests.conftest import call, eventually, program
-from tests.integration.services import check_verdict, running
+from tests.integration.services import called, check_verdict, running
 
 
 def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> None:
     # given a service so slow that even a busy machine is faster: 4 slots of 200 ms
     root = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+
+    def shown(*arguments: str) -> str:
+        return called(arguments, root)[1]
+
     with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
             *("saturate", "--url", url, "--load", "closed", "--step-time", "2", "--warm", "1", "--progress", "plain"),
@@ -41,23 +45,22 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
         (folder.path / "records.jsonl").read_text().splitlines()
     )
     for form in ("text", "html", "md", "csv", "json", "junit"):
-        text = call("report", "LAST", "-t", form, env=root).stdout
-        assert "saturat" in text, form
-    assert "<script" not in call("report", "LAST", "-t", "html", env=root).stdout
-    judged = json.loads(call("report", "LAST", "-t", "json", env=root).stdout)
+        assert "saturat" in shown("report", "LAST", "-t", form), form
+    assert "<script" not in shown("report", "LAST", "-t", "html")
+    judged = json.loads(shown("report", "LAST", "-t", "json"))
     assert judged["saturation_per_s"] == result["saturation_per_s"]
     assert judged["verdict"] == result["verdict"]
     assert [one["title"] for one in judged["queries"]] == list(QUERIES)
-    assert "closed load on http" in call("runs", "list", env=root).stdout
+    assert "closed load on http" in shown("runs", "list")
     check_files(tmp_path, folder)
     sink = SqlSink(str(tmp_path / "s.db"), "again", "me")
     assert {one["title"]: [tuple(row) for row in one["rows"]] for one in judged["queries"]} == {
         title: sink.ask(title) for title in QUERIES
     }
     sink.close()
-    sized = call("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json", env=root)
+    sized = json.loads(shown("size", "--run", "LAST", "--replicas", "2", "--rate", "100", "-o", "json"))
     each = result["saturation_per_s"]["value"] / 2
-    assert sized.returncode == 0 and json.loads(sized.stdout)["demand"]["per_pod_per_s"] == pytest.approx(each)
+    assert sized["demand"]["per_pod_per_s"] == pytest.approx(each)
 
 
 def check_capacity(result: dict[str, Any]) -> None:

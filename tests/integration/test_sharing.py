@@ -116,7 +116,19 @@ def test_frames_per_second_are_those_of_the_transcodes(tmp_path: Path) -> None:
     assert call("media", "make", "--folder", str(tmp_path), "--codec", "h264", "--frames", "20").returncode == 0
     stream = str(next(tmp_path.glob("*.h264")))
     words = ("transcode", "--input", stream, "--output-codec", "mpeg2", "--threads", "1")
-    line = ("validate", "--local", "--limit", "1", "--seconds", "0.1", "--precision", "0.5", "--run-dir")
+    line = (
+        "validate",
+        "--local",
+        "--limit",
+        "1",
+        "--seconds",
+        "0.1",
+        "--precision",
+        "0.5",
+        "--warmup",
+        "0",
+        "--run-dir",
+    )
     done = call(*line, str(tmp_path / "run"), "-o", "json", "--", *words)
     (step,) = checked(json.loads(done.stdout))["steps"]
     assert step["work"]["frames"]["per_s"] == pytest.approx(20 * step["throughput_per_s"])
