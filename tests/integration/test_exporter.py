@@ -28,13 +28,13 @@ def export() -> Iterator[Start]:
     started: list[subprocess.Popen[str]] = []
 
     def run(url: str, *arguments: str) -> str:
-        line = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", *arguments)
-        process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+        command = program("exporter", "--redis-url", url, "--listen", "127.0.0.1:0", *arguments)
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stderr is not None
-        words = process.stderr.readline().split()
-        assert words and words[-1].startswith("http://"), words
-        return words[-1]
+        # a warning that Redis is away may come first
+        line = next(line for line in process.stderr if " on http://" in line)
+        return line.split()[-1]
 
     yield run
     for process in started:
