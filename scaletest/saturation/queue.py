@@ -93,11 +93,14 @@ class QueueLoad:
                 tell(len(samples), sum(not one.ok for one in samples))
             seconds = min(self._clock() - began, order.seconds)
             cores, throttled = effort.cores(), effort.throttled_s()
-            unsent = _stop(loop)
+            _stop(loop)
             loop.wait_idle(order.patience_s)
-            pending, now = [at - began for at in loop.waiting_since], self._clock() - began
+            now = self._clock() - began
         finally:
             loop.close()
+        # not before the loop has ended: until then replies come in, and a request would be counted twice
+        pending = [at - began for at in loop.waiting_since]
+        unsent = loop.overdue_since if isinstance(loop, OpenLoop) else []
         # what has no reply is backlog from when it was due, as is what was never submitted
         samples += [Sample(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
         rows = _noticed(samples, turns) if order.pace is not None else _numbered(samples)
@@ -127,14 +130,12 @@ class QueueLoad:
         return (not order.count and now >= order.seconds) or loop.in_flight > order.most_behind
 
 
-def _stop(loop: Loop) -> list[float]:
-    """Submit nothing more; when those were due that were not submitted, on the loop's clock."""
+def _stop(loop: Loop) -> None:
+    """Submit nothing more."""
     if isinstance(loop, ClosedLoop):
         loop.set_parallel(0)
-        return []
-    assert isinstance(loop, OpenLoop)
-    loop.stop()
-    return loop.overdue_since
+    elif isinstance(loop, OpenLoop):
+        loop.stop()
 
 
 def _noticed(samples: list[Sample], turns: _Turns) -> list[Sample]:

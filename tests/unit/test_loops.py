@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.closed import HOPELESS
+from scaletest.load.order import Order
 from scaletest.load.steering import NotSteerable
 from scaletest.model import Outcome, Record
+from scaletest.model.sample import OK, TIMED_OUT
+from scaletest.saturation.queue import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 
@@ -206,3 +210,22 @@ def test_failures_are_counted_as_their_outcome() -> None:
     assert loop.wait_idle(120)
     loop.close()
     assert statistics.snapshot().outcomes["timed_out"] == 1
+
+
+def test_a_reply_that_comes_while_a_step_ends_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # given three requests in flight, of which the first is answered while the loop is closed
+    client: Any = FakeClient()
+    real = OpenLoop.close
+
+    def close(loop: OpenLoop) -> None:
+        client.reply(replied("c-1"))
+        eventually(lambda: loop.in_flight == 2)
+        real(loop)
+
+    monkeypatch.setattr(OpenLoop, "close", close)
+    order = Order(60.0, pace=iter([0.0, 0.0, 0.0, 1e6]), patience_s=0.0)
+    load = QueueLoad(lambda: nullcontext(client), "q")  # type: ignore[arg-type,return-value]
+    found = load.measure(order, lambda: len(client.submitted) == 3, lambda ended, failed: None)
+    # expect its record, and the other two as what has no reply
+    assert sorted(one.outcome for one in found.samples) == [OK, TIMED_OUT, TIMED_OUT]
+    assert found.unsent == 0
