@@ -35,7 +35,11 @@ TIERS = {"unit", "integration", "browser", "cluster", "device"}
 
 # What takes longest begins first, or one lane would work on it when the others have nothing left.
 # test_install takes definitions of benchmarks away, which waits for objects that test_operator leaves: it comes first.
-LONGEST = ("real", "test_images", "test_lifecycle", "test_install", "test_operator")
+LONGEST = (
+    *("real", "test_images", "test_lifecycle", "test_install", "test_operator"),
+    *("test_chaos", "test_validate", "test_faults", "test_worker"),
+    *("test_client", "test_sharing", "test_bench", "test_cli"),
+)
 # Of the files that want a real node, those that share one; the others share another.
 FIRST_NODE = ("test_jobs.py", "test_operator.py")
 
