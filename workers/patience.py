@@ -60,8 +60,9 @@ class Patient(SimpleWorker):
         """
         thread: Any = self.pubsub_thread
         if thread is not None and self.pubsub is not None:
-            self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
+            # before the answer wakes it, or it waits for the next command
             thread.stop()
+            self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
             thread.join(timeout=CHANNEL_S)
 
     def teardown(self) -> None:
