@@ -130,7 +130,8 @@ class Workers:
         return dead
 
     def stop(self) -> list[int]:
-        """TERM for all; their exit codes."""
+        """TERM for all; their exit codes, but of those that met no Redis when they started just now (see `revive`)."""
+        starting = set(self._starting)
         for _, process in self.processes:
             process.send_signal(signal.SIGCONT)
         ends = time.monotonic() + START_S
@@ -141,10 +142,12 @@ class Workers:
         codes = []
         for _, process in self.processes:
             try:
-                codes.append(process.wait(DRAIN_S))
+                code = process.wait(DRAIN_S)
             except subprocess.TimeoutExpired:
                 process.kill()
-                codes.append(process.wait())
+                code = process.wait()
+            if code != Unreachable.exit_code or process.pid not in starting:
+                codes.append(code)
         return codes
 
     def _start(self, queue: str) -> subprocess.Popen[bytes]:
