@@ -67,7 +67,7 @@ class Activity:
     seconds: by state; they sum to the run time of the program.
     waits: the longest waits for one object, the longest first, at most 4.
     cpu_s: CPU time of all processes of the request that were waited for, user and system.
-    memory_bytes: largest resident memory of one of them.
+    memory_bytes: largest resident memory of one of them; never less than the worker that started it.
     read_blocks, written_blocks: of 512 bytes, from and to block devices.
     major_faults: pages that were read from a disk.
     switches: how often a process gave up its CPU to wait.

@@ -1,0 +1,159 @@
+"""The sampler of requests: where the processes of a running program spend their time.
+
+It has no thread: who waits for a program looks at its processes in between, so that nothing runs while no program does.
+Looks are rarer where they cost more, and a look that fails ends the sampling of that request and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from resource import struct_rusage
+
+from scaletest.model.activity import Activity, State
+from scaletest.system import proc
+from scaletest.system.blocking import Blocking
+from scaletest.system.throttling import Throttling
+from scaletest.system.time_by_state import TimeByState
+from scaletest.system.tree import Tree
+
+logger = logging.getLogger("scaletest.worker")
+
+INTERVAL_S = 0.1
+# Part of a core that looks may take; eight workers stay below one percent.
+SHARE = 0.0012
+LONGEST_INTERVAL_S = 2.0
+NEVER = float("inf")
+_OWN_SCHEDULE = "/proc/thread-self/schedstat"
+_DENIED = {
+    "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
+    "wchan": "the kernel hides where some programs wait: part of their time counts as not observed",
+    "stat": "some processes of programs may not be seen: their time counts as not observed",
+    "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
+}
+
+
+class Sampler:
+    """Samples programs one after the other."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self.blocking = Blocking(denied=self.tell)
+        self.throttling = Throttling()
+        self.chance = random.Random()
+        self.cost_s = 0.0
+        self.works = True
+        if own_schedule() is None:
+            self.works = False
+            self.tell("schedstat")
+
+    @property
+    def interval_s(self) -> float:
+        """Between two looks: longer where they cost more."""
+        return min(LONGEST_INTERVAL_S, max(INTERVAL_S, self.cost_s / SHARE))
+
+    def begin(self, device: str = "") -> Watch:
+        """Before a program starts."""
+        self.blocking.use_device(device)
+        return Watch(self)
+
+    def cost(self, seconds: float) -> None:
+        """Take in what a look cost, in seconds of CPU."""
+        self.cost_s = 0.8 * self.cost_s + 0.2 * seconds if self.cost_s else seconds
+
+    def tell(self, key: str, text: str = "") -> None:
+        """Warn, once for each key."""
+        if key not in self._told:
+            self._told.add(key)
+            logger.warning("%s", text or _DENIED[key])
+
+
+class Watch:
+    """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self._began = self._looked = time.monotonic()
+        self._own = own_schedule()
+        self._throttled_s = sampler.throttling.seconds()
+        self._spent = TimeByState()
+        self._tree: Tree | None = None
+        self.due = NEVER
+
+    def start(self, pid: int) -> None:
+        """The program has started."""
+        self._count_own()
+        if self._sampler.works:
+            self._tree = Tree(pid, self._sampler.blocking)
+            # anywhere in the interval, or the same part of every request would be looked at
+            self.due = time.monotonic() + self._sampler.chance.uniform(0.0, self._sampler.interval_s)
+
+    def look(self) -> None:
+        """Look at the processes."""
+        cpu_s = time.thread_time()
+        now = time.monotonic()
+        try:
+            assert self._tree is not None
+            look = self._tree.look()
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            self.due = NEVER
+            return
+        self._spent.interval(max(0.0, now - self._looked), look)
+        self._looked = now
+        self._own = own_schedule()
+        self._sampler.cost(time.thread_time() - cpu_s)
+        self.due = time.monotonic() + self._sampler.interval_s
+
+    def close(self, usage: struct_rusage | None) -> Activity:
+        """The program has ended, with what it used; None when that is not known."""
+        if self._tree is not None:
+            self._tree.close()
+        self._count_own()
+        ended = time.monotonic()
+        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
+        self._spent.close(max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0)
+        self._spent.throttle(throttled_s)
+        return _activity(self._spent, ended - self._began, usage, throttled_s)
+
+    def _count_own(self) -> None:
+        """Our own time since the last look: to start the program, or to see that it ended, we need a CPU ourselves."""
+        own = own_schedule()
+        if own is None or self._own is None:
+            return
+        run_s, wait_s = own.run_s - self._own.run_s, own.wait_s - self._own.wait_s
+        passed_s = max(0.0, time.monotonic() - self._looked)
+        run_s = min(run_s, passed_s)
+        wait_s = min(wait_s, passed_s - run_s)
+        self._spent.add(State.ON_CPU, run_s)
+        self._spent.add(State.CPU_WAIT, wait_s)
+        self._looked += run_s + wait_s
+        self._own = own
+
+
+def own_schedule() -> proc.Schedule | None:
+    """Of this thread; None where the kernel does not tell."""
+    try:
+        schedule = proc.parse_schedule(proc.read(_OWN_SCHEDULE))
+    except OSError:
+        return None
+    return schedule if schedule and schedule.slices else None
+
+
+def _activity(spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float) -> Activity:
+    seconds, waits = spent.seconds(total_s), spent.waits()
+    if usage is None:
+        return Activity(seconds, waits, throttled_s=throttled_s)
+    return Activity(
+        seconds,
+        waits,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        memory_bytes=usage.ru_maxrss * 1024,
+        read_blocks=usage.ru_inblock,
+        written_blocks=usage.ru_oublock,
+        major_faults=usage.ru_majflt,
+        switches=usage.ru_nvcsw,
+        involuntary_switches=usage.ru_nivcsw,
+        throttled_s=throttled_s,
+    )
