@@ -28,7 +28,8 @@ class Share(NamedTuple):
 
 
 class Look(NamedTuple):
-    """The processes at one moment. thread: the most active one, doing: what it does, age_s: of its process.
+    """The processes at one moment. thread: the most active one, doing: what it does, age_s: of its process, without end
+    for the first one.
 
     shares: of the threads that ran or waited since the last look. threads: all that live.
     """
@@ -169,8 +170,13 @@ class Tree:
         if not threads:
             return None
         most_active = min(threads, key=lambda key: _order(threads[key]))
-        age_s = max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[most_active[0]].began_s)
-        return Look(threads[most_active], most_active, age_s, shares, frozenset(threads))
+        return Look(threads[most_active], most_active, self._age_s(most_active[0]), shares, frozenset(threads))
+
+    def _age_s(self, pid: int) -> float:
+        """The first process lives as long as the request."""
+        if pid == self._root:
+            return float("inf")
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s)
 
     def _drop(self, process: _Process, tid: int) -> None:
         os.close(process.threads.pop(tid).handle)
