@@ -7,6 +7,7 @@ Looks are rarer where they cost more, and a look that fails ends the sampling of
 from __future__ import annotations
 
 import logging
+import os
 import random
 import time
 from resource import struct_rusage
@@ -21,11 +22,13 @@ from scaletest.system.tree import Tree
 logger = logging.getLogger("scaletest.worker")
 
 INTERVAL_S = 0.1
-# Part of a core that looks may take; eight workers stay below one percent.
-SHARE = 0.0012
-LONGEST_INTERVAL_S = 2.0
+# Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
+GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# Part of a core that looks may take, so that eight workers stay below one percent.
+SHARE = 0.0008
+# CPU seconds that may be saved for later looks.
+MOST_SAVED_S = 0.001
 NEVER = float("inf")
-_OWN_SCHEDULE = "/proc/thread-self/schedstat"
 _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
     "wchan": "the kernel hides where some programs wait: part of their time counts as not observed",
@@ -42,25 +45,33 @@ class Sampler:
         self.blocking = Blocking(denied=self.tell)
         self.throttling = Throttling()
         self.chance = random.Random()
-        self.cost_s = 0.0
-        self.works = True
-        if own_schedule() is None:
-            self.works = False
+        self.allowance = Allowance()
+        self.typical_s = INTERVAL_S
+        self._own = OwnSchedule()
+        self.works = self.own_schedule() is not None
+        if not self.works:
             self.tell("schedstat")
-
-    @property
-    def interval_s(self) -> float:
-        """Between two looks: longer where they cost more."""
-        return min(LONGEST_INTERVAL_S, max(INTERVAL_S, self.cost_s / SHARE))
 
     def begin(self, device: str = "") -> Watch:
         """Before a program starts."""
         self.blocking.use_device(device)
         return Watch(self)
 
-    def cost(self, seconds: float) -> None:
-        """Take in what a look cost, in seconds of CPU."""
-        self.cost_s = 0.8 * self.cost_s + 0.2 * seconds if self.cost_s else seconds
+    def own_schedule(self) -> proc.Schedule | None:
+        """Of the thread that waits for programs; None where the kernel does not tell."""
+        return self._own.read()
+
+    def first_after_s(self) -> float:
+        """When to look first: at any part of a request with the same chance, and early enough in short ones."""
+        return self.chance.uniform(0.0, min(INTERVAL_S, self.typical_s)) + self.allowance.wait_s()
+
+    def next_after_s(self, ran_s: float) -> float:
+        """When to look again at a program that ran so long."""
+        return max(INTERVAL_S, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.wait_s())
+
+    def ended(self, ran_s: float) -> None:
+        """Take in how long a program took."""
+        self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
 
     def tell(self, key: str, text: str = "") -> None:
         """Warn, once for each key."""
@@ -69,13 +80,39 @@ class Sampler:
             logger.warning("%s", text or _DENIED[key])
 
 
+class Allowance:
+    """CPU time for looks: it grows with time, and each look takes what it cost."""
+
+    def __init__(self) -> None:
+        self._saved_s = MOST_SAVED_S
+        self._cost_s = 0.0
+        self._at = time.monotonic()
+
+    def spend(self, seconds: float) -> None:
+        """A look cost so much, with the waking up for it."""
+        self._accrue()
+        self._saved_s -= seconds
+        self._cost_s = 0.8 * self._cost_s + 0.2 * seconds if self._cost_s else seconds
+
+    def wait_s(self) -> float:
+        """Until there is enough for another look."""
+        self._accrue()
+        return max(0.0, self._cost_s - self._saved_s) / SHARE
+
+    def _accrue(self) -> None:
+        now = time.monotonic()
+        self._saved_s = min(MOST_SAVED_S, self._saved_s + SHARE * (now - self._at))
+        self._at = now
+
+
 class Watch:
     """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
 
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
         self._began = self._looked = time.monotonic()
-        self._own = own_schedule()
+        self._cpu_s = 0.0
+        self._own = sampler.own_schedule()
         self._throttled_s = sampler.throttling.seconds()
         self._spent = TimeByState()
         self._tree: Tree | None = None
@@ -86,12 +123,11 @@ class Watch:
         self._count_own()
         if self._sampler.works:
             self._tree = Tree(pid, self._sampler.blocking)
-            # anywhere in the interval, or the same part of every request would be looked at
-            self.due = time.monotonic() + self._sampler.chance.uniform(0.0, self._sampler.interval_s)
+            self.due = time.monotonic() + self._sampler.first_after_s()
+            self._cpu_s = time.thread_time()
 
     def look(self) -> None:
         """Look at the processes."""
-        cpu_s = time.thread_time()
         now = time.monotonic()
         try:
             assert self._tree is not None
@@ -102,15 +138,18 @@ class Watch:
             return
         self._spent.interval(max(0.0, now - self._looked), look)
         self._looked = now
-        self._own = own_schedule()
-        self._sampler.cost(time.thread_time() - cpu_s)
-        self.due = time.monotonic() + self._sampler.interval_s
+        self._own = self._sampler.own_schedule()
+        cpu_s = time.thread_time()
+        self._sampler.allowance.spend(cpu_s - self._cpu_s)
+        self._cpu_s = cpu_s
+        self.due = time.monotonic() + self._sampler.next_after_s(now - self._began)
 
     def close(self, usage: struct_rusage | None) -> Activity:
         """The program has ended, with what it used; None when that is not known."""
         if self._tree is not None:
             self._tree.close()
         self._count_own()
+        self._sampler.ended(time.monotonic() - self._began)
         ended = time.monotonic()
         throttled_s = self._sampler.throttling.seconds() - self._throttled_s
         self._spent.close(max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0)
@@ -119,7 +158,7 @@ class Watch:
 
     def _count_own(self) -> None:
         """Our own time since the last look: to start the program, or to see that it ended, we need a CPU ourselves."""
-        own = own_schedule()
+        own = self._sampler.own_schedule()
         if own is None or self._own is None:
             return
         run_s, wait_s = own.run_s - self._own.run_s, own.wait_s - self._own.wait_s
@@ -132,13 +171,23 @@ class Watch:
         self._own = own
 
 
-def own_schedule() -> proc.Schedule | None:
-    """Of this thread; None where the kernel does not tell."""
-    try:
-        schedule = proc.parse_schedule(proc.read(_OWN_SCHEDULE))
-    except OSError:
-        return None
-    return schedule if schedule and schedule.slices else None
+class OwnSchedule:
+    """How long the thread that reads it ran and waited for a CPU. Forked processes have their own."""
+
+    def __init__(self) -> None:
+        self._handle = -1
+        self._process = 0
+
+    def read(self) -> proc.Schedule | None:
+        """None where the kernel does not tell."""
+        try:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            schedule = proc.parse_schedule(os.pread(self._handle, 128, 0))
+        except OSError:
+            return None
+        return schedule if schedule and schedule.slices else None
 
 
 def _activity(spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float) -> Activity:

@@ -4,6 +4,10 @@ python -m hack.benchmarks.causes NAME ... [--workers 4] [--seconds 5]
 
 runs each command with one worker and with several, and prints the mean seconds of a request by state: what grew must be
 the injected state. Tests use the same injectors. `disk` and `quota` need the right to make control groups.
+
+python -m hack.benchmarks.causes --cost [--workers 8] [--seconds 10] [--pairs 5]
+
+measures what sampling costs: CPU seconds of the workers themselves, with and without it in alternation.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import json
 import multiprocessing
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -245,6 +250,19 @@ def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | 
     return found
 
 
+def own_cpu_s(command: tuple[str, ...], workers: int, seconds: float, *, sampled: bool) -> float:
+    """CPU seconds a second that the workers themselves take, all together, without what they run."""
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        return sum(pool.starmap(_own_cpu_s, [(command, seconds, sampled)] * workers, chunksize=1)) / seconds
+
+
+def _own_cpu_s(command: tuple[str, ...], seconds: float, sampled: bool) -> float:
+    _work(Injected(("/bin/true",), State.IDLE), 0.5, sampled)
+    began = time.process_time()
+    _work(Injected(command, State.SLEEP), seconds, sampled)
+    return time.process_time() - began
+
+
 def means(activities: Sequence[Activity | None]) -> dict[State, float]:
     """Mean seconds of a request by state."""
     known = [activity for activity in activities if activity is not None]
@@ -291,13 +309,29 @@ def _show(name: str, workers: int, seconds: float) -> None:
     print(json.dumps(row), flush=True)
 
 
+def _show_cost(command: tuple[str, ...], workers: int, seconds: float, pairs: int) -> None:
+    rows = []
+    for _ in range(pairs):
+        with_, without = (own_cpu_s(command, workers, seconds, sampled=sampled) for sampled in (True, False))
+        rows.append(with_ - without)
+        print(json.dumps({"with": round(with_, 5), "without": round(without, 5)}), flush=True)
+    mean, deviation = statistics.mean(rows), statistics.stdev(rows) if len(rows) > 1 else 0.0
+    print(json.dumps({"workers": workers, "cores": round(mean, 5), "deviation": round(deviation, 5)}), flush=True)
+
+
 def main() -> int:
     """Run the named injectors, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*INJECTORS, []], metavar="NAME", help=", ".join(INJECTORS))
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--cost", action="store_true")
+    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--command", default="/bin/sleep 0.5", help="of --cost")
     arguments = parser.parse_args()
+    if arguments.cost:
+        _show_cost(tuple(arguments.command.split()), arguments.workers, arguments.seconds, arguments.pairs)
+        return 0
     for name in arguments.names or INJECTORS:
         _show(name, arguments.workers, arguments.seconds)
     return 0

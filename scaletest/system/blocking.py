@@ -6,6 +6,7 @@ it (Yama, hidepid), the kernel function that the thread sleeps in tells the stat
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -89,25 +90,26 @@ class Blocking:
         """Take this file for the device of whatever runs from now on, beside those that are known as devices."""
         self._device = path
 
-    def look(self, pid: int, tid: int, before: Seen | None = None) -> Seen | None:
-        """What a thread does now; None when it is gone. before: of a thread that did not run since. Raises OSError."""
-        thread = f"/proc/{pid}/task/{tid}"
-        line = self._call_line(thread) if self._calls else b""
-        if before is not None and line == before.line != b"":
-            return before
-        doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
-        return None if doing is None else Seen(line, doing)
-
-    def _call_line(self, thread: str) -> bytes:
+    def open(self, pid: int, tid: int) -> int:
+        """A handle to give to `look`, to be closed by the caller; -1 where the kernel has no such file."""
         try:
-            return proc.read(f"{thread}/syscall")
+            return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC) if self._calls else -1
+        except OSError:
+            return -1
+
+    def look(self, pid: int, tid: int, handle: int, before: Seen | None = None) -> Seen | None:
+        """What a thread does now; None when it is gone. before: of a thread that did not run since. Raises OSError."""
+        line = b""
+        try:
+            line = os.pread(handle, 512, 0) if handle >= 0 else b""
         except PermissionError:
             # another user's, as after a setuid program, or all of them: ask again next time
             self.denied("syscall")
-        except FileNotFoundError:
-            # not in this kernel, or the thread is gone, which shows at once
-            pass
-        return b""
+        if before is not None and line == before.line != b"":
+            return before
+        thread = f"/proc/{pid}/task/{tid}"
+        doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
+        return None if doing is None else Seen(line, doing)
 
     def _by_call(self, pid: int, thread: str, line: bytes) -> Doing | None:
         call = proc.parse_call(line)

@@ -44,6 +44,7 @@ class Look(NamedTuple):
 @dataclass(slots=True)
 class _Thread:
     handle: int
+    call_handle: int
     schedule: proc.Schedule
     seen: Seen | None = None
     children: list[int] = field(default_factory=list)
@@ -126,7 +127,7 @@ class Tree:
                 handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
             except OSError:
                 continue
-            process.threads[tid] = _Thread(handle, _NEVER_RAN)
+            process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
             self._threads += 1
             try:
                 self._look_at(pid, tid, process.threads[tid], 0.0, shares)
@@ -143,7 +144,7 @@ class Tree:
             thread.counted_s = 0.0
             shares.append(share)
         thread.schedule = schedule
-        thread.seen = self._blocking.look(pid, tid, None if ran else before)
+        thread.seen = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.seen is None:
             raise ProcessLookupError(tid)
         if before is not None and not ran and before.doing == thread.seen.doing == RUNNABLE:
@@ -179,7 +180,10 @@ class Tree:
         return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s)
 
     def _drop(self, process: _Process, tid: int) -> None:
-        os.close(process.threads.pop(tid).handle)
+        thread = process.threads.pop(tid)
+        os.close(thread.handle)
+        if thread.call_handle >= 0:
+            os.close(thread.call_handle)
         self._threads -= 1
 
     def _forget(self, pid: int) -> None:
