@@ -25,7 +25,7 @@ INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 # Part of a core that looks may take, so that eight workers stay below one percent.
-SHARE = 0.0008
+SHARE = 0.001
 # CPU seconds that may be saved for later looks.
 MOST_SAVED_S = 0.001
 NEVER = float("inf")
@@ -111,7 +111,11 @@ class Watch:
     def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
         self._began = self._looked = time.monotonic()
-        self._cpu_s = 0.0
+        self._cpu_s = self._first_cpu_s = 0.0
+        # since the last look that counted
+        self._unchanged_s = 0.0
+        # how long we waited for a CPU to look, while the program went on
+        self._late_s = 0.0
         self._own = sampler.own_schedule()
         self._throttled_s = sampler.throttling.seconds()
         self._spent = TimeByState()
@@ -120,25 +124,27 @@ class Watch:
 
     def start(self, pid: int) -> None:
         """The program has started."""
-        self._count_own()
+        self._count_own(0.0)
         if self._sampler.works:
             self._tree = Tree(pid, self._sampler.blocking)
             self.due = time.monotonic() + self._sampler.first_after_s()
-            self._cpu_s = time.thread_time()
+            self._cpu_s = self._first_cpu_s = time.thread_time()
 
     def look(self) -> None:
-        """Look at the processes."""
+        """Look at the processes. As long as nobody ran the interval goes on, to be counted when somebody did."""
         now = time.monotonic()
+        self._late_s += max(0.0, now - self.due)
         try:
             assert self._tree is not None
-            look = self._tree.look()
+            if self._tree.is_unchanged():
+                self._unchanged_s = max(0.0, now - self._looked)
+            else:
+                self._spent.interval(max(0.0, now - self._looked), self._tree.look(), self._unchanged_s)
+                self._looked, self._unchanged_s = now, 0.0
         except Exception as error:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             self.due = NEVER
             return
-        self._spent.interval(max(0.0, now - self._looked), look)
-        self._looked = now
-        self._own = self._sampler.own_schedule()
         cpu_s = time.thread_time()
         self._sampler.allowance.spend(cpu_s - self._cpu_s)
         self._cpu_s = cpu_s
@@ -148,23 +154,24 @@ class Watch:
         """The program has ended, with what it used; None when that is not known."""
         if self._tree is not None:
             self._tree.close()
-        self._count_own()
+        self._count_own(self._cpu_s - self._first_cpu_s)
         self._sampler.ended(time.monotonic() - self._began)
         ended = time.monotonic()
         throttled_s = self._sampler.throttling.seconds() - self._throttled_s
-        self._spent.close(max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0)
+        self._spent.close(
+            max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0, self._unchanged_s
+        )
         self._spent.throttle(throttled_s)
         return _activity(self._spent, ended - self._began, usage, throttled_s)
 
-    def _count_own(self) -> None:
-        """Our own time since the last look: to start the program, or to see that it ended, we need a CPU ourselves."""
+    def _count_own(self, looks_s: float) -> None:
+        """Our own time: to start the program, or to see that it ended, we need a CPU ourselves. looks_s: of looks."""
         own = self._sampler.own_schedule()
         if own is None or self._own is None:
             return
-        run_s, wait_s = own.run_s - self._own.run_s, own.wait_s - self._own.wait_s
         passed_s = max(0.0, time.monotonic() - self._looked)
-        run_s = min(run_s, passed_s)
-        wait_s = min(wait_s, passed_s - run_s)
+        run_s = min(passed_s, max(0.0, own.run_s - self._own.run_s - looks_s))
+        wait_s = min(passed_s - run_s, max(0.0, own.wait_s - self._own.wait_s - self._late_s))
         self._spent.add(State.ON_CPU, run_s)
         self._spent.add(State.CPU_WAIT, wait_s)
         self._looked += run_s + wait_s

@@ -31,23 +31,33 @@ class TimeByState:
         """Time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
-    def interval(self, seconds: float, look: Look | None) -> None:
-        """The time up to a look at all processes, which saw nobody when it is None."""
+    def interval(self, seconds: float, look: Look | None, unchanged_s: float = 0.0) -> None:
+        """The time up to a look at all processes, which saw nobody when it is None.
+
+        unchanged_s: how long at the begin of the interval nobody ran.
+        """
         shares = look.shares if look else []
         self._seen_run_s += sum(share.run_s for share in shares)
         run_s, wait_s = union(seconds, shares)
         self.add(State.ON_CPU, run_s)
         self.add(State.CPU_WAIT, wait_s)
-        self._blocked(max(0.0, seconds - run_s - wait_s), self._last, look)
+        blocked_s = max(0.0, seconds - run_s - wait_s)
+        still_s = min(blocked_s, unchanged_s) if self._last else 0.0
+        if self._last:
+            self._grant(self._last, still_s)
+        self._blocked(blocked_s - still_s, self._last, look)
         self._last = look
 
-    def close(self, seconds: float, cpu_s: float) -> None:
+    def close(self, seconds: float, cpu_s: float, unchanged_s: float = 0.0) -> None:
         """The time from the last look to the end. cpu_s: of all processes since the begin."""
         unseen_s = max(0.0, cpu_s - self._seen_run_s)
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         self.add(State.ON_CPU, run_s)
-        self._blocked(seconds - run_s, self._last, None)
+        still_s = min(seconds - run_s, unchanged_s) if self._last else 0.0
+        if self._last:
+            self._grant(self._last, still_s)
+        self._blocked(seconds - run_s - still_s, self._last, None)
         self._settle_unknown()
         # CPU time that no look saw, of processes that lived between two looks
         moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
@@ -84,11 +94,14 @@ class TimeByState:
             lived = other is not None and look.thread in other.threads
             granted_s = part_s if lived else min(part_s, look.age_s)
             left_s -= granted_s
-            if look.doing.state is None:
-                self._unknown_s += granted_s
-            else:
-                self._seconds[look.doing] += granted_s
+            self._grant(look, granted_s)
         self.add(State.NOT_OBSERVED, left_s)
+
+    def _grant(self, look: Look, seconds: float) -> None:
+        if look.doing.state is None:
+            self._unknown_s += seconds
+        else:
+            self._seconds[look.doing] += seconds
 
     def _settle_unknown(self) -> None:
         """A thread that ran at every look was blocked now and then: as it was at other looks, if at any."""
