@@ -24,8 +24,8 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
-# Part of a core that looks may take, so that eight workers stay below one percent.
-SHARE = 0.001
+# Part of a core that looks may take: on a busy machine, whose caches are cold, they become rarer.
+SHARE = 0.0012
 # CPU seconds that may be saved for later looks.
 MOST_SAVED_S = 0.001
 NEVER = float("inf")
@@ -63,11 +63,13 @@ class Sampler:
 
     def first_after_s(self) -> float:
         """When to look first: at any part of a request with the same chance, and early enough in short ones."""
-        return self.chance.uniform(0.0, min(INTERVAL_S, self.typical_s)) + self.allowance.wait_s()
+        interval_s = max(INTERVAL_S, self.allowance.interval_s)
+        return self.chance.uniform(0.0, min(interval_s, self.typical_s)) + self.allowance.wait_s()
 
     def next_after_s(self, ran_s: float) -> float:
         """When to look again at a program that ran so long."""
-        return max(INTERVAL_S, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.wait_s())
+        grown_s = min(LONGEST_INTERVAL_S, GROWTH * ran_s)
+        return max(INTERVAL_S, grown_s, self.allowance.interval_s, self.allowance.wait_s())
 
     def ended(self, ran_s: float) -> None:
         """Take in how long a program took."""
@@ -87,6 +89,11 @@ class Allowance:
         self._saved_s = MOST_SAVED_S
         self._cost_s = 0.0
         self._at = time.monotonic()
+
+    @property
+    def interval_s(self) -> float:
+        """Between two looks, when they come one after the other."""
+        return self._cost_s / SHARE
 
     def spend(self, seconds: float) -> None:
         """A look cost so much, with the waking up for it."""
