@@ -126,10 +126,10 @@ def _by_diagnosis(inode: int) -> Peer | None:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as link:
             link.settimeout(0.2)
             found = _ask(link, inode, _SHOW_PEER).get(_PEER)
-            if not found:
+            (other,) = struct.unpack("=I", found[:4]) if found else (0,)
+            if not other:  # no unix socket, or its server has not accepted it yet
                 return None
-            (other,) = struct.unpack("=I", found[:4])
-            name = _ask(link, other, _SHOW_NAME).get(_NAME, b"") if other else b""
+            name = _ask(link, other, _SHOW_NAME).get(_NAME, b"")
     except OSError:
         return None
     text = proc.unix_name(name)
