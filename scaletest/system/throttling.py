@@ -47,7 +47,9 @@ def _folders(root: Path, own: Path) -> list[Path]:
 def _up(base: Path, path: str) -> list[Path]:
     """The folder and its parents. A container sees itself as the root, whatever its name outside is."""
     below = PurePosixPath(path.strip("/"))
-    folders = [base / parent for parent in (below, *below.parents) if str(parent) != "."]
+    # what lies outside of a container's own view begins with ".." and cannot be seen
+    parents = () if ".." in below.parts else (below, *below.parents)
+    folders = [base / parent for parent in parents if str(parent) != "."]
     return [folder for folder in (*folders, base) if folder.is_dir()]
 
 

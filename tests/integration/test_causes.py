@@ -345,6 +345,20 @@ def test_a_setuid_program_of_another_user_does_not_fail_the_request(tmp_path: Pa
     assert activity.memory_bytes > 0
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_no_privilege_is_needed() -> None:
+    folder = Path("/tmp") / f"scaletest-nobody-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    path = folder / "lock"
+    try:
+        with held(path):
+            path.chmod(0o666)
+            activity = _as_nobody("flock", str(path), "true")
+    finally:
+        shutil.rmtree(folder)
+    assert longest(activity) is State.FILE_LOCK and objects(activity, State.FILE_LOCK) == {str(path)}
+
+
 def _as_nobody(*command: str) -> Activity:
     """The activity of a command whose worker is another user, in a fork of this process."""
     read_end, write_end = os.pipe()
