@@ -31,7 +31,7 @@ MOST_SAVED_S = 0.001
 NEVER = float("inf")
 _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
-    "wchan": "the kernel hides where some programs wait: part of their time counts as not observed",
+    "wchan": "neither the system calls of some programs nor where they wait may be read: that counts as not observed",
     "stat": "some processes of programs may not be seen: their time counts as not observed",
     "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
 }

@@ -109,6 +109,8 @@ class Blocking:
             return before
         thread = f"/proc/{pid}/task/{tid}"
         doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
+        if not line and doing == UNKNOWN:
+            self.denied("wchan")
         return None if doing is None else Seen(line, doing)
 
     def _by_call(self, pid: int, thread: str, line: bytes) -> Doing | None:
@@ -150,7 +152,6 @@ class Blocking:
             return RUNNABLE
         name = proc.read(f"{thread}/wchan").decode(errors="replace")
         if name in ("", "0"):
-            self.denied("wchan")
             return of_letter(status.letter)
         if _POLLING.search(name):
             return self._most_active(pid, descriptors(pid))

@@ -6,14 +6,14 @@ read no more often than a thousandth of a core allows.
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import socket
 import struct
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 from scaletest.system import proc
 
@@ -91,13 +91,26 @@ def _copy(pid: int, descriptor: int) -> int:
     """A process's descriptor in this process. Raises OSError."""
     process = os.pidfd_open(pid)
     try:
-        copy: int = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, descriptor, 0)
+        copy: int = _library().syscall(_PIDFD_GETFD, process, descriptor, 0)
         if copy < 0:
-            number = ctypes.get_errno()
+            number = _errno()
             raise OSError(number, os.strerror(number))
         return copy
     finally:
         os.close(process)
+
+
+@cache
+def _library() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _errno() -> int:
+    import ctypes
+
+    return ctypes.get_errno()
 
 
 def _describe(connection: socket.socket) -> Peer:
