@@ -19,6 +19,9 @@ from scaletest.model.presets import Preset, preset
 from workers import device_faults as faults
 from workers.identity import PROCFS, SYSFS, Device, identify
 
+# The environment variable that tells a program its device's path.
+DEVICE_VARIABLE = "SCALETEST_DEVICE"
+
 
 class Policy(StrEnum):
     """Which device a worker gets a slot of."""
@@ -188,7 +191,7 @@ class DeviceChooser:
     def environment(self, chosen: Chosen) -> dict[str, str]:
         """What the workload is told: the device, and the variables that restrict the vendor's libraries to it."""
         device = chosen.device
-        told = {"SCALETEST_DEVICE": device.path, "SCALETEST_DEVICE_ID": device.id}
+        told = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:
             told["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
         kind = self._options.kind

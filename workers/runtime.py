@@ -15,6 +15,7 @@ from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
 from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
+from workers.sampler import Sampler
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
 from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import Command
@@ -35,6 +36,7 @@ class Settings:
         `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     allow_commands: let a benchmark's document decide what runs on this node.
+    no_causes: do not sample where programs spend their time.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
 
@@ -51,6 +53,7 @@ class Settings:
     ignore_arguments: bool = False
     allow_commands: bool = False
     kill_grace_s: float = DEFAULT_KILL_GRACE_S
+    no_causes: bool = False
     node_variable: str = ""
     pod_variable: str = ""
 
@@ -96,6 +99,7 @@ class Settings:
             ignore_arguments=flag("IGNORE_ARGUMENTS"),
             allow_commands=flag("ALLOW_COMMANDS"),
             kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S),
+            no_causes=flag("NO_CAUSES"),
             node_variable=text("NODE_ENV"),
             pod_variable=text("POD_ENV"),
         )
@@ -171,6 +175,8 @@ class Runtime:
             row["device_info"] = result.device_info
             # what a tool printed as nan or inf is unknown
             row["figures"] = {name: value for name, value in result.figures.items() if _is_known(value)}
+            if result.activity is not None:
+                row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
 
     def _make_workload(self, interrupt: Interrupt) -> Workload:
@@ -184,7 +190,7 @@ class Runtime:
             grace_s = settings.kill_grace_s
             return TorchWorkload(command[1:], interrupt, devices, grace_s, ignore_arguments=ignore)
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
-        program = Program(options, interrupt)
+        program = Program(options, interrupt, None if settings.no_causes else Sampler())
         if command[0] == "bench":
             return BenchWorkload(program, allow_commands=settings.allow_commands)
         if command[0] == "transcode":

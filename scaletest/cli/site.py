@@ -20,13 +20,17 @@ REDIS_PATIENCE_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A Redis, a log for workers, and the runner that takes the records."""
+    """A Redis, a log for workers, and the runner that takes the records.
+
+    no_causes: local workers do not sample where requests spend their time.
+    """
 
     url: str
     redis: Any
     log: Path
     runner: Runner
     stack: ExitStack
+    no_causes: bool = False
 
     def set_up(self, queue: str, what: Background, plan: Plan | None = None) -> tuple[LocalBackend, ClosedLoop]:
         """Declare a queue of the run's own, and make its backend and its load; neither has begun yet.
@@ -40,6 +44,7 @@ class Site:
         queues.add(queue, note=f"validate {what.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
         options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
+        options = replace(options, no_causes=self.no_causes)
         if plan:
             shares = {workers: plan.share(workers) for workers in plan.steps}
             options = replace(options, preset=plan.preset, device_policy=plan.device_policy, shares=shares)

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     help="Failed requests that do not fail the run.",
 )
 @sharing.options
+@click.option("--no-causes", is_flag=True, help="Do not let local workers sample where requests spend their time.")
 @click.option(
     "--run-dir",
     default="",
@@ -132,6 +133,11 @@ def command(**given: Any) -> int:
     plan = plans.plan(click.get_current_context(), f"validate-{uuid.uuid4().hex[:8]}", count)
     if given["deployment"]:
         deployment.refuse_local(plan)
+        if given["no_causes"]:
+            raise UsageError(
+                "--no-causes is for local workers",
+                hint="set extraArguments: [--no-causes] in the values of the queue's workers",
+            )
     if given["dry_run"]:
         dryrun.show(plan, given["output"])
         return 0
@@ -151,7 +157,8 @@ def _resume(given: dict[str, Any]) -> int:
     from scaletest.archive import find
     from scaletest.validation import complete
 
-    options.refuse_beside("--resume", allowed={"local", "redis_url", "progress", "output", "resume", *deployment.NAMES})
+    allowed = {"local", "redis_url", "progress", "output", "resume", "no_causes", *deployment.NAMES}
+    options.refuse_beside("--resume", allowed=allowed)
     folder = find(given["resume"], os.environ)
     with folder.locked():
         stored = folder.load()
@@ -198,7 +205,7 @@ def _validate(
                 _warn([*dryrun.doubts(plan), *target.warnings], teller)
                 result = runner.run(*target.set_up(plan, runner, stack))
             else:
-                site = _site(given["redis_url"], folder.log, runner, stack)
+                site = _site(given, folder.log, runner, stack)
                 _warn(dryrun.doubts(plan), teller)
                 result = _run(plan, runner, site)
             folder.result(result.to_dict())
@@ -213,15 +220,15 @@ def _warn(lines: Iterable[str], teller: Progress) -> None:
         teller.step(f"warning: {line}")
 
 
-def _site(redis_url: str | None, log: Path, runner: Runner, stack: ExitStack) -> Site:
+def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) -> Site:
     """The Redis of the run, reached. What must be taken down again goes onto the stack."""
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.cli.site import Site
 
-    url = redis_url or stack.enter_context(EmbeddedServer()).url
+    url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
-    return Site(url, redis, log, runner, stack)
+    return Site(url, redis, log, runner, stack, given["no_causes"])
 
 
 def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:

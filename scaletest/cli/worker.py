@@ -51,6 +51,7 @@ from scaletest.model.presets import PRESETS
 @click.option("--null-input", is_flag=True, help="Let the program read nothing.")
 @click.option("--null-output", is_flag=True, help="Throw the program's output away.")
 @click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
+@click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -120,6 +121,7 @@ def _settings(given: dict[str, Any]) -> Any:
         ignore_arguments=given["ignore_arguments"],
         allow_commands=given["allow_commands"],
         kill_grace_s=given["kill_grace"],
+        no_causes=given["no_causes"],
         node_variable=given["node_env"],
         pod_variable=given["pod_env"],
     )

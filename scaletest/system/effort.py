@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import time
-from pathlib import Path
 
-CPU_STAT = Path("/sys/fs/cgroup/cpu.stat")
+from scaletest.system.throttling import Throttling
 
 
 class Effort:
     """Counts from when it is made."""
 
     def __init__(self) -> None:
-        self._began, self._cpu, self._throttled = time.monotonic(), _cpu_s(), _throttled_s()
+        self._began, self._cpu, self._throttling = time.monotonic(), _cpu_s(), Throttling()
 
     def cores(self) -> float:
         """CPU time of this process over time passed."""
@@ -22,20 +21,12 @@ class Effort:
 
     def throttled_s(self) -> float:
         """Seconds that the control group's CPU limit held its processes back; 0 when there is none."""
-        return max(0.0, _throttled_s() - self._throttled)
+        return self._throttling.seconds()
 
 
 def _cpu_s() -> float:
     times = os.times()
     return times.user + times.system
-
-
-def _throttled_s() -> float:
-    try:
-        rows = dict(line.split() for line in CPU_STAT.read_text().splitlines())
-        return int(rows.get("throttled_usec", 0)) / 1e6
-    except (OSError, ValueError):
-        return 0.0
 
 
 def raise_open_files(wanted: int) -> int:

@@ -7,6 +7,20 @@ import select
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
+from resource import struct_rusage
+from typing import Protocol
+
+
+class Watch(Protocol):
+    """Something to do from time to time while a child runs. due: when next, on the monotonic clock."""
+
+    @property
+    def due(self) -> float:
+        """The next time; infinity for never."""
+
+    def look(self) -> None:
+        """Do it, and be due later."""
 
 
 class Wake:
@@ -59,18 +73,32 @@ def exited(process: subprocess.Popen[bytes]) -> bool:
     return state is not None
 
 
-def end_group(process: subprocess.Popen[bytes], grace_s: float) -> None:
+def end_group(process: subprocess.Popen[bytes], grace_s: float, watch: Watch | None = None) -> struct_rusage | None:
     """End the child's whole process group: TERM, KILL after `grace_s`; then reap the child.
 
-    The child is reaped last: as long as it is not, no other process can get its group id.
+    The child is reaped last: as long as it is not, no other process can get its group id. Returns what the child and
+    all processes that it waited for have used; None when somebody else has reaped it.
     """
     if not exited(process):
         _signal_group(process.pid, signal.SIGTERM)
-        wait_child(process, time.monotonic() + grace_s)
+        wait_child(process, time.monotonic() + grace_s, watch=watch)
     _signal_group(process.pid, signal.SIGKILL)
-    process.wait()
+    usage = _reap(process)
     if os.getpid() == 1:
         _reap_adopted()
+    return usage
+
+
+def _reap(process: subprocess.Popen[bytes]) -> struct_rusage | None:
+    if process.returncode is None:
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+        except ChildProcessError:
+            process.wait()
+            return None
+        process.returncode = os.waitstatus_to_exitcode(status)
+        return usage
+    return None
 
 
 def _reap_adopted() -> None:
@@ -82,27 +110,43 @@ def _reap_adopted() -> None:
         pass
 
 
-def wait_child(process: subprocess.Popen[bytes], deadline: float, *others: int) -> bool:
+def wait_child(process: subprocess.Popen[bytes], deadline: float, *others: int, watch: Watch | None = None) -> bool:
     """Wait for the child's end, a readable descriptor of `others`, or the monotonic `deadline`; whether it ended."""
     try:
         handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
-        return _wait_child_polling(process, deadline, *others)
+        return _wait_child_polling(process, deadline, others, watch)
     try:
-        select.select([handle, *others], [], [], _left(deadline))
+        while not _is_ready([handle, *others], deadline, watch):
+            pass
     finally:
         os.close(handle)
     return exited(process)
 
 
-def _wait_child_polling(process: subprocess.Popen[bytes], deadline: float, *others: int) -> bool:
+def _wait_child_polling(
+    process: subprocess.Popen[bytes], deadline: float, others: tuple[int, ...], watch: Watch | None
+) -> bool:
     """For systems without pidfd: look every 5 ms."""
     while not exited(process):
         left = _left(deadline)
         ready, _, _ = select.select(others, [], [], 0.005 if left is None else min(0.005, left))
         if ready or left == 0.0:
             break
+        if watch is not None and time.monotonic() >= watch.due:
+            watch.look()
     return exited(process)
+
+
+def _is_ready(handles: Sequence[int], deadline: float, watch: Watch | None) -> bool:
+    """Whether one of them is readable, or the deadline has passed; false when there was something else to do."""
+    due = min(deadline, watch.due) if watch else deadline
+    ready, _, _ = select.select(handles, [], [], _left(due))
+    if ready or due == deadline:
+        return True
+    assert watch is not None
+    watch.look()
+    return False
 
 
 def _left(deadline: float) -> float | None:

@@ -25,7 +25,7 @@ class WorkerOptions:
     """How every worker is started.
 
     shares: how many workers share a device, by the number of workers; without one worker N uses the N-th device and
-    leases nothing.
+    leases nothing. no_causes: whether they leave out where requests spend their time.
     """
 
     redis_url: str
@@ -36,6 +36,7 @@ class WorkerOptions:
     preset: str = ""
     device_policy: str = ""
     shares: Mapping[int, int] = field(default_factory=dict)
+    no_causes: bool = False
 
 
 class LocalBackend:
@@ -110,6 +111,8 @@ class LocalBackend:
     def _arguments(self, index: int) -> list[str]:
         options = self._options
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"]
+        if options.no_causes:
+            line += ["--no-causes"]
         if options.time_limit_s:
             line += ["--time-limit", repr(options.time_limit_s)]
         for name, value in (("--preset", options.preset), ("--device-glob", options.device_glob)):

@@ -9,14 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scaletest.model import Outcome, Reason
+from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.reply import Figures
 from workers.devices import Chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one run ended. error: one clear text, empty when it succeeded. timeout_s: the limit that was exceeded."""
+    """How one run ended. error: one clear text, empty when it succeeded. timeout_s: the limit that was exceeded.
+
+    activity: where its processes spent the time; None when nothing was sampled.
+    """
 
     outcome: Outcome
     reason: Reason = Reason.NONE
@@ -26,6 +29,7 @@ class Result:
     device: str = ""
     device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
+    activity: Activity | None = None
 
 
 SUCCEEDED = Result(Outcome.SUCCEEDED, exit_code=0)

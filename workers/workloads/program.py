@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +19,8 @@ from scaletest.model.checks import cut
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
 from scaletest.system.waiting import end_group, wait_child
+from workers.devices import DEVICE_VARIABLE
+from workers.sampler import Sampler, Watch
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 
 DEFAULT_KILL_GRACE_S = 5.0
@@ -56,8 +58,10 @@ class Ended:
 class Program:
     """Runs programs one after the other."""
 
-    def __init__(self, options: ProgramOptions, interrupt: Interrupt) -> None:
+    def __init__(self, options: ProgramOptions, interrupt: Interrupt, sampler: Sampler | None = None) -> None:
+        """sampler: None to leave out where programs spend their time."""
         self._options = options
+        self._sampler = sampler
         self._interrupt = interrupt
         self._guard = Guard("KILL")
         self._environment = self._guard.environment(without_secrets(os.environ))
@@ -75,12 +79,13 @@ class Program:
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
         """
+        watch = self._sampler.begin(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         try:
             process = self._start(argv, {**self._environment, **environment}, capture)
         except OSError as error:
             text = _cannot_start(argv[0], error, self._options)
             return Ended(Result(Outcome.FAILED, Reason.NO_BINARY, error=text))
-        return self._watch(process, argv[0], limit_s, quiet or self._options.null_output)
+        return self._wait(process, argv[0], limit_s, quiet or self._options.null_output, watch)
 
     def close(self) -> None:
         """End the guard."""
@@ -99,31 +104,27 @@ class Program:
             start_new_session=True,
         )
 
-    def _watch(self, process: subprocess.Popen[bytes], program: str, limit_s: float, silent: bool) -> Ended:
+    def _wait(
+        self, process: subprocess.Popen[bytes], program: str, limit_s: float, silent: bool, watch: Watch | None
+    ) -> Ended:
         self._guard.watch(process.pid)
+        if watch is not None:
+            watch.start(process.pid)
         errors = _Tail(process.stderr, None if silent else sys.stderr)
         output = _Tail(process.stdout, None if silent else sys.stdout)
         try:
             deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
-            ended = wait_child(process, deadline, self._interrupt.fileno())
+            ended = wait_child(process, deadline, self._interrupt.fileno(), watch=watch)
             late = time.monotonic() >= deadline
         finally:
-            end_group(process, self._options.kill_grace_s)
+            usage = end_group(process, self._options.kill_grace_s, watch)
             self._guard.watch(None)
             texts = output.close(), errors.close()
-        if ended:
-            return Ended(_result(process.returncode, program, texts[1]), *texts)
-        if not late:
+            activity = watch.close(usage) if watch is not None else None
+        if not ended and not late:
             raise Interrupted
-        return Ended(
-            Result(
-                Outcome.TIMED_OUT,
-                exit_code=process.returncode,
-                error=f"{program} timed out after {limit_s:g} s",
-                timeout_s=limit_s,
-            ),
-            *texts,
-        )
+        result = _result(process.returncode, program, texts[1]) if ended else _timed_out(process, program, limit_s)
+        return Ended(result if activity is None else replace(result, activity=activity), *texts)
 
 
 class _Tail:
@@ -169,6 +170,11 @@ class _Tail:
 def end_of(text: str) -> str:
     """The end of a program's errors, safe for a reply."""
     return cut(text[-TAIL_BYTES:].strip(), TAIL_BYTES)
+
+
+def _timed_out(process: subprocess.Popen[bytes], program: str, limit_s: float) -> Result:
+    error = f"{program} timed out after {limit_s:g} s"
+    return Result(Outcome.TIMED_OUT, exit_code=process.returncode, error=error, timeout_s=limit_s)
 
 
 def _result(code: int, program: str, errors: str) -> Result:

@@ -1,0 +1,284 @@
+"""What a thread of one's own children does now: runnable, or blocked, and then in which state and on which object.
+
+Best is the system call with its arguments, which names the descriptor. Where the kernel or its security modules hide
+it (Yama, hidepid), the kernel function that the thread sleeps in tells the state, and objects may be missing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from scaletest.model.activity import State
+from scaletest.system import proc
+from scaletest.system.sockets import Sockets
+from scaletest.system.syscalls import LOCK_COMMANDS, Call, calls
+
+# How many descriptors of a poll are looked at.
+_MOST_DESCRIPTORS = 64
+_RANK = {state: rank for rank, state in enumerate(State)}
+_DEVICES = re.compile(
+    r"/dev/(?:dri/|nvidia|accel/|kfd\b|dxg\b|habanalabs|neuron|davinci|infiniband/|apex_|video\d|media\d)"
+)
+_SOCKET = re.compile(r"socket:\[(\d+)\]")
+_POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
+# Tried in this order: the first that matches the name of the kernel function decides.
+_FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
+    (re.compile(pattern), state)
+    for pattern, state in (
+        (r"locks_lock|flock_lock|posix_lock|fcntl_setlk|nlmclnt", State.FILE_LOCK),
+        (r"futex|semop|semtimedop", State.LOCK),
+        (r"nanosleep", State.SLEEP),
+        (r"do_wait|kernel_wait|vfork|kernel_clone", State.CHILD),
+        (r"accept|signal|sigsuspend|sigtimedwait|pause|ptrace", State.IDLE),
+        (r"pipe|fifo|wait_for_partner|mq_|msgrcv|msgsnd|wq_sleep", State.PIPE),
+        (r"dma_fence|dma_resv|drm_|i915|^xe_|amdgpu|ttm_|nvidia|uvm_|^nv_|kfd_|ib_uverbs", State.DEVICE),
+        (r"mem_cgroup|reclaim|shrink_|swap|compact|oom|userfault", State.MEMORY),
+        (r"^sk_|skb_|inet|tcp|udp|unix_|sock|wait_woken|rpc_|nfs|ceph|cifs|smb", State.NETWORK),
+        (
+            r"io_schedule|folio|page|_bit|buffer|blk|bio|jbd2|ext4|xfs|btrfs|f2fs|zfs|dio|balance_dirty|^wb_|writeback"
+            r"|rq_qos|wbt|fuse|request_wait_answer|rwsem|sync|filemap|iterate|nvme|scsi|read_events|io_cqring",
+            State.DISK,
+        ),
+    )
+]
+
+
+class Doing(NamedTuple):
+    """What a thread does. state: None while it runs or could run."""
+
+    state: State | None
+    object: str = ""
+
+
+RUNNABLE = Doing(None)
+UNKNOWN = Doing(State.NOT_OBSERVED)
+
+
+def of_function(name: str) -> State | None:
+    """The state of a thread that sleeps in this kernel function; None when the name says nothing."""
+    return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
+
+
+def of_letter(letter: str) -> Doing:
+    """What the state letter alone says."""
+    if letter == "R":
+        return RUNNABLE
+    states = {"D": State.DISK, "T": State.IDLE, "t": State.IDLE}
+    return Doing(states.get(letter, State.NOT_OBSERVED))
+
+
+class Seen(NamedTuple):
+    """What a thread did at a look. line: its system call as the kernel wrote it, b"" when that may not be read."""
+
+    line: bytes
+    doing: Doing
+
+
+class Blocking:
+    """Looks at threads. `denied` hears of each kind of file that may not be read."""
+
+    def __init__(self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None) -> None:
+        self._sockets = sockets or Sockets()
+        self._calls = calls()
+        self.denied = denied
+        self._device = ""
+
+    def use_device(self, path: str) -> None:
+        """Take this file for the device of whatever runs from now on, beside those that are known as devices."""
+        self._device = path
+
+    def open(self, pid: int, tid: int) -> int:
+        """A handle to give to `look`, to be closed by the caller; -1 where the kernel has no such file."""
+        try:
+            return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC) if self._calls else -1
+        except OSError:
+            return -1
+
+    def look(self, pid: int, tid: int, handle: int, before: Seen | None = None) -> Seen | None:
+        """What a thread does now; None when it is gone. before: of a thread that did not run since. Raises OSError."""
+        line = b""
+        try:
+            line = os.pread(handle, 512, 0) if handle >= 0 else b""
+        except PermissionError:
+            # another user's, as after a setuid program, or all of them: ask again next time
+            self.denied("syscall")
+        if before is not None and line == before.line != b"":
+            return before
+        thread = f"/proc/{pid}/task/{tid}"
+        doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
+        if not line and doing == UNKNOWN:
+            self.denied("wchan")
+        return None if doing is None else Seen(line, doing)
+
+    def _by_call(self, pid: int, thread: str, line: bytes) -> Doing | None:
+        call = proc.parse_call(line)
+        if call is None:
+            return RUNNABLE
+        if call.number < 0:
+            return self._in_fault(pid, thread) if call.stack else None
+        return self._in_call(pid, thread, call)
+
+    def _in_call(self, pid: int, thread: str, call: proc.SystemCall) -> Doing | None:
+        kind, first = self._calls.get(call.number), call.arguments[0]
+        simple = _SIMPLE.get(kind) if kind else None
+        if simple is not None:
+            return Doing(simple)
+        if kind is Call.FLOCK or (kind is Call.FCNTL and call.arguments[1] in LOCK_COMMANDS):
+            return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
+        if kind in (Call.DESCRIPTOR, Call.FCNTL):
+            return self._descriptor(pid, thread, first)
+        if kind is Call.FUTEX:
+            return Doing(State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), first)))
+        if kind is Call.CONNECT:
+            address = _quietly(lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2])))
+            return Doing(State.NETWORK, address)
+        if kind in (Call.POLL, Call.SELECT, Call.EPOLL):
+            return self._polled(pid, kind, call.arguments)
+        return self._by_function(pid, thread)
+
+    def _in_fault(self, pid: int, thread: str) -> Doing | None:
+        """Blocked outside of any call: waiting for a page, or stopped."""
+        doing = self._by_function(pid, thread)
+        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
+
+    def _by_function(self, pid: int, thread: str) -> Doing | None:
+        status = proc.parse_status(proc.read(f"{thread}/stat"))
+        if status is None or status.letter in "ZXx":
+            return None
+        if status.letter == "R":
+            return RUNNABLE
+        name = proc.read(f"{thread}/wchan").decode(errors="replace")
+        if name in ("", "0"):
+            return of_letter(status.letter)
+        if _POLLING.search(name):
+            return self._most_active(pid, descriptors(pid))
+        state = of_function(name)
+        if state is State.FILE_LOCK:
+            return Doing(state, _quietly(lambda: _locked_file(pid)))
+        if state is State.NETWORK:
+            peers = self._most_active(pid, descriptors(pid))
+            return peers if peers.state is State.NETWORK else Doing(state)
+        return Doing(state) if state else of_letter(status.letter)
+
+    def _descriptor(self, pid: int, thread: str, number: int) -> Doing | None:
+        """Blocked on a descriptor: what that is decides, but for a named pipe, which looks like a file."""
+        doing = self._target(pid, number)
+        if doing.state is not State.DISK:
+            return doing
+        by_function = self._by_function(pid, thread)
+        if by_function is None or by_function.state is None:
+            return by_function
+        if by_function.state in (State.PIPE, State.MEMORY, State.DEVICE, State.NETWORK):
+            return Doing(by_function.state, doing.object)
+        return doing
+
+    def _polled(self, pid: int, kind: Call, arguments: Sequence[int]) -> Doing:
+        try:
+            numbers = _watched(pid, kind, arguments)
+        except OSError:
+            numbers = descriptors(pid)
+        if not numbers:
+            return Doing(State.SLEEP)
+        return self._most_active(pid, numbers)
+
+    def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
+        """The state of the descriptors that counts most. Files are always ready, so nobody waits for them in a poll."""
+        targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
+        waiting = [doing for doing in targets if doing.state is not State.DISK]
+        return min(waiting, key=lambda doing: (_rank(doing), not doing.object), default=Doing(State.IDLE))
+
+    def _target(self, pid: int, number: int) -> Doing:
+        """What one waits for who waits on a descriptor."""
+        link = proc_link(pid, number)
+        match = _SOCKET.fullmatch(link)
+        if match:
+            return self._socket(pid, number, int(match[1]))
+        if link.startswith("pipe:"):
+            return Doing(State.PIPE)
+        if link.startswith("anon_inode:"):
+            device = _DEVICE_INODES.search(link)
+            return Doing(State.DEVICE) if device else Doing(State.SLEEP if "timerfd" in link else State.IDLE)
+        path = _path(link)
+        if path and (path == self._device or _DEVICES.match(path)):
+            return Doing(State.DEVICE, path)
+        if _TERMINALS.match(path):
+            return Doing(State.IDLE)
+        return Doing(State.DISK, path) if path else UNKNOWN
+
+    def _socket(self, pid: int, number: int, inode: int) -> Doing:
+        peer = self._sockets.peer(pid, number, inode)
+        if peer is None:
+            return Doing(State.NETWORK)
+        if peer.listening:
+            return Doing(State.IDLE)
+        return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
+
+
+def proc_link(pid: int, number: int) -> str:
+    """What a descriptor is; "" when that may not be seen, or is no longer open."""
+    return _quietly(lambda: proc.link(f"/proc/{pid}/fd/{number}"))
+
+
+def descriptors(pid: int) -> list[int]:
+    """The open descriptors of a process; none when they may not be seen."""
+    try:
+        return proc.numbers(f"/proc/{pid}/fd")
+    except OSError:
+        return []
+
+
+def _watched(pid: int, kind: Call, arguments: Sequence[int]) -> list[int]:
+    """The descriptors of a poll, select or epoll_wait that is under way. Raises OSError."""
+    if kind is Call.EPOLL:
+        return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
+    if kind is Call.POLL:
+        return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
+    size = (min(arguments[0], 1024) + 63) // 64 * 8
+    sets = (_memory(pid, address, size) for address in arguments[1:3] if address)
+    return sorted({number for found in sets for number in proc.selected(found)})
+
+
+def _memory(pid: int, address: int, size: int) -> bytes:
+    """A process's memory. Raises OSError."""
+    return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096)) if address and size else b""
+
+
+def _locked_file(pid: int) -> str:
+    """The file whose lock a process waits for, found by its inode among the process's descriptors."""
+    inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
+    for number in descriptors(pid)[:_MOST_DESCRIPTORS] if inode else ():
+        if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
+            return _path(proc_link(pid, number))
+    return ""
+
+
+def _path(link: str) -> str:
+    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
+
+
+def _quietly(look: Callable[[], str]) -> str:
+    """Its text, or "" where that is forbidden or gone: the state is known, only the object is not."""
+    try:
+        return look()
+    except (OSError, ValueError):
+        return ""
+
+
+def _rank(doing: Doing) -> int:
+    return _RANK[doing.state] if doing.state else 0
+
+
+_SIMPLE = {
+    Call.ACCEPT: State.IDLE,
+    Call.SIGNAL: State.IDLE,
+    Call.SEMAPHORE: State.LOCK,
+    Call.QUEUE: State.PIPE,
+    Call.SLEEP: State.SLEEP,
+    Call.CHILD: State.CHILD,
+    Call.SYNC: State.DISK,
+}
+_DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
+_TERMINALS = re.compile(r"/dev/(?:pts/|tty|console|null|zero|u?random)")

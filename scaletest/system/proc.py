@@ -1,0 +1,218 @@
+"""What the files of /proc say of processes and their threads. Parsers are pure."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+# Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
+MOST_BYTES = 262_144
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class Schedule(NamedTuple):
+    """A thread's time on CPUs and waiting for one, in seconds, and how often it was put on a CPU."""
+
+    run_s: float
+    wait_s: float
+    slices: int
+
+
+class Status(NamedTuple):
+    """A thread's state letter, its process's number of threads, and when that began, in seconds since boot."""
+
+    letter: str
+    threads: int
+    began_s: float
+
+
+class SystemCall(NamedTuple):
+    """The system call that a thread is blocked in; number -1 outside of any. stack: 0 when the thread is dead."""
+
+    number: int
+    arguments: tuple[int, ...]
+    stack: int
+
+
+def read(path: str, limit: int = 4096) -> bytes:
+    """The beginning of a file. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(handle, limit)
+    finally:
+        os.close(handle)
+
+
+def read_all(path: str) -> str:
+    """A file that may be long. Raises OSError."""
+    with open(path, "rb") as file:  # noqa: PTH123 - a path of /proc
+        return file.read(MOST_BYTES).decode(errors="replace")
+
+
+def read_at(path: str, offset: int, size: int) -> bytes:
+    """Some bytes of a file. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.pread(handle, size, offset)
+    except OverflowError as error:  # an address in the upper half of the memory is nobody's
+        raise OSError(str(error)) from error
+    finally:
+        os.close(handle)
+
+
+def link(path: str) -> str:
+    """Where a symbolic link points. Raises OSError."""
+    return os.readlink(path)  # noqa: PTH115 - a path of /proc
+
+
+def numbers(path: str) -> list[int]:
+    """The numbers among the names in a folder. Raises OSError."""
+    return sorted(int(name) for name in os.listdir(path) if name.isdigit())  # noqa: PTH208 - a path of /proc
+
+
+def parse_schedule(data: bytes) -> Schedule | None:
+    """/proc/PID/task/TID/schedstat."""
+    try:
+        run, wait, slices = map(int, data.split()[:3])
+    except ValueError:
+        return None
+    return Schedule(run / 1e9, wait / 1e9, slices)
+
+
+def parse_status(data: bytes) -> Status | None:
+    """/proc/PID/task/TID/stat, in which the program's name may hold anything."""
+    fields = data.rpartition(b")")[2].split()
+    try:
+        return Status(fields[0].decode("ascii"), int(fields[17]), int(fields[19]) / TICKS_PER_S)
+    except (IndexError, ValueError):
+        return None
+
+
+def parse_call(data: bytes) -> SystemCall | None:
+    """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
+    words = data.split()
+    try:
+        values = [int(word, 0) for word in words]
+    except ValueError:
+        return None
+    if len(values) < 3:
+        return None
+    return SystemCall(values[0], tuple(values[1:7]) if values[0] >= 0 else (), values[-2])
+
+
+def parse_numbers(data: bytes) -> list[int]:
+    """Process ids of /proc/PID/task/TID/children."""
+    return [int(word) for word in data.split() if word.isdigit()]
+
+
+def parse_limited(text: str) -> tuple[int, float] | None:
+    """(periods, seconds) in which a control group's CPU limit held it back, of cpu.stat of either version."""
+    rows = dict(line.split()[:2] for line in text.splitlines() if len(line.split()) >= 2)
+    try:
+        if "throttled_usec" in rows:
+            return int(rows["nr_throttled"]), int(rows["throttled_usec"]) / 1e6
+        return int(rows["nr_throttled"]), int(rows["throttled_time"]) / 1e9
+    except (KeyError, ValueError):
+        return None
+
+
+def mapped_file(maps: str, address: int) -> str:
+    """The file that is mapped and shared with others at an address; "" for private memory and memory without a name."""
+    for line in maps.splitlines():
+        match = _MAPPING.match(line)
+        if match and int(match[1], 16) <= address < int(match[2], 16):
+            shared = match[3].endswith("s") and match[4].startswith("/") and not match[4].startswith("/dev/zero")
+            return match[4].removesuffix(" (deleted)") if shared else ""
+    return ""
+
+
+def awaited_inode(locks: str, pid: int) -> int | None:
+    """The inode of the file whose lock a process waits for, of /proc/locks."""
+    for line in locks.splitlines():
+        words = line.split()
+        if len(words) >= 7 and words[1] == "->" and words[5] == str(pid):
+            inode = words[6].rpartition(":")[2]
+            return int(inode) if inode.isdigit() else None
+    return None
+
+
+def parse_epoll(fdinfo: str) -> list[int]:
+    """The descriptors that an epoll descriptor watches, of /proc/PID/fdinfo/N."""
+    return [int(number) for number in re.findall(r"^tfd:\s*(\d+)", fdinfo, re.MULTILINE)]
+
+
+def inode_of(fdinfo: str) -> int | None:
+    """The inode of a descriptor's file, of /proc/PID/fdinfo/N; kernels before 5.14 do not say it."""
+    match = re.search(r"^ino:\s*(\d+)", fdinfo, re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def parse_peers(table: str) -> Iterator[tuple[int, str]]:
+    """Inode and peer of each socket of /proc/PID/net/tcp, tcp6, udp or udp6; peer "" when it is not connected."""
+    for line in table.splitlines()[1:]:
+        words = line.split()
+        if len(words) < 10 or not words[9].isdigit():
+            continue
+        try:
+            yield int(words[9]), _peer(words[2])
+        except (ValueError, struct.error):
+            continue
+
+
+def _peer(text: str) -> str:
+    """An address as the kernel prints it: words of 32 bits in the machine's own byte order, then the port."""
+    host, _, port = text.partition(":")
+    number = int(port, 16)
+    if not number:
+        return ""
+    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    family = socket.AF_INET6 if len(words) == 4 else socket.AF_INET
+    return place(socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words)), number)
+
+
+def place(host: str, port: int) -> str:
+    """host:port, with brackets around IPv6."""
+    host = host.removeprefix("::ffff:") if "." in host else host
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_address(data: bytes) -> str:
+    """A struct sockaddr in a process's memory: host:port or the path of a unix socket; "" for anything else."""
+    if len(data) < 4:
+        return ""
+    (family,) = struct.unpack_from("=H", data)
+    if family == socket.AF_UNIX:
+        return unix_name(data[2:])
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return ""
+    first, size = (4, 4) if family == socket.AF_INET else (8, 16)
+    if len(data) < first + size:
+        return ""
+    (port,) = struct.unpack_from("!H", data, 2)
+    return place(socket.inet_ntop(socket.AddressFamily(family), data[first : first + size]), port)
+
+
+def unix_name(name: bytes) -> str:
+    """A unix socket's name: its path, or @ and an abstract name; "" without one."""
+    if name[:1] == b"\0":
+        abstract = name[1:].rstrip(b"\0")
+        return f"@{abstract.decode(errors='replace')}" if abstract else ""
+    return name.partition(b"\0")[0].decode(errors="replace")
+
+
+def polled(data: bytes) -> list[int]:
+    """The descriptors of an array of struct pollfd."""
+    return [number for number, _, _ in struct.iter_unpack("=ihh", data[: len(data) // 8 * 8]) if number >= 0]
+
+
+def selected(data: bytes) -> list[int]:
+    """The descriptors of an fd_set."""
+    bits = int.from_bytes(data, "little")
+    return [number for number in range(len(data) * 8) if bits >> number & 1]
+
+
+_MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \S+\s*(.*)")

@@ -1,0 +1,94 @@
+"""System calls in which a thread can wait, by number and architecture, and what kind of wait each is."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from enum import Enum, auto
+
+
+class Call(Enum):
+    """How to tell what a thread waits for that is blocked in such a call."""
+
+    DESCRIPTOR = auto()
+    CONNECT = auto()
+    ACCEPT = auto()
+    FLOCK = auto()
+    FCNTL = auto()
+    FUTEX = auto()
+    SEMAPHORE = auto()
+    QUEUE = auto()
+    SLEEP = auto()
+    SIGNAL = auto()
+    CHILD = auto()
+    POLL = auto()
+    SELECT = auto()
+    EPOLL = auto()
+    SYNC = auto()
+
+
+# (x86_64, aarch64); None where the architecture has no such call.
+_NUMBERS: Mapping[Call, Mapping[str, tuple[int | None, int | None]]] = {
+    Call.DESCRIPTOR: {
+        "read": (0, 63),
+        "write": (1, 64),
+        "ioctl": (16, 29),
+        "pread64": (17, 67),
+        "pwrite64": (18, 68),
+        "readv": (19, 65),
+        "writev": (20, 66),
+        "sendfile": (40, 71),
+        "sendto": (44, 206),
+        "recvfrom": (45, 207),
+        "sendmsg": (46, 211),
+        "recvmsg": (47, 212),
+        "fsync": (74, 82),
+        "fdatasync": (75, 83),
+        "ftruncate": (77, 46),
+        "getdents": (78, None),
+        "getdents64": (217, 61),
+        "splice": (275, 76),
+        "tee": (276, 77),
+        "sync_file_range": (277, 84),
+        "vmsplice": (278, 75),
+        "fallocate": (285, 47),
+        "preadv": (295, 69),
+        "pwritev": (296, 70),
+        "recvmmsg": (299, 243),
+        "sendmmsg": (307, 269),
+        "copy_file_range": (326, 285),
+        "preadv2": (327, 286),
+        "pwritev2": (328, 287),
+    },
+    Call.CONNECT: {"connect": (42, 203)},
+    Call.ACCEPT: {"accept": (43, 202), "accept4": (288, 242)},
+    Call.FLOCK: {"flock": (73, 32)},
+    Call.FCNTL: {"fcntl": (72, 25)},
+    Call.FUTEX: {"futex": (202, 98), "futex_waitv": (449, 449), "futex_wait": (455, 455)},
+    Call.SEMAPHORE: {"semop": (65, 193), "semtimedop": (220, 192)},
+    Call.QUEUE: {
+        "msgsnd": (69, 189),
+        "msgrcv": (70, 188),
+        "mq_timedsend": (242, 182),
+        "mq_timedreceive": (243, 183),
+    },
+    Call.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
+    Call.SIGNAL: {"pause": (34, None), "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133)},
+    Call.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
+    Call.POLL: {"poll": (7, None), "ppoll": (271, 73)},
+    Call.SELECT: {"select": (23, None), "pselect6": (270, 72)},
+    Call.EPOLL: {"epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441)},
+    Call.SYNC: {"sync": (162, 81), "syncfs": (306, 267)},
+}
+_COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
+# The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both architectures.
+LOCK_COMMANDS = (7, 38)
+
+
+def calls(machine: str = "") -> Mapping[int, Call]:
+    """The kind of each number on this machine's architecture; empty for one whose numbers are not known here."""
+    column = _COLUMNS.get(machine or platform.machine())
+    if column is None:
+        return {}
+    known = ((row[column], call) for call, names in _NUMBERS.items() for row in names.values())
+    return {number: call for number, call in known if number is not None}

@@ -1,0 +1,210 @@
+"""The processes of one request, looked at from time to time: what each did since the last look, and does now."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from scaletest.model.activity import State
+from scaletest.system import proc
+from scaletest.system.blocking import RUNNABLE, Blocking, Doing, Seen
+
+# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts.
+MOST_THREADS = 256
+_RANK = {state: rank for rank, state in enumerate(State)}
+_NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
+
+Key = tuple[int, int]
+
+
+class Share(NamedTuple):
+    """Seconds since the last look that one thread was on a CPU, and waited for one."""
+
+    run_s: float
+    wait_s: float
+
+
+class Look(NamedTuple):
+    """The processes at one moment. thread: the most active one, doing: what it does, age_s: of its process, without end
+    for the first one.
+
+    shares: of the threads that ran or waited since the last look. threads: all that live.
+    """
+
+    doing: Doing
+    thread: Key
+    age_s: float
+    shares: list[Share]
+    threads: frozenset[Key]
+
+
+@dataclass(slots=True)
+class _Thread:
+    handle: int
+    call_handle: int
+    schedule: proc.Schedule
+    line: bytes = b""
+    seen: Seen | None = None
+    children: list[int] = field(default_factory=list)
+    # seconds of waiting that are counted already: the kernel counts a wait when it is over
+    counted_s: float = 0.0
+
+
+@dataclass(slots=True)
+class _Process:
+    began_s: float
+    threads: dict[int, _Thread] = field(default_factory=dict)
+
+
+class Tree:
+    """A process and its descendants."""
+
+    def __init__(self, root: int, blocking: Blocking) -> None:
+        self._root = root
+        self._blocking = blocking
+        self._processes: dict[int, _Process] = {}
+        self._threads = 0
+        self._looked = time.monotonic()
+
+    def is_unchanged(self) -> bool:
+        """Whether nobody ran since the last look, so that nothing can be new. Much cheaper than a look."""
+        threads = [thread for process in self._processes.values() for thread in process.threads.values()]
+        try:
+            return bool(threads) and all(os.pread(thread.handle, 128, 0) == thread.line for thread in threads)
+        except OSError:
+            return False
+
+    def look(self) -> Look | None:
+        """What they did since the last look, or since they began, and do now; None when nobody is left."""
+        now = time.monotonic()
+        passed, self._looked = now - self._looked, now
+        shares: list[Share] = []
+        visited: set[int] = set()
+        waiting = [self._root]
+        while waiting:
+            pid = waiting.pop()
+            if pid in visited or self._threads > MOST_THREADS:
+                continue
+            visited.add(pid)
+            try:
+                waiting += self._visit(pid, passed, shares)
+            except OSError as error:  # it is gone, or hidden
+                if isinstance(error, PermissionError):
+                    self._blocking.denied("stat")
+                self._forget(pid)
+        for pid in self._processes.keys() - visited:
+            self._forget(pid)
+        return self._summary(shares)
+
+    def close(self) -> None:
+        """Close all files."""
+        for pid in list(self._processes):
+            self._forget(pid)
+
+    def _visit(self, pid: int, passed: float, shares: list[Share]) -> Iterator[int]:
+        """Look at a process's threads; the ids of its children. Raises OSError."""
+        process = self._processes.get(pid)
+        if process is None:
+            process = self._processes[pid] = _Process(self._began_s(pid))
+            ran = True
+        else:
+            ran = self._look_at_known(pid, process, passed, shares)
+        if ran:
+            self._look_for_new(pid, process, shares)
+        return (child for thread in process.threads.values() for child in thread.children)
+
+    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[Share]) -> bool:
+        """Whether any of them ran, and may have started others."""
+        ran = False
+        for tid, thread in list(process.threads.items()):
+            try:
+                ran |= self._look_at(pid, tid, thread, passed, shares)
+            except OSError:
+                self._drop(process, tid)
+                ran = True
+        return ran
+
+    def _look_for_new(self, pid: int, process: _Process, shares: list[Share]) -> None:
+        for tid in proc.numbers(f"/proc/{pid}/task"):
+            if tid in process.threads or self._threads >= MOST_THREADS:
+                continue
+            try:
+                handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            process.threads[tid] = _Thread(handle, self._blocking.open(pid, tid), _NEVER_RAN)
+            self._threads += 1
+            try:
+                self._look_at(pid, tid, process.threads[tid], 0.0, shares)
+            except OSError:
+                self._drop(process, tid)
+
+    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[Share]) -> bool:
+        """Whether it ran. Raises OSError when it is gone, or hidden."""
+        thread.line = os.pread(thread.handle, 128, 0)
+        schedule = proc.parse_schedule(thread.line) or thread.schedule
+        ran = schedule != thread.schedule
+        before, waited_s = thread.seen, schedule.wait_s - thread.schedule.wait_s
+        if ran:
+            share = Share(schedule.run_s - thread.schedule.run_s, max(0.0, waited_s - thread.counted_s))
+            thread.counted_s = 0.0
+            shares.append(share)
+        thread.schedule = schedule
+        thread.seen = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
+        if thread.seen is None:
+            raise ProcessLookupError(tid)
+        if before is not None and not ran and before.doing == thread.seen.doing == RUNNABLE:
+            thread.counted_s += passed
+            shares.append(Share(0.0, passed))
+        if ran or before is None:
+            thread.children = self._children(pid, tid)
+        return ran or before is None
+
+    def _children(self, pid: int, tid: int) -> list[int]:
+        try:
+            return proc.parse_numbers(proc.read(f"/proc/{pid}/task/{tid}/children", 65536))
+        except OSError:
+            # the thread is gone, or the kernel does not tell
+            return []
+
+    def _summary(self, shares: list[Share]) -> Look | None:
+        threads = {
+            (pid, tid): thread.seen.doing
+            for pid, process in self._processes.items()
+            for tid, thread in process.threads.items()
+            if thread.seen is not None
+        }
+        if not threads:
+            return None
+        most_active = min(threads, key=lambda key: _order(threads[key]))
+        return Look(threads[most_active], most_active, self._age_s(most_active[0]), shares, frozenset(threads))
+
+    def _began_s(self, pid: int) -> float:
+        """The first process lives as long as the request. Raises OSError."""
+        if pid == self._root:
+            return float("-inf")
+        status = proc.parse_status(proc.read(f"/proc/{pid}/stat"))
+        return status.began_s if status else 0.0
+
+    def _age_s(self, pid: int) -> float:
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - self._processes[pid].began_s)
+
+    def _drop(self, process: _Process, tid: int) -> None:
+        thread = process.threads.pop(tid)
+        os.close(thread.handle)
+        if thread.call_handle >= 0:
+            os.close(thread.call_handle)
+        self._threads -= 1
+
+    def _forget(self, pid: int) -> None:
+        process = self._processes.pop(pid, None)
+        for tid in list(process.threads) if process else ():
+            assert process is not None
+            self._drop(process, tid)
+
+
+def _order(doing: Doing) -> tuple[int, bool]:
+    return (-1 if doing.state is None else _RANK[doing.state], not doing.object)

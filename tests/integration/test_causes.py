@@ -1,0 +1,459 @@
+"""Where requests spend their time, with real processes. What dominates or is named is asserted, never exact shares."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hack.benchmarks import causes
+from hack.benchmarks.causes import Unsuitable, python
+from scaletest.model import Activity, Outcome, Record, State
+from scaletest.system import proc
+from scaletest.system.blocking import Blocking
+from scaletest.system.sockets import Sockets
+from scaletest.system.waiting import Wake
+from tests.conftest import call
+from workers.runtime import Runtime, Settings
+from workers.sampler import Sampler
+from workers.workloads.base import Result
+from workers.workloads.program import Program, ProgramOptions
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    made = Wake()
+    yield made
+    made.close()
+
+
+@contextmanager
+def programs(wake: Wake) -> Iterator[Program]:
+    program = Program(ProgramOptions(), wake, Sampler())
+    try:
+        yield program
+    finally:
+        program.close()
+
+
+def sampled(wake: Wake, *command: str) -> Activity:
+    """The activity of a command that succeeds, which has all states and sums that hold for any command."""
+    with programs(wake) as program:
+        return activity_of(program.run(command, 0.0, {}).result)
+
+
+def activity_of(result: Result) -> Activity:
+    assert result.outcome is Outcome.SUCCEEDED, result.error
+    assert result.activity is not None
+    return result.activity
+
+
+def longest(activity: Activity) -> State:
+    """The state with most seconds, but for waiting for a CPU: how much of that there is the machine's others decide."""
+    waiting = {State.CPU_WAIT, State.THROTTLED}
+    return max(set(activity.seconds) - waiting, key=lambda state: activity.seconds[state])
+
+
+def objects(activity: Activity, state: State) -> set[str]:
+    return {wait.object for wait in activity.waits if wait.state is state}
+
+
+@contextmanager
+def held(path: Path) -> Iterator[None]:
+    """A lock of ours that is given back after a second or so by a process of its own."""
+    with path.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with subprocess.Popen(["sleep", "1.5"], pass_fds=[file.fileno()]):
+            # only the child holds it from here on
+            file.close()
+            yield
+
+
+def test_a_file_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "shared lock"
+    with held(path):
+        activity = sampled(wake, "flock", str(path), "true")
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "records"
+    holder = "import fcntl, sys, time; f = open(sys.argv[1], 'w'); fcntl.lockf(f, fcntl.LOCK_EX)"
+    with subprocess.Popen(python(f"{holder}; print(1, flush=True); time.sleep(1.5)", path), stdout=-1) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        activity = sampled(wake, *python(holder, path))
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+@pytest.mark.parametrize("service", [causes.tcp, causes.unix])
+def test_a_service_is_named_by_its_address(wake: Wake, tmp_path: Path, service: causes.Injector) -> None:
+    with service(tmp_path, slots=1, seconds=1.5) as injected:  # type: ignore[call-arg]
+        activity = sampled(wake, *injected.command)
+    assert longest(activity) is State.NETWORK
+    assert objects(activity, State.NETWORK) == {injected.object}
+
+
+POLLS = {
+    "select": "select.select([c], [], [])",
+    "poll": "p = select.poll(); p.register(c, select.POLLIN); p.poll()",
+    "epoll": "p = select.epoll(); p.register(c, select.POLLIN); p.poll()",
+}
+
+
+@pytest.mark.parametrize("name", POLLS)
+def test_a_poll_is_a_wait_for_the_peer_of_the_socket_that_is_polled(wake: Wake, name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"import select, socket; c = socket.create_connection(('127.0.0.1', {port}))"
+        # nobody answers: the limit ends it
+        with programs(wake) as program:
+            activity = program.run(python(f"{connect}; {POLLS[name]}"), 2.0, {}).result.activity
+    assert activity is not None
+    assert objects(activity, State.NETWORK) == {f"127.0.0.1:{port}"}
+
+
+def test_a_server_that_waits_for_clients_is_idle(wake: Wake) -> None:
+    code = "import select, socket; s = socket.create_server(('127.0.0.1', 0)); select.select([s], [], [], 1)"
+    assert longest(sampled(wake, *python(code))) is State.IDLE
+
+
+def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> None:
+    with causes.semaphore(tmp_path) as injected, programs(wake) as program:
+        name = "/" + injected.object.partition(".")[2]
+        # it is taken, and nobody gives it back: the limit ends the wait
+        libc = ctypes.CDLL(None)
+        libc.sem_open(name.encode(), os.O_CREAT, 0o600, 0)
+        result = program.run(injected.command, 1.5, {}).result
+    assert result.activity is not None
+    assert longest(result.activity) is State.LOCK
+    assert objects(result.activity, State.LOCK) == {injected.object}
+
+
+def test_a_sleep_is_a_sleep(wake: Wake) -> None:
+    assert longest(sampled(wake, "sleep", "1")) is State.SLEEP
+
+
+def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
+    spin = python("while True: pass")
+    others = [subprocess.Popen(spin) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    try:
+        activity = sampled(wake, *python("sum(range(10_000_000))"))
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+    seconds = activity.seconds
+    assert seconds[State.CPU_WAIT] == max(seconds.values())
+    assert seconds[State.ON_CPU] > 0.5 * activity.cpu_s > 0
+    assert activity.involuntary_switches > 0
+
+
+def test_children_that_live_shortly_are_not_guessed(wake: Wake) -> None:
+    # none of them lives through the time between two looks
+    loop = "for i in $(seq 60); do sleep 0.02; done"
+    activity = sampled(wake, "sh", "-c", loop)
+    assert longest(activity) is State.NOT_OBSERVED
+    assert activity.switches > 60
+
+
+def test_a_child_of_a_child_is_seen(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with held(path):
+        activity = sampled(wake, "sh", "-c", f"sh -c 'flock {path} true; true'; true")
+    assert longest(activity) is State.FILE_LOCK
+    assert objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+def test_the_seconds_sum_to_the_run_time(wake: Wake) -> None:
+    runtime = Runtime(Settings(command=("sh", "-c", "sleep 0.$0; seq 20000 | tail -1")), wake)
+    try:
+        for tenths in "0147":
+            result, run_s = runtime.run((tenths,), 0.0)
+            activity = activity_of(result)
+            total_s = sum(activity.seconds.values())
+            # what the runtime does around the program counts for the request only; a busy machine stretches it
+            assert 0 <= run_s - total_s <= 0.5 * run_s
+            assert total_s >= int(tenths) / 10
+            assert all(seconds > 0 for seconds in activity.seconds.values())
+    finally:
+        runtime.close()
+
+
+def test_programs_do_not_mix(wake: Wake, tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with programs(wake) as program:
+        with held(path):
+            first = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
+        second = activity_of(program.run(["sleep", "0.5"], 0.0, {}).result)
+    assert State.FILE_LOCK in first.seconds and State.FILE_LOCK not in second.seconds
+    assert not second.waits
+
+
+def test_a_program_that_ends_at_once_has_its_sums(wake: Wake) -> None:
+    activity = sampled(wake, "true")
+    assert activity.cpu_s > 0 and activity.memory_bytes > 0
+    assert activity.seconds[State.ON_CPU] > 0
+
+
+def test_programs_leave_no_file_open(wake: Wake) -> None:
+    with programs(wake) as program:
+        counts = []
+        for _ in range(4):
+            program.run(["sh", "-c", "sleep 0.3 & sleep 0.3"], 0.0, {})
+            counts.append(len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+    assert len(set(counts)) == 1
+
+
+def test_a_program_that_is_ended_at_its_limit_has_an_activity(wake: Wake) -> None:
+    with programs(wake) as program:
+        result = program.run(["sleep", "60"], 1.0, {}).result
+    assert result.outcome is Outcome.TIMED_OUT and result.activity is not None
+    assert longest(result.activity) is State.SLEEP
+
+
+def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
+    fifo = tmp_path / "device"
+    os.mkfifo(fifo)
+    code = "import os, sys; os.read(os.open(sys.argv[1], os.O_RDWR), 1)"
+    with programs(wake) as program:
+        result = program.run(python(code, fifo), 1.0, {"SCALETEST_DEVICE": str(fifo)}).result
+        plain = program.run(python(code, fifo), 1.0, {}).result
+    assert result.activity is not None and plain.activity is not None
+    assert objects(result.activity, State.DEVICE) == {str(fifo)}
+    assert objects(plain.activity, State.PIPE) == {str(fifo)}
+
+
+def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
+    try:
+        with causes.disk(tmp_path, 4 << 20, 4) as injected:
+            (activity,) = causes.measure(injected, 1, 0.01)
+    except Unsuitable as error:
+        pytest.skip(str(error))
+    assert activity is not None
+    assert objects(activity, State.DISK) == {injected.object}
+
+
+def test_a_cpu_limit_is_told_from_too_few_cores(tmp_path: Path) -> None:
+    try:
+        with causes.quota(tmp_path, 0.05) as injected:
+            (activity,) = causes.measure(injected, 1, 0.01)
+    except Unsuitable as error:
+        pytest.skip(str(error))
+    assert activity is not None
+    assert activity.throttled_s > 0 and activity.seconds[State.THROTTLED] > 0
+
+
+def test_without_causes_there_is_no_activity(wake: Wake) -> None:
+    runtime = Runtime(Settings(command=("/bin/sleep", "0.3"), no_causes=True), wake)
+    try:
+        result, run_s = runtime.run((), 0.0)
+        assert result.activity is None
+        assert "activity" not in json.loads(runtime.reply_json("a", "w", result, run_s, 0, 0, 1)[0])
+    finally:
+        runtime.close()
+
+
+def test_the_reply_carries_the_activity(wake: Wake) -> None:
+    runtime = Runtime(Settings(command=("/bin/sleep", "0.5")), wake)
+    try:
+        result, run_s = runtime.run((), 0.0)
+        reply = json.loads(runtime.reply_json("a", "w", result, run_s, 0, 0, 1)[0])
+    finally:
+        runtime.close()
+    assert Activity.from_dict(reply["activity"]).to_dict() == activity_of(result).to_dict()
+
+
+# -- what /proc does not tell -----------------------------------------------------------------------------------------
+
+
+def test_denied_system_calls_leave_the_state_and_the_lock_file(
+    wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    # as Yama does it: nothing that needs the right to trace
+    def denied(handle: int, size: int, offset: int, pread=os.pread) -> bytes:  # type: ignore[no-untyped-def]
+        if proc.link(f"/proc/self/fd/{handle}").endswith(("/syscall", "/mem")):
+            raise PermissionError(1, "Operation not permitted")
+        return bytes(pread(handle, size, offset))
+
+    monkeypatch.setattr("scaletest.system.blocking.os.pread", denied)
+    path = tmp_path / "lock"
+    with held(path), programs(wake) as program:
+        locked = activity_of(program.run(["flock", str(path), "true"], 0.0, {}).result)
+        slept = activity_of(program.run(["sleep", "1"], 0.0, {}).result)
+    assert longest(locked) is State.FILE_LOCK and longest(slept) is State.SLEEP
+    if _tells_inodes():
+        assert objects(locked, State.FILE_LOCK) == {str(path)}
+    assert caplog.text.count("system calls of some programs may not be read") == 1
+
+
+def _tells_inodes() -> bool:
+    with open("/proc/self/fdinfo/0", encoding="utf-8") as file:  # noqa: PTH123
+        return proc.inode_of(file.read()) is not None
+
+
+def test_hidden_functions_beside_denied_calls_are_not_observed(wake: Wake, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = proc.read
+
+    def hidden(path: str, limit: int = 4096) -> bytes:
+        return b"0" if path.endswith("/wchan") else read(path, limit)
+
+    monkeypatch.setattr("scaletest.system.proc.read", hidden)
+    monkeypatch.setattr("scaletest.system.blocking.calls", dict)
+    assert longest(sampled(wake, "sleep", "1")) is State.NOT_OBSERVED
+
+
+def test_a_mistake_in_a_look_does_not_fail_the_request(
+    wake: Wake, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a mistake")
+
+    monkeypatch.setattr("scaletest.system.tree.Tree.look", broken)
+    with programs(wake) as program:
+        for _ in range(2):
+            assert longest(activity_of(program.run(["sleep", "0.5"], 0.0, {}).result)) is State.NOT_OBSERVED
+    assert caplog.text.count("sampling ended early: ZeroDivisionError: a mistake") == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a program that runs as another user")
+def test_a_setuid_program_of_another_user_does_not_fail_the_request(tmp_path: Path) -> None:
+    folder = Path("/tmp") / f"scaletest-setuid-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    try:
+        program = folder / "sleep"
+        shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
+        program.chmod(0o4755)
+        activity = _as_nobody(str(program), "1")
+    finally:
+        shutil.rmtree(folder)
+    # the call that it sleeps in may not be read, nor the function
+    assert longest(activity) is State.NOT_OBSERVED
+    assert activity.memory_bytes > 0
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_no_privilege_is_needed() -> None:
+    folder = Path("/tmp") / f"scaletest-nobody-{os.getpid()}"
+    folder.mkdir(mode=0o755)
+    path = folder / "lock"
+    try:
+        with held(path):
+            path.chmod(0o666)
+            activity = _as_nobody("flock", str(path), "true")
+    finally:
+        shutil.rmtree(folder)
+    assert longest(activity) is State.FILE_LOCK and objects(activity, State.FILE_LOCK) == {str(path)}
+
+
+def _as_nobody(*command: str) -> Activity:
+    """The activity of a command whose worker is another user, in a fork of this process."""
+    read_end, write_end = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+            result, _ = Runtime(Settings(command=command), Wake()).run((), 0.0)
+            os.write(write_end, json.dumps(activity_of(result).to_dict()).encode())
+        finally:
+            os._exit(0)
+    os.close(write_end)
+    with open(read_end, "rb") as pipe:  # noqa: PTH123
+        data = pipe.read()
+    os.waitpid(child, 0)
+    return Activity.from_dict(json.loads(data))
+
+
+# -- peers, without a duplicate of the descriptor ---------------------------------------------------------------------
+
+
+def test_peers_are_found_by_the_tables_of_the_kernel(tmp_path: Path) -> None:
+    path = str(tmp_path / "socket")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as local:
+        local.bind(path)
+        local.listen()
+        with socket.create_connection(server.getsockname()) as tcp, socket.socket(socket.AF_UNIX) as unix:
+            unix.connect(path)
+            near, far = socket.socketpair()
+            with near, far, local.accept()[0]:
+                for sockets in (Sockets(duplicate=False), Sockets()):
+                    names = [_peer(sockets, each) for each in (tcp, unix, near)]
+                    assert names == [f"127.0.0.1:{server.getsockname()[1]}", path, ""]
+
+
+def _peer(sockets: Sockets, connection: socket.socket) -> str | None:
+    number = connection.fileno()
+    inode = int(proc.link(f"/proc/self/fd/{number}").partition("[")[2].rstrip("]"))
+    peer = sockets.peer(os.getpid(), number, inode)
+    return None if peer is None else peer.name
+
+
+def test_the_tables_are_read_no_more_often_than_their_cost_allows() -> None:
+    now = 0.0
+    sockets = Sockets(duplicate=False, clock=lambda: now)
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as first:
+        assert _peer(sockets, first)
+        with socket.create_connection(server.getsockname()) as second:
+            assert _peer(sockets, second) is None and _peer(sockets, first)
+            now = 1e6
+            assert _peer(sockets, second)
+
+
+def test_a_thread_that_is_gone_is_gone() -> None:
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        blocking = Blocking()
+        handle = blocking.open(process.pid, process.pid)
+        # a zombie
+        assert blocking.look(process.pid, process.pid, handle) is None
+    with pytest.raises(OSError):
+        blocking.look(process.pid, process.pid, handle)
+    os.close(handle)
+
+
+def test_worker_once_takes_the_option() -> None:
+    done = call("worker", "--once", "--no-causes", "--", "true")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("options", "sampled"), [((), True), (("--no-causes",), False)])
+def test_records_of_a_local_validation_carry_activities(
+    tmp_path: Path, options: tuple[str, ...], sampled: bool
+) -> None:
+    folder = tmp_path / "run"
+    line = [
+        "--local",
+        "--limit",
+        "1",
+        "--step-time",
+        "2",
+        "--run-dir",
+        str(folder),
+        *options,
+        "--",
+        "/bin/sleep",
+        "0.2",
+    ]
+    done = call("validate", *line)
+    assert done.returncode in (0, 3, 4), done.stderr
+    records = [Record.from_json(line) for line in (folder / "records.jsonl").read_text("utf-8").splitlines()]
+    assert records and all((record.reply.activity is not None) is sampled for record in records)
+
+
+def test_no_causes_is_for_local_workers() -> None:
+    done = call("validate", "--deployment", "d", "--no-causes")
+    assert done.returncode == 2 and "--no-causes is for local workers" in done.stderr

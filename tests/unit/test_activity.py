@@ -1,0 +1,303 @@
+"""From files of /proc to seconds by state: parsers take anything, known lines mean what they say, sums are kept."""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.model import State
+from scaletest.system import proc
+from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
+from scaletest.system.syscalls import Call, calls
+from scaletest.system.throttling import Throttling
+from scaletest.system.time_by_state import TimeByState, union
+from scaletest.system.tree import Look, Share
+from workers.sampler import SHARE, Allowance
+
+garbage = st.binary(max_size=80)
+words = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
+
+
+@given(garbage)
+def test_parsers_take_any_bytes(data: bytes) -> None:
+    proc.parse_schedule(data)
+    proc.parse_status(data)
+    proc.parse_call(data)
+    proc.parse_numbers(data)
+    proc.parse_address(data)
+    proc.unix_name(data)
+    assert all(number >= 0 for number in proc.polled(data))
+    assert len(proc.selected(data)) == sum(byte.bit_count() for byte in data)
+
+
+@given(words)
+def test_parsers_take_any_text(text: str) -> None:
+    proc.parse_limited(text)
+    proc.mapped_file(text, 1)
+    proc.awaited_inode(text, 1)
+    proc.parse_epoll(text)
+    proc.inode_of(text)
+    list(proc.parse_peers(text))
+
+
+@given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**62))
+def test_schedules_are_in_seconds(run: int, wait: int, slices: int) -> None:
+    assert proc.parse_schedule(b"%d %d %d\n" % (run, wait, slices)) == (run / 1e9, wait / 1e9, slices)
+
+
+@given(st.binary(max_size=15))
+def test_a_name_of_a_program_may_hold_anything(name: bytes) -> None:
+    fields = b" ".join(b"%d" % number for number in range(4, 53))
+    status = proc.parse_status(b"12 (%s) D %s\n" % (name, fields))
+    assert status == ("D", 20, 22 / proc.TICKS_PER_S)
+
+
+def test_system_calls() -> None:
+    line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
+    call = proc.parse_call(line)
+    assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
+    assert calls("x86_64")[call.number] is Call.SLEEP
+    assert proc.parse_call(b"running\n") is None
+    assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
+    # a dead thread has no stack
+    assert proc.parse_call(b"-1 0x0 0x0\n") == (-1, (), 0)
+
+
+def test_numbers_of_system_calls_differ_by_architecture() -> None:
+    intel, arm = calls("x86_64"), calls("aarch64")
+    assert intel[73] is Call.FLOCK and arm[32] is Call.FLOCK
+    assert intel[202] is Call.FUTEX and arm[98] is Call.FUTEX
+    assert intel[0] is Call.DESCRIPTOR and arm[63] is Call.DESCRIPTOR
+    assert intel[232] is Call.EPOLL and arm[22] is Call.EPOLL
+    assert calls("arm64") == arm
+    assert not calls("riscv64")
+
+
+FUNCTIONS = {
+    "locks_lock_inode_wait": State.FILE_LOCK,
+    "futex_do_wait": State.LOCK,
+    "do_semtimedop": State.LOCK,
+    "hrtimer_nanosleep": State.SLEEP,
+    "do_wait": State.CHILD,
+    "anon_pipe_read": State.PIPE,
+    "wait_woken": State.NETWORK,
+    "unix_stream_read_generic": State.NETWORK,
+    "sk_stream_wait_memory": State.NETWORK,
+    "inet_csk_accept": State.IDLE,
+    "sigsuspend": State.IDLE,
+    "io_schedule": State.DISK,
+    "folio_wait_bit_common": State.DISK,
+    "jbd2_log_wait_commit": State.DISK,
+    "balance_dirty_pages": State.DISK,
+    "submit_bio_wait": State.DISK,
+    "mem_cgroup_handle_over_high": State.MEMORY,
+    "do_swap_page": State.MEMORY,
+    "i915_request_wait_timeout": State.DEVICE,
+    "dma_fence_default_wait": State.DEVICE,
+    "xe_exec_ioctl": State.DEVICE,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_the_kernel_have_their_state(name: str) -> None:
+    assert of_function(name) is FUNCTIONS[name]
+
+
+def test_what_is_not_known_is_not_guessed() -> None:
+    assert of_function("something_else") is None
+    assert of_letter("S") == UNKNOWN
+    assert of_letter("R") == RUNNABLE
+    assert of_letter("D").state is State.DISK
+
+
+def test_shared_memory_has_a_name_and_private_memory_none() -> None:
+    maps = (
+        "7f0000000000-7f0000001000 rw-s 00000000 00:19 5                          /dev/shm/sem.gate (deleted)\n"
+        "7f0000002000-7f0000003000 rw-p 00000000 fe:00 6                          /usr/lib/libc.so.6\n"
+        "7f0000004000-7f0000005000 rw-s 00000000 00:01 7                          /dev/zero (deleted)\n"
+    )
+    assert proc.mapped_file(maps, 0x7F0000000010) == "/dev/shm/sem.gate"
+    assert [proc.mapped_file(maps, address) for address in (0x7F0000002010, 0x7F0000004010, 1)] == ["", "", ""]
+
+
+def test_locks_that_are_waited_for() -> None:
+    locks = (
+        "1: FLOCK  ADVISORY  WRITE 6441 fe:00:9978047 0 EOF\n"
+        "1: -> FLOCK  ADVISORY  READ 12395 fe:00:9978047 0 EOF\n"
+        "2: POSIX  ADVISORY  WRITE 11767 fe:00:10316409 0 EOF\n"
+    )
+    assert proc.awaited_inode(locks, 12395) == 9978047
+    assert proc.awaited_inode(locks, 6441) is None
+
+
+def test_peers_of_both_versions_of_ip() -> None:
+    tcp = (
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+        "   0: 0100007F:A06B 0100007F:18EB 01 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n"
+        "   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n"
+    )
+    assert list(proc.parse_peers(tcp)) == [(4711, "127.0.0.1:6379"), (4712, "")]
+    six = (
+        "  sl  local_address                         remote_address                        st\n"
+        "   0: 00000000000000000000000001000000:A06B 00000000000000000000000001000000:18EB 01 0:0 0:0 0 0 0 4713 1\n"
+        "   1: 0000000000000000FFFF00000100007F:A06B 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
+    )
+    assert list(proc.parse_peers(six)) == [(4713, "[::1]:6379"), (4714, "127.0.0.1:6379")]
+
+
+def test_addresses_in_a_process() -> None:
+    assert proc.parse_address(struct.pack("=H", 2) + b"\x18\xeb\x0a\x00\x00\x01" + bytes(8)) == "10.0.0.1:6379"
+    assert proc.parse_address(struct.pack("=H", 10) + b"\x18\xeb" + bytes(19) + b"\x01") == "[::1]:6379"
+    assert proc.parse_address(struct.pack("=H", 1) + b"/run/x.sock\0rest") == "/run/x.sock"
+    assert proc.parse_address(struct.pack("=H", 1) + b"\0name\0\0") == "@name"
+    assert proc.parse_address(struct.pack("=H", 2) + b"\x18") == ""
+
+
+def test_descriptors_that_are_watched() -> None:
+    assert proc.parse_epoll("pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd: 7 events: 1\n") == [5, 7]
+    assert proc.polled(struct.pack("=ihhihh", 3, 1, 0, -1, 1, 0)) == [3]
+    assert proc.selected(b"\x08\x01") == [3, 8]
+    assert proc.inode_of("pos:\t0\nino:\t42\n") == 42
+
+
+# -- seconds by state -------------------------------------------------------------------------------------------------
+
+seconds = st.floats(0, 100)
+shares = st.lists(st.builds(Share, seconds, seconds), max_size=5)
+doings = st.sampled_from([RUNNABLE, UNKNOWN, *(Doing(state, name) for state in State for name in ("", "a"))])
+looks = st.builds(
+    Look, doings, st.tuples(st.integers(1, 3), st.just(1)), seconds, shares, st.just(frozenset({(1, 1), (2, 1)}))
+)
+steps = st.lists(st.tuples(seconds, st.none() | looks, seconds), max_size=6)
+
+
+@given(steps, seconds, seconds, seconds, seconds)
+def test_states_sum_to_the_time_that_passed(
+    intervals: list[tuple[float, Look | None, float]], rest: float, cpu_s: float, unchanged_s: float, throttled_s: float
+) -> None:
+    spent = TimeByState()
+    for interval_s, look, still_s in intervals:
+        spent.interval(interval_s, look, min(still_s, interval_s))
+    spent.close(rest, cpu_s, min(unchanged_s, rest))
+    spent.throttle(throttled_s)
+    total_s = sum(interval_s for interval_s, _, _ in intervals) + rest
+    found = spent.seconds(total_s)
+    assert math.isclose(sum(found.values()), total_s, rel_tol=1e-6, abs_tol=1e-6)
+    assert all(value >= 0 for value in found.values())
+    assert sum(wait.seconds for wait in spent.waits()) <= total_s + 1e-6
+    assert all(wait.object for wait in spent.waits())
+
+
+@given(seconds, shares)
+def test_threads_run_no_longer_than_time_passes(interval_s: float, many: list[Share]) -> None:
+    run_s, wait_s = union(interval_s, many)
+    assert 0 <= run_s <= interval_s and -1e-9 <= wait_s <= interval_s - run_s + 1e-6
+
+
+def test_one_thread_has_exactly_what_the_kernel_counted() -> None:
+    assert union(1.0, [Share(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
+
+
+def look(state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)) -> Look:
+    return Look(Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living))
+
+
+def test_half_an_interval_belongs_to_each_end() -> None:
+    spent = TimeByState()
+    spent.interval(0.1, look(State.FILE_LOCK))
+    spent.interval(0.2, look(State.SLEEP))
+    spent.close(0.3, 0.0)
+    assert spent.seconds(0.6) == pytest.approx({State.FILE_LOCK: 0.2, State.SLEEP: 0.4})
+
+
+def test_time_in_which_nobody_ran_belongs_to_its_begin() -> None:
+    spent = TimeByState()
+    spent.interval(0.0, look(State.FILE_LOCK))
+    spent.interval(1.0, look(State.SLEEP), 0.8)
+    spent.close(0.0, 0.0)
+    assert spent.seconds(1.0) == pytest.approx({State.FILE_LOCK: 0.9, State.SLEEP: 0.1})
+
+
+def test_a_process_claims_no_more_than_it_lived() -> None:
+    spent = TimeByState()
+    spent.interval(0.1, look(State.SLEEP, thread=2, age_s=0.01, living=(1, 2)))
+    spent.interval(0.1, look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3)))
+    spent.close(0.0, 0.0)
+    found = spent.seconds(0.2)
+    # 0.01 to its left and 0.01 to its right of the first, 0.02 of the second
+    assert found[State.SLEEP] == pytest.approx(0.04) and found[State.NOT_OBSERVED] == pytest.approx(0.16)
+
+
+def test_cpu_time_of_processes_that_no_look_saw_is_known() -> None:
+    spent = TimeByState()
+    spent.close(1.0, 0.25)
+    assert spent.seconds(1.0) == pytest.approx({State.ON_CPU: 0.25, State.NOT_OBSERVED: 0.75})
+
+
+def test_throttling_takes_from_the_waiting_for_a_cpu_only() -> None:
+    spent = TimeByState()
+    spent.interval(1.0, Look(RUNNABLE, (1, 1), 99.0, [Share(0.25, 0.5)], frozenset({(1, 1)})))
+    spent.close(0.0, 0.25)
+    spent.throttle(2.0)
+    found = spent.seconds(1.0)
+    assert found[State.THROTTLED] == pytest.approx(0.75) and State.CPU_WAIT not in found
+
+
+# -- limits ---------------------------------------------------------------------------------------------------------
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="ascii")
+
+
+def test_throttling_by_version_2_counts_all_limits_around_us(tmp_path: Path) -> None:
+    own, root = tmp_path / "cgroup", tmp_path / "fs"
+    write(own, "0::/a/b\n")
+    for folder, limit in (("", ""), ("a", "20000 100000"), ("a/b", "max 100000")):
+        write(root / folder / "cgroup.procs", "")
+        write(root / folder / "cpu.stat", "nr_throttled 1\nthrottled_usec 500000\n")
+        if limit:
+            write(root / folder / "cpu.max", limit)
+    throttling = Throttling(root, own)
+    write(root / "a/cpu.stat", "nr_throttled 9\nthrottled_usec 2500000\n")
+    write(root / "a/b/cpu.stat", "nr_throttled 9\nthrottled_usec 9500000\n")
+    assert throttling.seconds() == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("path", ["/", "/kubepods/pod1/c1", "/../.."])
+def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> None:
+    own, root = tmp_path / "cgroup", tmp_path / "fs"
+    write(own, f"5:memory:{path}\n4:cpu,cpuacct:{path}\n0::/\n")
+    write(root / "cpu,cpuacct/cgroup.procs", "")
+    write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
+    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n")
+    throttling = Throttling(root, own)
+    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 4000000000\n")
+    assert throttling.seconds() == pytest.approx(3.0)
+
+
+def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:
+    assert Throttling(tmp_path, tmp_path / "missing").seconds() == 0
+    write(tmp_path / "cgroup", "0::/\nnonsense\n")
+    write(tmp_path / "cgroup.procs", "")
+    write(tmp_path / "cpu.max", "max 100000\n")
+    write(tmp_path / "cpu.stat", "nr_throttled 1\nthrottled_usec 500000\n")
+    assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
+
+
+def test_looks_that_cost_more_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("workers.sampler.time.monotonic", lambda: now)
+    allowance = Allowance()
+    spent_s = 0.0
+    for _ in range(1000):
+        now += allowance.wait_s()
+        allowance.spend(0.0005)
+        spent_s += 0.0005
+    assert spent_s / now == pytest.approx(SHARE, rel=0.01)

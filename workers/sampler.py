@@ -1,0 +1,222 @@
+"""The sampler of requests: where the processes of a running program spend their time.
+
+It has no thread: who waits for a program looks at its processes in between, so that nothing runs while no program does.
+Looks are rarer where they cost more, and a look that fails ends the sampling of that request and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import time
+from resource import struct_rusage
+
+from scaletest.model.activity import Activity, State
+from scaletest.system import proc
+from scaletest.system.blocking import Blocking
+from scaletest.system.throttling import Throttling
+from scaletest.system.time_by_state import TimeByState
+from scaletest.system.tree import Tree
+
+logger = logging.getLogger("scaletest.worker")
+
+INTERVAL_S = 0.1
+# Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
+GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# Part of a core that looks may take: on a busy machine, whose caches are cold, they become rarer.
+SHARE = 0.0012
+# CPU seconds that may be saved for later looks.
+MOST_SAVED_S = 0.001
+NEVER = float("inf")
+_DENIED = {
+    "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
+    "wchan": "neither the system calls of some programs nor where they wait may be read: that counts as not observed",
+    "stat": "some processes of programs may not be seen: their time counts as not observed",
+    "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
+}
+
+
+class Sampler:
+    """Samples programs one after the other."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self.blocking = Blocking(denied=self.tell)
+        self.throttling = Throttling()
+        self.chance = random.Random()
+        self.allowance = Allowance()
+        self.typical_s = INTERVAL_S
+        self._own = OwnSchedule()
+        self.works = self.own_schedule() is not None
+        if not self.works:
+            self.tell("schedstat")
+
+    def begin(self, device: str = "") -> Watch:
+        """Before a program starts."""
+        self.blocking.use_device(device)
+        return Watch(self)
+
+    def own_schedule(self) -> proc.Schedule | None:
+        """Of the thread that waits for programs; None where the kernel does not tell."""
+        return self._own.read()
+
+    def first_after_s(self) -> float:
+        """When to look first: at any part of a request with the same chance, and early enough in short ones."""
+        interval_s = max(INTERVAL_S, self.allowance.interval_s)
+        return self.chance.uniform(0.0, min(interval_s, self.typical_s)) + self.allowance.wait_s()
+
+    def next_after_s(self, ran_s: float) -> float:
+        """When to look again at a program that ran so long."""
+        grown_s = min(LONGEST_INTERVAL_S, GROWTH * ran_s)
+        return max(INTERVAL_S, grown_s, self.allowance.interval_s, self.allowance.wait_s())
+
+    def ended(self, ran_s: float) -> None:
+        """Take in how long a program took."""
+        self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
+
+    def tell(self, key: str, text: str = "") -> None:
+        """Warn, once for each key."""
+        if key not in self._told:
+            self._told.add(key)
+            logger.warning("%s", text or _DENIED[key])
+
+
+class Allowance:
+    """CPU time for looks: it grows with time, and each look takes what it cost."""
+
+    def __init__(self) -> None:
+        self._saved_s = MOST_SAVED_S
+        self._cost_s = 0.0
+        self._at = time.monotonic()
+
+    @property
+    def interval_s(self) -> float:
+        """Between two looks, when they come one after the other."""
+        return self._cost_s / SHARE
+
+    def spend(self, seconds: float) -> None:
+        """A look cost so much, with the waking up for it."""
+        self._accrue()
+        self._saved_s -= seconds
+        self._cost_s = 0.8 * self._cost_s + 0.2 * seconds if self._cost_s else seconds
+
+    def wait_s(self) -> float:
+        """Until there is enough for another look."""
+        self._accrue()
+        return max(0.0, self._cost_s - self._saved_s) / SHARE
+
+    def _accrue(self) -> None:
+        now = time.monotonic()
+        self._saved_s = min(MOST_SAVED_S, self._saved_s + SHARE * (now - self._at))
+        self._at = now
+
+
+class Watch:
+    """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self._sampler = sampler
+        self._began = self._looked = time.monotonic()
+        self._cpu_s = self._first_cpu_s = 0.0
+        # since the last look that counted
+        self._unchanged_s = 0.0
+        # how long we waited for a CPU to look, while the program went on
+        self._late_s = 0.0
+        self._own = sampler.own_schedule()
+        self._throttled_s = sampler.throttling.seconds()
+        self._spent = TimeByState()
+        self._tree: Tree | None = None
+        self.due = NEVER
+
+    def start(self, pid: int) -> None:
+        """The program has started."""
+        self._count_own(0.0)
+        if self._sampler.works:
+            self._tree = Tree(pid, self._sampler.blocking)
+            self.due = time.monotonic() + self._sampler.first_after_s()
+            self._cpu_s = self._first_cpu_s = time.thread_time()
+
+    def look(self) -> None:
+        """Look at the processes. As long as nobody ran the interval goes on, to be counted when somebody did."""
+        now = time.monotonic()
+        self._late_s += max(0.0, now - self.due)
+        try:
+            assert self._tree is not None
+            if self._tree.is_unchanged():
+                self._unchanged_s = max(0.0, now - self._looked)
+            else:
+                self._spent.interval(max(0.0, now - self._looked), self._tree.look(), self._unchanged_s)
+                self._looked, self._unchanged_s = now, 0.0
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            self.due = NEVER
+            return
+        cpu_s = time.thread_time()
+        self._sampler.allowance.spend(cpu_s - self._cpu_s)
+        self._cpu_s = cpu_s
+        self.due = time.monotonic() + self._sampler.next_after_s(now - self._began)
+
+    def close(self, usage: struct_rusage | None) -> Activity:
+        """The program has ended, with what it used; None when that is not known."""
+        if self._tree is not None:
+            self._tree.close()
+        self._count_own(self._cpu_s - self._first_cpu_s)
+        self._sampler.ended(time.monotonic() - self._began)
+        ended = time.monotonic()
+        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
+        self._spent.close(
+            max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0, self._unchanged_s
+        )
+        self._spent.throttle(throttled_s)
+        return _activity(self._spent, ended - self._began, usage, throttled_s)
+
+    def _count_own(self, looks_s: float) -> None:
+        """Our own time: to start the program, or to see that it ended, we need a CPU ourselves. looks_s: of looks."""
+        own = self._sampler.own_schedule()
+        if own is None or self._own is None:
+            return
+        passed_s = max(0.0, time.monotonic() - self._looked)
+        run_s = min(passed_s, max(0.0, own.run_s - self._own.run_s - looks_s))
+        wait_s = min(passed_s - run_s, max(0.0, own.wait_s - self._own.wait_s - self._late_s))
+        self._spent.add(State.ON_CPU, run_s)
+        self._spent.add(State.CPU_WAIT, wait_s)
+        self._looked += run_s + wait_s
+        self._own = own
+
+
+class OwnSchedule:
+    """How long the thread that reads it ran and waited for a CPU. Forked processes have their own."""
+
+    def __init__(self) -> None:
+        self._handle = -1
+        self._process = 0
+
+    def read(self) -> proc.Schedule | None:
+        """None where the kernel does not tell."""
+        try:
+            if self._process != os.getpid():
+                self._process = os.getpid()
+                self._handle = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+            schedule = proc.parse_schedule(os.pread(self._handle, 128, 0))
+        except OSError:
+            return None
+        return schedule if schedule and schedule.slices else None
+
+
+def _activity(spent: TimeByState, total_s: float, usage: struct_rusage | None, throttled_s: float) -> Activity:
+    seconds, waits = spent.seconds(total_s), spent.waits()
+    if usage is None:
+        return Activity(seconds, waits, throttled_s=throttled_s)
+    return Activity(
+        seconds,
+        waits,
+        cpu_s=usage.ru_utime + usage.ru_stime,
+        memory_bytes=usage.ru_maxrss * 1024,
+        read_blocks=usage.ru_inblock,
+        written_blocks=usage.ru_oublock,
+        major_faults=usage.ru_majflt,
+        switches=usage.ru_nvcsw,
+        involuntary_switches=usage.ru_nivcsw,
+        throttled_s=throttled_s,
+    )
