@@ -4,6 +4,7 @@ The lowest room. Nothing here reads a clock, a file, a socket or the environment
 another room of the project. Every value that crosses a process border is checked here, once.
 """
 
+from scaletest.model.activity import Activity, State, Wait
 from scaletest.model.errors import ScaletestError
 from scaletest.model.measurement import Measurement
 from scaletest.model.plan import Background, Plan
@@ -13,6 +14,7 @@ from scaletest.model.request import Request
 from scaletest.model.verdict import Verdict, VerdictKind
 
 __all__ = [
+    "Activity",
     "Background",
     "Measurement",
     "Outcome",
@@ -22,6 +24,8 @@ __all__ = [
     "Reply",
     "Request",
     "ScaletestError",
+    "State",
     "Verdict",
     "VerdictKind",
+    "Wait",
 ]

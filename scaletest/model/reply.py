@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.model import checks, wire
+from scaletest.model.activity import Activity
 from scaletest.model.errors import InvalidValue
 
 Figures = dict[str, float | int | str]
@@ -46,6 +47,7 @@ class Reply:
     exit_code: of the program; None when none ran to its end; -N for death by signal N.
     device_info: what tells the device from others: pci, vendor, model, slot, as far as the system says.
     figures: the workload's own results, such as frames and fps.
+    activity: where its processes spent the time; None where nothing was sampled.
     """
 
     id: str
@@ -66,6 +68,7 @@ class Reply:
     ended_s: float = 0.0
     device_info: dict[str, str] = field(default_factory=dict)
     figures: Figures = field(default_factory=dict)
+    activity: Activity | None = None
 
     def __post_init__(self) -> None:
         checks.request_id(self.id)
@@ -84,6 +87,7 @@ class Reply:
     def to_dict(self) -> dict[str, Any]:
         """Plain values; empty ones are left out, since most replies are short and there are many."""
         row = {item.name: getattr(self, item.name) for item in fields(self)}
+        row["activity"] = self.activity.to_dict() if self.activity else None
         return {name: value for name, value in row.items() if value not in ("", 0, None, {}) or name in ALWAYS}
 
     def to_json(self) -> str:
@@ -97,6 +101,8 @@ class Reply:
         try:
             row["outcome"] = Outcome(row["outcome"])
             row["reason"] = Reason(row.get("reason", ""))
+            if "activity" in row:
+                row["activity"] = Activity.from_dict(row["activity"])
             return cls(**row)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidValue(f"the reply cannot be read: {error}") from error
@@ -124,4 +130,5 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "attempts": int,
     "device_info": dict,
     "figures": dict,
+    "activity": dict,
 }

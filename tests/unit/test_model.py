@@ -10,7 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.lifecycle.submitting import AllRefused
-from scaletest.model import Outcome, Plan, Reason, Record, Reply, Request, Verdict, VerdictKind, checks, histogram
+from scaletest.model import (
+    Activity,
+    Outcome,
+    Plan,
+    Reason,
+    Record,
+    Reply,
+    Request,
+    State,
+    Verdict,
+    VerdictKind,
+    Wait,
+    checks,
+    histogram,
+    wire,
+)
 from scaletest.model.errors import InvalidValue, ScaletestError
 from scaletest.model.request import effective_limit
 
@@ -19,6 +34,23 @@ ids = st.from_regex(checks.REQUEST_ID, fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40)
 durations = st.floats(0, checks.MAX_TIME_LIMIT_S, allow_nan=False)
 requests = st.builds(Request, ids, names, st.lists(texts, max_size=5).map(tuple), durations)
+spans = st.floats(0, 1e6, allow_nan=False).map(lambda seconds: round(seconds, 4))
+counts = st.integers(0, 10**12)
+objects = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=300)
+waits = st.lists(st.builds(Wait, st.sampled_from(State), objects, spans), max_size=4).map(tuple)
+activities = st.builds(
+    Activity,
+    seconds=st.dictionaries(st.sampled_from(State), spans),
+    waits=waits,
+    cpu_s=spans,
+    memory_bytes=counts,
+    read_blocks=counts,
+    written_blocks=counts,
+    major_faults=counts,
+    switches=counts,
+    involuntary_switches=counts,
+    throttled_s=spans,
+)
 replies = st.builds(
     Reply,
     id=ids,
@@ -38,6 +70,8 @@ replies = st.builds(
     started_s=durations,
     ended_s=durations,
     figures=st.dictionaries(texts, st.integers() | texts, max_size=3),
+    # as it comes back from JSON: bounded
+    activity=st.none() | activities.map(lambda activity: Activity.from_dict(activity.to_dict())),
 )
 records = st.builds(Record, names, st.integers(0, 1000), replies, durations)
 anything = st.recursive(
@@ -59,6 +93,55 @@ def test_reply_reads_back(reply: Reply) -> None:
 @given(records)
 def test_record_reads_back(record: Record) -> None:
     assert Record.from_json(record.to_json()) == record
+
+
+@given(activities)
+def test_an_activity_is_at_most_1_kb_and_reads_back(activity: Activity) -> None:
+    row = activity.to_dict()
+    assert len(wire.dump(row).encode()) <= 1024
+    back = Activity.from_dict(row)
+    assert back.to_dict() == row
+    assert {state: seconds for state, seconds in activity.seconds.items() if seconds} == back.seconds
+    assert (back.cpu_s, back.switches, back.memory_bytes) == (activity.cpu_s, activity.switches, activity.memory_bytes)
+
+
+@pytest.mark.parametrize("length", [1, 80, 400])
+def test_an_activity_keeps_both_ends_of_its_objects(length: int) -> None:
+    path = f"/begin{'/é' * length}/end"
+    seconds = dict.fromkeys(State, 1234567.1234)
+    activity = Activity(seconds, tuple(Wait(State.NOT_OBSERVED, path, 1e6) for _ in range(4)), cpu_s=1e6)
+    row = activity.to_dict()
+    assert len(wire.dump(row).encode()) <= 1024
+    assert all(wait["object"].startswith("/begi") and wait["object"].endswith("/end") for wait in row["waits"])
+
+
+def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
+    row = Activity({}, (Wait(State.DISK, "a\x1b[31m\u202eb", 1.0),)).to_dict()
+    assert row["waits"][0]["object"].isprintable()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None,
+        {},
+        {"seconds": []},
+        {"seconds": {"on_cpu": "1"}},
+        {"seconds": {"on_cpu": True}},
+        {"seconds": {"on_cpu": -1}},
+        {"seconds": {"dancing": 1}},
+        {"seconds": {}, "cpu_s": -1},
+        {"seconds": {}, "switches": 1.5},
+        {"seconds": {}, "waits": [{}]},
+        {"seconds": {}, "waits": ["disk"]},
+        {"seconds": {}, "waits": [{"state": "disk", "object": "a", "seconds": 1}] * 5},
+    ],
+)
+def test_what_is_no_activity_is_refused(row: object) -> None:
+    with pytest.raises(InvalidValue):
+        Activity.from_dict(row)
+    with pytest.raises(InvalidValue):
+        Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row})
 
 
 @given(st.text(max_size=60) | anything.map(json.dumps) | st.binary(max_size=30))

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from scaletest.model.activity import COUNTS, MAX_OBJECT_CHARACTERS, MAX_WAITS, Activity, State
 from scaletest.model.measurement import Measurement
 from scaletest.model.record import Record
 from scaletest.model.reply import ALWAYS, Reply
-from scaletest.model.schema.parts import Schema, count, document, number, properties_of
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    descriptions,
+    document,
+    number,
+    one_of,
+    properties_of,
+    rows,
+    text,
+)
 
 
 def record() -> Schema:
     """One finished request; what is empty is left out of it."""
     own = properties_of(Record, skip=("reply",))
-    reply = properties_of(Reply)
+    reply = {**properties_of(Reply, skip=("activity",)), "activity": _activity()}
     properties = {
         **own,
         **reply,
@@ -26,3 +38,24 @@ def measurement() -> Schema:
     """One step that was measured."""
     properties = {**properties_of(Measurement), "schema_version": count("version of the format", 1)}
     return document("measurement", "One measuring of one step.", properties)
+
+
+def _activity() -> Schema:
+    """Zeros are left out; so is the whole where nothing was sampled."""
+    notes = descriptions(Activity)
+    seconds = {state.value: number() for state in State}
+    wait = closed(
+        {
+            "state": one_of(State),
+            "object": {**text("path, host:port or device"), "maxLength": MAX_OBJECT_CHARACTERS},
+            "seconds": number(),
+        }
+    )
+    properties = {
+        "seconds": closed(seconds, notes["seconds"], tuple(seconds)),
+        "waits": {**rows(wait, notes["waits"]), "maxItems": MAX_WAITS},
+        **{name: number(notes[name]) for name in ("cpu_s", "throttled_s")},
+        **{name: count(notes[name]) for name in COUNTS},
+    }
+    optional = [name for name in properties if name != "seconds"]
+    return closed(properties, descriptions(Reply)["activity"], optional)

@@ -1,0 +1,165 @@
+"""Where the processes of one request spent its time: seconds by state, the longest waits with their objects, and sums.
+
+At every instant a request is in one state: that of its most active thread, in the order of `State`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from scaletest.model import checks, wire
+from scaletest.model.errors import InvalidValue
+
+MAX_OBJECT_CHARACTERS = 160
+MAX_WAITS = 4
+MAX_BYTES = 1024
+_MAX_SECONDS = 1e9
+_MAX_COUNT = 10**15
+
+
+class State(StrEnum):
+    """What a request does at one instant; the most active thread of its processes decides, the first state wins.
+
+    NOT_OBSERVED is the time that no sample covers.
+    """
+
+    ON_CPU = "on_cpu"
+    CPU_WAIT = "cpu_wait"
+    THROTTLED = "throttled"
+    DISK = "disk"
+    MEMORY = "memory"
+    DEVICE = "device"
+    FILE_LOCK = "file_lock"
+    NETWORK = "network"
+    LOCK = "lock"
+    PIPE = "pipe"
+    SLEEP = "sleep"
+    CHILD = "child"
+    IDLE = "idle"
+    NOT_OBSERVED = "not_observed"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Seconds in one state because of one object: a path, host:port, or a device; "" when it is not known."""
+
+    state: State
+    object: str
+    seconds: float
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.seconds, "seconds of a wait", maximum=_MAX_SECONDS)
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Wait:
+        """Read what `Activity.to_dict` wrote; InvalidValue on anything else."""
+        row = _complete(data, "a wait", {"state": str, "object": str, "seconds": (int, float)})
+        return cls(_state(row["state"]), checks.cut(row["object"], MAX_OBJECT_CHARACTERS), float(row["seconds"]))
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Where the processes of one request spent its time.
+
+    seconds: by state; they sum to the run time of the program.
+    waits: the longest waits for one object, the longest first, at most 4.
+    cpu_s: CPU time of all processes of the request that were waited for, user and system.
+    memory_bytes: largest resident memory of one of them.
+    read_blocks, written_blocks: of 512 bytes, from and to block devices.
+    major_faults: pages that were read from a disk.
+    switches: how often a process gave up its CPU to wait.
+    involuntary_switches: how often the kernel took it away.
+    throttled_s: seconds that the container's CPU limit kept its processes off the CPUs, while this request ran.
+    """
+
+    seconds: dict[State, float]
+    waits: tuple[Wait, ...] = ()
+    cpu_s: float = 0.0
+    memory_bytes: int = 0
+    read_blocks: int = 0
+    written_blocks: int = 0
+    major_faults: int = 0
+    switches: int = 0
+    involuntary_switches: int = 0
+    throttled_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for state, seconds in self.seconds.items():
+            checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
+        for name in _SUMS:
+            checks.seconds(getattr(self, name), name, maximum=_MAX_SECONDS)
+        for name in COUNTS:
+            checks.count(getattr(self, name), name, maximum=_MAX_COUNT)
+        checks.count(len(self.waits), "the number of waits", maximum=MAX_WAITS)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, zeros left out, seconds of 4 digits; at most 1 KB as JSON: longer objects lose their middle."""
+        seconds = {state.value: round(self.seconds.get(state, 0.0), 4) for state in State}
+        row: dict[str, Any] = {"seconds": {name: value for name, value in seconds.items() if value}}
+        sums = {name: round(getattr(self, name), 4) for name in _SUMS}
+        counts = {name: getattr(self, name) for name in COUNTS}
+        row.update({name: value for name, value in {**sums, **counts}.items() if value})
+        for limit in _OBJECT_LIMITS:
+            waits = [_wait_row(wait, limit) for wait in self.waits]
+            bounded = {**row, "waits": waits} if waits else row
+            if len(wire.dump(bounded).encode()) <= MAX_BYTES:
+                return bounded
+        return row
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Activity:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        row = _typed(data, "the activity", _TYPES)
+        if "seconds" not in row:
+            raise InvalidValue("the activity lacks seconds")
+        seconds = {_state(name): _number(value, f"seconds of {name}") for name, value in row["seconds"].items()}
+        waits = tuple(Wait.from_dict(wait) for wait in row.get("waits", ()))
+        sums: dict[str, Any] = {name: float(row.get(name, 0.0)) for name in _SUMS}
+        sums.update({name: row.get(name, 0) for name in COUNTS})
+        return cls(seconds=seconds, waits=waits, **sums)
+
+
+def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
+    return {"state": wait.state.value, "object": checks.cut(wait.object, limit), "seconds": round(wait.seconds, 4)}
+
+
+def _typed(data: Any, what: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise InvalidValue(f"{what} is not a JSON object")
+    return wire.take(data, what, types)
+
+
+def _complete(data: Any, what: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    row = _typed(data, what, types)
+    missing = types.keys() - row.keys()
+    if missing:
+        raise InvalidValue(f"{what} lacks {', '.join(sorted(missing))}")
+    return row
+
+
+def _state(name: str) -> State:
+    try:
+        return State(name)
+    except ValueError as error:
+        raise InvalidValue(f"there is no state {checks.cut(repr(name), 60)}") from error
+
+
+def _number(value: Any, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InvalidValue(f"{what} has the wrong type: {type(value).__name__}")
+    return float(value)
+
+
+COUNTS = ("memory_bytes", "read_blocks", "written_blocks", "major_faults", "switches", "involuntary_switches")
+_SUMS = ("cpu_s", "throttled_s")
+# Tried one after the other until the whole fits; without any objects it always does.
+_OBJECT_LIMITS = (MAX_OBJECT_CHARACTERS, 120, 90, 60, 40, 20)
+_TYPES: dict[str, type | tuple[type, ...]] = {
+    "seconds": dict,
+    "waits": list,
+    **dict.fromkeys(_SUMS, (int, float)),
+    **dict.fromkeys(COUNTS, int),
+}
