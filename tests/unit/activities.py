@@ -18,6 +18,7 @@ from tests.unit.made import Records
 BEGAN_S = 1_790_000_000.0
 SAMPLE_S = 0.1
 GAP = "gap"
+RUNNABLE = (State.ON_CPU, State.CPU_WAIT)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ Spent = list[tuple[State, str, float]]
 def sampled(spent: Spent, chance: random.Random) -> tuple[dict[State, float], tuple[Wait, ...]]:
     """What looking every 0.1 s from a random instant on tells of a request; NOT_OBSERVED where no look met it.
 
-    A look stands for the time since the one before, the last one also for the rest.
+    A look stands for the time since the one before, the last one also for the rest. The kernel itself counts how long
+    threads that can run do run, and how long they wait for that, so only their sum is sampled.
     """
     whole = sum(seconds for _, _, seconds in spent)
     by_object: dict[tuple[State, str], float] = defaultdict(float)
@@ -73,6 +75,10 @@ def sampled(spent: Spent, chance: random.Random) -> tuple[dict[State, float], tu
     seconds: dict[State, float] = defaultdict(float)
     for (state, _), length in by_object.items():
         seconds[state] += length
+    true = {state: math.fsum(length for own, _, length in spent if own is state) for state in RUNNABLE}
+    runnable = math.fsum(seconds.pop(state, 0.0) for state in RUNNABLE)
+    if runnable:
+        seconds.update({state: runnable * length / sum(true.values()) for state, length in true.items() if length})
     waits = [Wait(state, name, length) for (state, name), length in by_object.items() if name]
     return dict(seconds), tuple(sorted(waits, key=lambda wait: -wait.seconds)[:4])
 
