@@ -32,10 +32,11 @@ from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.request_time import CPU_S, THROTTLED_S, RequestTime, repeats_of, request_time
 from scaletest.analysis.slow_member import SlowMember, slow_member
 from scaletest.analysis.steps import Rows, Step
-from scaletest.analysis.student import t95
 from scaletest.model import State, VerdictKind
 
 DRAWS = 300
+# Standard errors by which a cycle grows at least before a cause is looked for: one linear run in 2000 does by chance.
+CERTAIN = 3.3
 # What grew by less of the whole is no cause that anybody would look after.
 LEAST_SHARE = 0.03
 # An object is named when it holds more of the state's growth than all others together.
@@ -48,7 +49,6 @@ MOST_UNCOVERED = 0.5
 MAIN_SHARE = 0.5
 NOTHING_GREW = "nothing grew"
 AS_WANTED = "nothing grew more than is wanted"
-_NORMAL = t95(math.inf)
 Seconds = Mapping[str, float]
 Pair = tuple[Step, Step]
 
@@ -190,9 +190,9 @@ class _Grown:
     @property
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
-        grown_s = self.grown_s
-        unseen_s = _NORMAL * math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
-        return grown_s.value > math.hypot(grown_s.value - grown_s.low, unseen_s)
+        drawn = [sum(row.values()) for row in self.draws]
+        unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
+        return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
 
 
 def attribute(steps: Sequence[Step], failed: Pair | None, records: Rows, chance: Chance) -> Causes | None:
