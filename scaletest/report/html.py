@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.analysis.background import BackgroundStep
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
@@ -32,8 +33,8 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
-from scaletest.report import words
-from scaletest.report.figures import course, growth, spread
+from scaletest.report import causes, words
+from scaletest.report.figures import course, growth, spread, time_spent
 from scaletest.report.groups import groups
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
@@ -80,6 +81,7 @@ def view(run: Run) -> dict[str, Any]:
         "law": words.law(result),
         "throughput": growth.throughput(result),
         "efficiency": growth.efficiency(result),
+        **_limits(result),
         "steps": [_step(row, works(found)) for row in found],
         "sharing": [_shared(row, works(found)) for row in found] if result.plan.compares else [],
         "shared": words.shares(result),
@@ -127,6 +129,19 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     facts.append(("failed", str(sum(step.failures for step in result.steps))))
     facts.append(("duration", duration(result.elapsed_s)))
     return facts
+
+
+def _limits(result: Evaluation) -> dict[str, Any]:
+    """What stops the run, where its requests say it."""
+    told = result.causes
+    return {
+        "causes_of": causes.doubling(told) if told else "",
+        "causes": [
+            (row.label, row.share, row.added, row.course, row.object or "", row.remedy) for row in causes.rows(told)
+        ],
+        "causes_note": causes.note(told) if told else "",
+        "time_spent": time_spent.time_spent(result),
+    }
 
 
 def _shared(row: Row, figures: Sequence[str]) -> list[str]:
