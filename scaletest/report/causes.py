@@ -30,7 +30,7 @@ def rows(causes: Causes | None) -> list[CauseRow]:
 
 def doubling(causes: Causes) -> str:
     """Between which steps it is that something grew."""
-    return f"{causes.before} -> {causes.after} workers"
+    return f"{causes.before} to {causes.after} workers"
 
 
 def grew(causes: Causes | None) -> bool:

@@ -51,7 +51,7 @@ def _limits(result: Evaluation) -> list[str]:
     if told is None or not causes.grew(told):
         return []
     note = causes.note(told)
-    lines = [f"**What limits it**, {words.plain(causes.doubling(told))}:", ""]
+    lines = [f"**What limits it**, from {words.plain(causes.doubling(told))}:", ""]
     if told.causes:
         titles = ["cause", "share", "added", "object", "what to try"]
         lines += [_line(titles), _line([":--", "--:", "--:", ":--", ":--"])]

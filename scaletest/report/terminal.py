@@ -93,11 +93,11 @@ def _limits(result: Evaluation, room: int) -> list[str]:
     told = result.causes
     if told is None or not causes.grew(told) or room < 2:
         return []
-    title = f"what limits it, {causes.doubling(told)}:"
+    title = f"what limits it, from {causes.doubling(told)}:"
     if told.headline:
         return [f"{title} {told.headline}"]
     rows = [
-        f"  {row.share:<14} {'+' + row.added:<8} {clean(_named(row), 52)}"
+        f"  {row.share:<14} {'+' + row.added:<8} {clean(_named(row), 48)}"
         for row in causes.rows(told)[: min(MOST_CAUSES, room - 1)]
     ]
     return [title, *rows]

@@ -43,7 +43,7 @@ def _chart(causes: Causes, name: str, width: float, height: float) -> Chart:
         "Time of a request by state",
         "; ".join(f"{plural(time.workers, 'worker')}: {_told(time)}" for time in times),
         Axis(label, -0.6, len(times) - 0.4, "linear", list(range(len(times))), [str(time.level) for time in times]),
-        Axis(f"{unit} a request", 0.0, ticks.ceiling(highest * 1.02)),
+        Axis(f"{unit} per request", 0.0, ticks.ceiling(highest * 1.02)),
         width,
         height,
     )
@@ -71,7 +71,8 @@ def _shown(times: Sequence[StepTime]) -> list[str]:
     """The places with a bar of their own, the most active at the bottom, and what is left."""
     least = {place for place in PLACES for time in times if _share(time, place) >= LEAST_SHARE}
     shown = [str(place) for place in PLACES if place in least]
-    return [*shown, OTHER] if any(_rest(time, shown) > 0 for time in times) else shown
+    other = any(_rest(time, shown) >= LEAST_SHARE * sum(time.seconds.values()) for time in times)
+    return [*shown, OTHER] if other else shown
 
 
 def _share(time: StepTime, place: str) -> float:
