@@ -83,8 +83,7 @@ def view(run: Run) -> dict[str, Any]:
         "efficiency": growth.efficiency(result),
         **_limits(result),
         "steps": [_step(row, works(found)) for row in found],
-        "sharing": [_shared(row, works(found)) for row in found] if result.plan.compares else [],
-        "shared": words.shares(result),
+        **_sharing(result, found),
         "works": works(found),
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
         "serial": result.growth.serial.sentence if many else "",
@@ -142,6 +141,12 @@ def _limits(result: Evaluation) -> dict[str, Any]:
         "causes_note": causes.note(told) if told else "",
         "time_spent": time_spent.time_spent(result),
     }
+
+
+def _sharing(result: Evaluation, found: Sequence[Row]) -> dict[str, Any]:
+    """How many workers share a device, in a run that compares that."""
+    compared = found if result.plan.compares else []
+    return {"sharing": [_shared(row, works(found)) for row in compared], "shared": words.shares(result)}
 
 
 def _shared(row: Row, figures: Sequence[str]) -> list[str]:

@@ -6,14 +6,25 @@ once more; objects are closed and complete, and every result that a test makes i
 
 from __future__ import annotations
 
-from scaletest.model.activity import State
 from scaletest.model.schema import plan
-from scaletest.model.schema.parts import Schema, closed, count, document, flag, maybe, number, one_of, rows, table, text
+from scaletest.model.schema.causes import causes
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    document,
+    estimate,
+    flag,
+    maybe,
+    number,
+    one_of,
+    rows,
+    table,
+    text,
+)
 from scaletest.model.verdict import JUDGEMENTS, VerdictKind
 
 LAWS = ("linear", "amdahl", "usl", "capped")
-# Where the time of a worker can be spent: in a state of the request that it runs, or in the gap before it.
-PLACES = (*State, "gap")
 
 
 def result() -> Schema:
@@ -35,7 +46,7 @@ def result() -> Schema:
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
             "trend_per_s": number("by which part the machine's speed changed every second of a mirrored run"),
-            "causes": maybe(_causes()),
+            "causes": maybe(causes()),
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },
@@ -46,12 +57,6 @@ def result() -> Schema:
 def verdict() -> Schema:
     """PASS, FAIL or INVALID with reason and remedy."""
     return closed({"kind": one_of(VerdictKind), "reason": text("in one line"), "remedy": text("what to do")})
-
-
-def estimate(description: str = "") -> Schema:
-    """A value with its interval."""
-    ends = {name: maybe(number()) for name in ("value", "low", "high")}
-    return closed(ends, description or "value with its 95 % interval")
 
 
 def _rate() -> dict[str, Schema]:
@@ -209,53 +214,6 @@ def _sharing() -> Schema:
             "sentence": text(),
         },
         "null unless the run compares numbers of workers per device",
-    )
-
-
-def _causes() -> Schema:
-    cause = closed(
-        {
-            "state": one_of(PLACES),
-            "share": estimate("of what the time of a request grew by"),
-            "grown_s": estimate("seconds a request"),
-            "before_s": number("seconds a request in the first of the two steps"),
-            "after_s": number(),
-            "object": text("what most of the added time was spent on: a path, an address, a device; empty for none"),
-            "sentence": text(),
-            "remedy": text("what to try"),
-        }
-    )
-    slow = closed(
-        {
-            "kind": one_of(("worker", "device", "node")),
-            "name": text(),
-            "place": text("where a slow worker is, when no other worker is there"),
-            "run_s": number("mean run time there"),
-            "others_run_s": number("and elsewhere"),
-        },
-        "the one worker, device or node whose requests got slower alone",
-    )
-    time = closed(
-        {
-            "workers": count("", 1),
-            "per_device": count("workers on each device, in a run that compares that; else 0"),
-            "seconds": table(number(), "mean seconds of a request by state, and in the gap before it"),
-        }
-    )
-    return closed(
-        {
-            "before": count("workers of the step from which the time of a request grew", 1),
-            "after": count("workers of the step to which it grew", 1),
-            "headline": text("why no cause is named; empty when one is"),
-            "sentence": text("the cause in one line; empty when nothing grew"),
-            "grown_s": estimate("by how much the time of a request grew, the gap before it included"),
-            "observed": number("the part of that which was observed"),
-            "covered": number("the part of the requests that say where their time went"),
-            "causes": rows(cause, "the largest share first"),
-            "slow": maybe(slow),
-            "times": rows(time, "where the requests of every step spent their time"),
-        },
-        "what stops it; null where no request says where its time went",
     )
 
 
