@@ -41,7 +41,7 @@ WORDS: dict[str, Words] = {
     ),
     State.NETWORK: Words(
         "network",
-        "waiting for the network",
+        "waiting for a peer",
         "more capacity of the service that answers, or fewer calls in each request",
     ),
     State.LOCK: Words(

@@ -12,7 +12,8 @@ Three corrections, since states are what a sampler sees:
    half of that wait or more, the limit is the cause.
 3. Steps of one run differ by a percent for reasons that no interval within a step sees, so less is no growth.
 
-What was not observed is never spread over the states that were.
+What was not observed is never spread over the states that were. Where less was unobserved than before, as in longer
+requests, a state may have grown because it was seen at last: the low end of its share allows for that.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.analysis.cause_words import GAP, PLACES, WORDS, seconds_text
@@ -178,8 +179,12 @@ class _Grown:
         return self.estimate(lambda row: sum(row.values()))
 
     def share(self, place: str) -> Estimate:
-        """The part of one place in that."""
-        return self.estimate(lambda row: _part(row[place], sum(row.values())))
+        """The part of one place in that; its low end leaves out what may only have been seen for the first time."""
+        share = self.estimate(lambda row: _part(row[place], sum(row.values())))
+        if place == GAP:  # which is known without looking
+            return share
+        old = self.estimate(lambda row: _part(row[place] + min(0.0, row[State.NOT_OBSERVED]), sum(row.values())))
+        return replace(share, low=min(share.low, old.low))
 
     def estimate(self, value: Callable[[Seconds], float]) -> Estimate:
         """A value of the growth with the middle 95 % of what the resamples say."""
@@ -333,7 +338,7 @@ def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
         share=share,
         grown_s=grown.estimate(lambda row: row[place]),
         before_s=grown.base[place],
-        after_s=grown.more[place],
+        after_s=grown.base[place] + grown.growth[place],
         object=named,
         sentence=f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {added}",
         remedy=WORDS[place].remedy,

@@ -231,6 +231,23 @@ def test_run_time_that_no_state_tells_of_was_not_observed() -> None:
     assert causes is not None and causes.headline == "unknown: 100% of the added 0.15 s was not observed"
 
 
+def test_what_is_only_seen_at_last_is_no_cause() -> None:
+    """Sleep that no look meets while requests are short, and a lock that makes them longer."""
+
+    def phases(_: int, workers: int) -> Sequence[Phase]:
+        return [Phase(State.NOT_OBSERVED if workers == 1 else State.SLEEP, 0.1), Phase(State.FILE_LOCK, 0.2 * workers)]
+
+    causes, _ = attributed(Injected(phases))
+    assert [cause.state for cause in causes.causes] == [State.FILE_LOCK]
+    assert causes.causes[0].share.low < 0.8
+
+
+def test_seconds_before_and_after_agree_with_what_was_added() -> None:
+    for name in ("threads", "CPU limit"):
+        first = attributed(INJECTED[name][0])[0].causes[0]
+        assert first.after_s - first.before_s == pytest.approx(first.grown_s.value)
+
+
 def test_without_activity_nothing_is_said() -> None:
     injected, _, _ = INJECTED["file lock"]
     measurements, records, _ = run(replace(injected, sampled=False))
