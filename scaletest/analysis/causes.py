@@ -56,7 +56,7 @@ Pair = tuple[Step, Step]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One place where requests spend added time. state: a State or "gap". share: of what a cycle grew by.
+    """One place where requests spend added time. state: a State or "gap". share: of what a cycle grew by, at most 1.
 
     before_s, after_s: seconds a request in the two steps. object: what most of the added time was spent on: a path, an
     address, a device; "" where it has none, or where none holds more than half.
@@ -179,8 +179,11 @@ class _Grown:
         return self.estimate(lambda row: sum(row.values()))
 
     def share(self, place: str) -> Estimate:
-        """The part of one place in that; its low end leaves out what may only have been seen for the first time."""
-        share = self.estimate(lambda row: _part(row[place], sum(row.values())))
+        """The part of one place in that, all of it where other places shrank meanwhile.
+
+        Its low end leaves out what may only have been seen for the first time.
+        """
+        share = self.estimate(lambda row: min(1.0, _part(row[place], sum(row.values()))))
         if place == GAP:  # which is known without looking
             return share
         old = self.estimate(lambda row: _part(row[place] + min(0.0, row[State.NOT_OBSERVED]), sum(row.values())))
@@ -357,6 +360,5 @@ def _object(grown: _Grown, place: str) -> str:
 
 
 def _percent(share: Estimate) -> str:
-    """A share with its interval; one beyond the whole, where other places shrank, is the whole."""
-    value, low, high = (100.0 * min(1.0, end) for end in (share.value, share.low, share.high))
-    return f"{value:.0f}% [{low:.0f}, {high:.0f}]"
+    """A share with its interval."""
+    return f"{share.value:.0%} [{100.0 * share.low:.0f}, {100.0 * share.high:.0f}]"

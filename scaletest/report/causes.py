@@ -54,10 +54,9 @@ def note(causes: Causes) -> str:
 
 
 def _row(cause: Cause) -> CauseRow:
-    value, low, high = (min(1.0, end) for end in (cause.share.value, cause.share.low, cause.share.high))
     return CauseRow(
         label=cause.label,
-        share=percent_between(value, low, high, 0),
+        share=percent_between(cause.share.value, cause.share.low, cause.share.high, 0),
         added=seconds(cause.grown_s.value),
         course=f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}",
         object=cause.object,
