@@ -203,10 +203,12 @@ class _Grown:
         return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
 
 
-def attribute(steps: Sequence[Step], failed: Pair | None, records: Rows, chance: Chance) -> Causes | None:
+def attribute(
+    steps: Sequence[Step], failed: Pair | None, records: Rows, chance: Chance, *, missed: bool = False
+) -> Causes | None:
     """What grew in the doubling that failed, else from the first step to the last; None where no request says so.
 
-    failed: the two steps of that doubling. chance: seeded by the caller.
+    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is not met.
     """
     times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
     known = {step.workers: step for step in steps if step.workers in times and times[step.workers].cycles}
@@ -220,7 +222,7 @@ def attribute(steps: Sequence[Step], failed: Pair | None, records: Rows, chance:
         return None
     grown = _grown(before, after, chance)
     rows = tuple(_step_time(times[workers]) for workers in known)
-    if failed is None and _as_wanted(steps):
+    if failed is None and not missed and _as_wanted(steps):
         return _result(grown, rows, headline=AS_WANTED)
     if not grown.certain:
         return _result(grown, rows, headline=NOTHING_GREW)

@@ -18,7 +18,7 @@ from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
-from scaletest.model import Measurement, Plan, Record, Verdict
+from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 
@@ -85,7 +85,8 @@ def evaluate(
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     shared = sharing(plan, steps)
-    causes = attribute(steps, failed_doubling(plan, steps), records, chance)
+    missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    causes = attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed)
     trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,

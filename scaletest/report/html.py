@@ -33,7 +33,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
-from scaletest.report import causes, words
+from scaletest.report import limits, words
 from scaletest.report.figures import course, growth, spread, time_spent
 from scaletest.report.groups import groups
 from scaletest.report.run import Run
@@ -132,13 +132,13 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
 
 def _limits(result: Evaluation) -> dict[str, Any]:
     """What stops the run, where its requests say it."""
-    told = result.causes
+    causes = result.causes
     return {
-        "causes_of": causes.doubling(told) if told else "",
+        "causes_of": limits.doubling(causes) if causes else "",
         "causes": [
-            (row.label, row.share, row.added, row.course, row.object or "", row.remedy) for row in causes.rows(told)
+            (row.label, row.share, row.added, row.course, row.object, row.remedy) for row in limits.rows(causes)
         ],
-        "causes_note": causes.note(told) if told else "",
+        "causes_note": limits.note(causes) if causes else "",
         "time_spent": time_spent.time_spent(result),
     }
 

@@ -8,7 +8,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean, code
-from scaletest.report import causes, words
+from scaletest.report import limits, words
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
 
@@ -47,15 +47,15 @@ def comment(run: Run) -> str:
 
 def _limits(result: Evaluation) -> list[str]:
     """What stops the run, ranked; nothing where nothing grew."""
-    told = result.causes
-    if told is None or not causes.grew(told):
+    causes = result.causes
+    if causes is None or not limits.grew(causes):
         return []
-    note = causes.note(told)
-    lines = [f"**What limits it**, from {words.plain(causes.doubling(told))}:", ""]
-    if told.causes:
+    note = limits.note(causes)
+    lines = [f"**What limits it**, from {words.plain(limits.doubling(causes))}:", ""]
+    if causes.causes:
         titles = ["cause", "share", "added", "object", "what to try"]
         lines += [_line(titles), _line([":--", "--:", "--:", ":--", ":--"])]
-        for row in causes.rows(told):
+        for row in limits.rows(causes):
             lines.append(_line([row.label, row.share, row.added, code(row.object) if row.object else "", row.remedy]))
         lines.append("")
     return [*lines, words.plain(note), ""] if note else lines

@@ -15,7 +15,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean
-from scaletest.report import causes, words
+from scaletest.report import limits, words
 from scaletest.report.run import Run
 from scaletest.report.table import Column, Row, aligned, rows, works
 
@@ -90,20 +90,21 @@ def _notes(run: Run) -> list[str]:
 
 def _limits(result: Evaluation, room: int) -> list[str]:
     """What stops the run, the largest cause first, as far as there is room; the verdict names the first anyway."""
-    told = result.causes
-    if told is None or not causes.grew(told) or room < 2:
+    causes = result.causes
+    if causes is None or not limits.grew(causes) or room < 2:
         return []
-    title = f"what limits it, from {causes.doubling(told)}:"
-    if told.headline:
-        return [f"{title} {told.headline}"]
-    rows = [
+    title = f"what limits it, from {limits.doubling(causes)}:"
+    if causes.headline:
+        return [f"{title} {causes.headline}"]
+    shown = [
         f"  {row.share:<14} {'+' + row.added:<8} {clean(_named(row), 48)}"
-        for row in causes.rows(told)[: min(MOST_CAUSES, room - 1)]
+        for row in limits.rows(causes)[: min(MOST_CAUSES, room - 1)]
     ]
-    return [title, *rows]
+    slow = [f"  {causes.slow.sentence}"] if causes.slow and causes.slow.sentence not in result.verdict.reason else []
+    return [title, *shown, *slow][:room]
 
 
-def _named(row: causes.CauseRow) -> str:
+def _named(row: limits.CauseRow) -> str:
     return f"{row.label}, {row.object}" if row.object else row.label
 
 

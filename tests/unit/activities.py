@@ -37,7 +37,7 @@ class Injected:
     """A workload with a known cause.
 
     phases: of a request of worker `index` of `workers`. slots: of each shared resource. gap_s: between two requests.
-    noise: relative standard deviation of the seconds. unseen: part of the requests that no sample met.
+    noise: relative standard deviation of the seconds. sampled: whether the workers say where the time went.
     cpu: CPU seconds over seconds on a CPU, of `workers`. throttled: of the wait for a CPU, by a limit.
     """
 
@@ -45,7 +45,6 @@ class Injected:
     slots: dict[str, int] = field(default_factory=dict)
     gap_s: Callable[[int], float] = lambda workers: 0.001
     noise: float = 0.05
-    unseen: float = 0.0
     cpu: Callable[[int], float] = lambda workers: 1.0
     throttled: float = 0.0
     sampled: bool = True
@@ -90,7 +89,7 @@ def run(
     chance = random.Random(f"{seed}")
     measurements: list[Measurement] = []
     records: Records = {}
-    truths: dict[int, list[Counter[str]]] = defaultdict(list)
+    truths: dict[int, list[dict[str, float]]] = defaultdict(list)
     turns = [(workers, 0) for workers in steps]
     turns += [(workers, 1) for workers in reversed(steps)] if mirrored else []
     at_s = BEGAN_S
@@ -111,7 +110,7 @@ def shares(truth: dict[int, dict[str, float]], before: int, after: int) -> dict[
     return {str(name): seconds / whole for name, seconds in grown.items()}
 
 
-def _mean(truth: Sequence[Counter[str]]) -> dict[str, float]:
+def _mean(truth: Sequence[dict[str, float]]) -> dict[str, float]:
     total: dict[str, float] = defaultdict(float)
     for row in truth:
         for name, seconds in row.items():
@@ -121,7 +120,7 @@ def _mean(truth: Sequence[Counter[str]]) -> dict[str, float]:
 
 def _measured(
     injected: Injected, workers: int, repeat: int, at_s: float, requests: int, chance: random.Random
-) -> tuple[list[Record], list[Counter[str]]]:
+) -> tuple[list[Record], list[dict[str, float]]]:
     """One step: every worker does `requests` requests; events in the order of time."""
     free = {name: [at_s] * slots for name, slots in injected.slots.items()}
     spent: dict[int, Spent] = {worker: [] for worker in range(workers)}
@@ -130,7 +129,7 @@ def _measured(
     done: Counter[int] = Counter()
     gaps: dict[int, float] = {}
     rows: list[Record] = []
-    truth: list[Counter[str]] = []
+    truth: list[dict[str, float]] = []
     while events:
         now, worker, index = heapq.heappop(events)
         phases = injected.phases(worker, workers)
@@ -166,11 +165,10 @@ def _pass(
     return start + seconds
 
 
-def _truth(spent: Spent, gap_s: float) -> Counter[str]:
-    row: Counter[str] = Counter()
+def _truth(spent: Spent, gap_s: float) -> dict[str, float]:
+    row: dict[str, float] = defaultdict(float, {GAP: gap_s})
     for state, _, seconds in spent:
-        row[str(state)] += seconds  # type: ignore[assignment]
-    row[GAP] += gap_s  # type: ignore[assignment]
+        row[str(state)] += seconds
     return row
 
 
@@ -179,8 +177,6 @@ def _record(
 ) -> Record:
     worker, workers, repeat = who
     seconds, waits = sampled(spent, chance)
-    if chance.random() < injected.unseen:
-        seconds, waits = {State.NOT_OBSERVED: now - begun}, ()
     on_cpu = math.fsum(length for state, _, length in spent if state is State.ON_CPU)
     waited = math.fsum(length for state, _, length in spent if state is State.CPU_WAIT)
     activity = Activity(seconds, waits, cpu_s=on_cpu * injected.cpu(workers), throttled_s=injected.throttled * waited)

@@ -146,6 +146,28 @@ def test_no_form_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> Non
     assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
 
 
+def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> None:
+    plan = Plan(limit=4, command=("x",), queue="q", scale=1.0, thresholds=("efficiency>0.9",))
+    steps = [runs.rows(n, 0.2, 40, noise=0.05) for n in plan.steps]
+    slow = runs.rows(4, 0.6, 14, noise=0.05)
+    steps[-1] = [row for row in steps[-1] if row.reply.pod != "pod-3"] + [
+        row for row in slow if row.reply.pod == "pod-3"
+    ]
+    usual, long = (Activity({State.ON_CPU: seconds}, cpu_s=seconds) for seconds in (0.2, 0.6))
+    for step in steps:
+        activities = [long if row.reply.run_s > 0.4 else usual for row in step]
+        step[:] = [
+            replace(row, reply=replace(row.reply, activity=activity))
+            for row, activity in zip(step, activities, strict=True)
+        ]
+    run = runs.loaded(runs.stored(tmp_path / "run", plan, steps))
+    assert run.result.causes is not None and run.result.causes.slow is not None
+    sentence = "nly one worker is slow, worker-0-3: 0.6 s a request, 0.2 s elsewhere"
+    assert "ratio" not in run.result.verdict.reason
+    for form in ("text", "md", "html"):
+        assert sentence in formats.FORMATS[form](run)
+
+
 def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
     plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
     page = Page(formats.FORMATS["html"](limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))))

@@ -41,7 +41,7 @@ def _chart(causes: Causes, name: str, width: float, height: float) -> Chart:
     chart = Chart(
         name,
         "Time of a request by state",
-        "; ".join(f"{plural(time.workers, 'worker')}: {_told(time)}" for time in times),
+        "; ".join(f"{plural(time.workers, 'worker')}: {_described(time)}" for time in times),
         Axis(label, -0.6, len(times) - 0.4, "linear", list(range(len(times))), [str(time.level) for time in times]),
         Axis(f"{unit} per request", 0.0, ticks.ceiling(highest * 1.02)),
         width,
@@ -87,5 +87,5 @@ def _label(place: str) -> str:
     return WORDS[place].label if place in WORDS else place
 
 
-def _told(time: StepTime) -> str:
+def _described(time: StepTime) -> str:
     return ", ".join(f"{_label(place)} {seconds(part_s)}" for place, part_s in time.seconds.items())
