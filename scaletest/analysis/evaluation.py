@@ -9,15 +9,16 @@ from typing import Any
 
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
+from scaletest.analysis.causes import Causes, attribute
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
-from scaletest.analysis.judge import changed_evenly, judge, warnings
+from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
-from scaletest.model import Measurement, Plan, Record, Verdict
+from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 
@@ -26,6 +27,7 @@ class Evaluation:
     """What a validation found. elapsed_s: wall seconds of the whole run.
 
     trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
+    causes: what stops it; None where no request says where its time went.
     """
 
     plan: Plan
@@ -40,6 +42,7 @@ class Evaluation:
     elapsed_s: float
     sharing: Sharing | None = None
     trend_per_s: float = 0.0
+    causes: Causes | None = None
 
     @property
     def law(self) -> Choice | None:
@@ -63,6 +66,7 @@ class Evaluation:
             "interrupted": self.interrupted,
             "elapsed_s": self.elapsed_s,
             "trend_per_s": self.trend_per_s,
+            "causes": self.causes.to_dict() if self.causes else None,
         }
 
 
@@ -81,6 +85,8 @@ def evaluate(
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     shared = sharing(plan, steps)
+    missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
+    causes = attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed)
     trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
@@ -90,9 +96,10 @@ def evaluate(
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
         warnings=[*warnings(steps), *changed_evenly(trend_per_s)],
-        verdict=judge(plan, steps, interrupted, thresholds, shared),
+        verdict=judge(plan, steps, interrupted, thresholds, shared, causes),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,
         trend_per_s=trend_per_s,
+        causes=causes,
     )

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from scaletest.analysis.causes import Causes
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.sharing import Sharing
@@ -40,8 +41,13 @@ def judge(
     interrupted: str = "",
     thresholds: Sequence[ThresholdResult] = (),
     shared: Sharing | None = None,
+    causes: Causes | None = None,
 ) -> Verdict:
-    """The verdict of a run. shared: which number of workers per device is best, where the run compares them."""
+    """The verdict of a run.
+
+    shared: which number of workers per device is best, where the run compares them. causes: what grew in the doubling
+    that failed, where the records tell.
+    """
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
     return (
@@ -49,7 +55,7 @@ def judge(
         or _damaged(steps)
         or _stalled(steps)
         or _tester(steps)
-        or _failed_ratio(plan, steps)
+        or _failed_ratio(plan, steps, causes)
         or verdict_of(thresholds, VerdictKind.FAIL)
         or _missing(plan, steps)
         or _undecided(plan, steps, shared)
@@ -189,20 +195,33 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
     return None
 
 
-def _failed_ratio(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
+def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
     """The doubling that fails. The way up alone fails none: what the machine does cancels with the way down."""
     if plan.mirrored and not _complete(plan, steps):
         return None
     for before, step in itertools.pairwise(steps):
         if step.sound and before.sound and step.ratio and step.ratio.kind is VerdictKind.FAIL:
-            return Verdict(
-                VerdictKind.FAIL,
-                f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} "
-                f"[{step.ratio.low:.2f}, {step.ratio.most:.2f}] is below the {step.ratio.wanted:.2f} wanted",
-                f"something that the workers share is used up between {before.workers} and {step.workers} workers: "
-                "compare the run times of the two steps",
-            )
+            return before, step
     return None
+
+
+def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> Verdict | None:
+    """What a doubling that fails makes of the run."""
+    failed = failed_doubling(plan, steps)
+    if failed is None or failed[1].ratio is None:
+        return None
+    (before, step), ratio = failed, failed[1].ratio
+    reason = (
+        f"{before.workers} -> {step.workers} workers: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
+        f"is below the {ratio.wanted:.2f} wanted"
+    )
+    remedy = (
+        f"something that the workers share is used up between {before.workers} and {step.workers} workers: "
+        "compare the run times of the two steps"
+    )
+    if causes and causes.sentence:
+        return Verdict(VerdictKind.FAIL, f"{reason}. {causes.sentence}", causes.remedy or remedy)
+    return Verdict(VerdictKind.FAIL, reason, remedy)
 
 
 def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:

@@ -45,5 +45,23 @@ CHART = """
 .c-faint{fill:var(--data);fill-opacity:.45}
 .c-hollow{fill:var(--paper);stroke:var(--data);stroke-width:2}
 .c-dip{fill:var(--mark)}
-@media print{.c-shade,.c-band,.c-bar,.c-box,.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
+.c-time-on_cpu{fill:#0072b2}
+.c-time-cpu_wait{fill:#e69f00}
+.c-time-throttled{fill:#d55e00}
+.c-time-disk{fill:#009e73}
+.c-time-memory{fill:#f0e442}
+.c-time-device{fill:#cc79a7}
+.c-time-file_lock{fill:#a3195b}
+.c-time-network{fill:#56b4e9}
+.c-time-lock{fill:#7b4bb0}
+.c-time-pipe{fill:#8c6d31}
+.c-time-sleep{fill:#a8b2bd}
+.c-time-child{fill:#6b7a3a}
+.c-time-idle{fill:#cdd4dc}
+.c-time-not_observed{fill:var(--paper);stroke:var(--soft);stroke-dasharray:3 3}
+.c-time-gap{fill:var(--paper);stroke:var(--ink)}
+.c-time-other{fill:var(--grid)}
+@media print{
+.c-shade,.c-band,.c-bar,.c-box,[class^=c-time],.chart{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+}
 """.replace("\n", "")

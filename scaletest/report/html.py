@@ -13,6 +13,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scaletest.analysis.background import BackgroundStep
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
@@ -32,8 +33,8 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
-from scaletest.report import words
-from scaletest.report.figures import course, growth, spread
+from scaletest.report import limits, words
+from scaletest.report.figures import course, growth, spread, time_spent
 from scaletest.report.groups import groups
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
@@ -80,9 +81,9 @@ def view(run: Run) -> dict[str, Any]:
         "law": words.law(result),
         "throughput": growth.throughput(result),
         "efficiency": growth.efficiency(result),
+        **_limits(result),
         "steps": [_step(row, works(found)) for row in found],
-        "sharing": [_shared(row, works(found)) for row in found] if result.plan.compares else [],
-        "shared": words.shares(result),
+        **_sharing(result, found),
         "works": works(found),
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
         "serial": result.growth.serial.sentence if many else "",
@@ -127,6 +128,25 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
     facts.append(("failed", str(sum(step.failures for step in result.steps))))
     facts.append(("duration", duration(result.elapsed_s)))
     return facts
+
+
+def _limits(result: Evaluation) -> dict[str, Any]:
+    """What stops the run, where its requests say it."""
+    causes = result.causes
+    return {
+        "causes_of": limits.doubling(causes) if causes else "",
+        "causes": [
+            (row.label, row.share, row.added, row.course, row.object, row.remedy) for row in limits.rows(causes)
+        ],
+        "causes_note": limits.note(causes) if causes else "",
+        "time_spent": time_spent.time_spent(result),
+    }
+
+
+def _sharing(result: Evaluation, found: Sequence[Row]) -> dict[str, Any]:
+    """How many workers share a device, in a run that compares that."""
+    compared = found if result.plan.compares else []
+    return {"sharing": [_shared(row, works(found)) for row in compared], "shared": words.shares(result)}
 
 
 def _shared(row: Row, figures: Sequence[str]) -> list[str]:

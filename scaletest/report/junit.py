@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from scaletest.analysis.causes import Causes
 from scaletest.analysis.steps import Step
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import between
@@ -38,7 +39,8 @@ def cases(run: Run) -> Iterator[Case]:
     yield Case("verdict", verdict.kind, message, run.result.elapsed_s)
     measured = {step.workers: step for step in run.result.steps}
     for before, after in () if run.result.plan.compares else pairwise(run.result.plan.steps):
-        yield _doubling(before, after, measured.get(before), measured.get(after), verdict.kind)
+        doubling = _doubling(before, after, measured.get(before), measured.get(after), verdict.kind)
+        yield _with_cause(doubling, run.result.causes) if _caused(run, before, after) else doubling
     for one in run.result.thresholds:
         yield Case(one.text, one.kind, one.reason, 0.0)
 
@@ -83,6 +85,18 @@ def _doubling(fewer: int, more: int, before: Step | None, after: Step | None, ru
     if not (before.sound and after.sound):
         return Case(name, VerdictKind.INVALID, f"{message}; one of the two steps may not be judged", time)
     return Case(name, found.kind, message, time)
+
+
+def _caused(run: Run, before: int, after: int) -> bool:
+    """Whether the run's causes are those of this doubling."""
+    told = run.result.causes
+    return told is not None and (told.before, told.after) == (before, after)
+
+
+def _with_cause(case: Case, causes: Causes | None) -> Case:
+    """The case with what stopped the doubling, and what to try."""
+    told = [causes.sentence, causes.remedy] if causes else []
+    return case._replace(message="\n".join([case.message, *filter(None, told)]))
 
 
 def _line(text: str) -> str:

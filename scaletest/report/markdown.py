@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean, code
-from scaletest.report import words
+from scaletest.report import limits, words
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
 
@@ -28,6 +29,7 @@ def comment(run: Run) -> str:
         lines += _table(found, words.common_quantile(result.steps), result.plan.compares)
         ratio = "" if result.plan.compares else ", 90 % for the ratio"
         lines += ["", f"± {words.interval(result.steps)}{ratio}.", ""]
+    lines += _limits(result)
     told = words.law(result)
     if told:
         lines += [f"Law: {told}.", ""]
@@ -41,6 +43,22 @@ def comment(run: Run) -> str:
         for group in result.failures[:MOST_FAILURES]
     ]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _limits(result: Evaluation) -> list[str]:
+    """What stops the run, ranked; nothing where nothing grew."""
+    causes = result.causes
+    if causes is None or not limits.grew(causes):
+        return []
+    note = limits.note(causes)
+    lines = [f"**What limits it**, from {words.plain(limits.doubling(causes))}:", ""]
+    if causes.causes:
+        titles = ["cause", "share", "added", "object", "what to try"]
+        lines += [_line(titles), _line([":--", "--:", "--:", ":--", ":--"])]
+        for row in limits.rows(causes):
+            lines.append(_line([row.label, row.share, row.added, code(row.object) if row.object else "", row.remedy]))
+        lines.append("")
+    return [*lines, words.plain(note), ""] if note else lines
 
 
 def _table(found: Sequence[Row], quantile: str, compares: bool) -> list[str]:

@@ -15,7 +15,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean
-from scaletest.report import words
+from scaletest.report import limits, words
 from scaletest.report.run import Run
 from scaletest.report.table import Column, Row, aligned, rows, works
 
@@ -29,6 +29,10 @@ SIGNS = {VerdictKind.PASS: "✓", VerdictKind.FAIL: "✗", VerdictKind.INVALID: 
 MOST_WARNINGS = 3
 MOST_ERRORS = 2
 MOST_THRESHOLDS = 4
+MOST_CAUSES = 3
+# Of the whole summary, and those that every summary has: heading, foot, verdict with remedy, folder, what is next.
+MOST_LINES = 24
+FIXED_LINES = 6
 
 
 def summary(run: Run, console: Console) -> None:
@@ -41,17 +45,15 @@ def summary(run: Run, console: Console) -> None:
     where = words.machine(run.environment)
     parts = [clean(words.heading(result), 64), where, "closed load", words.wanted(result), duration(result.elapsed_s)]
     say(" · ".join(part for part in parts if part))
+    table = _table(run, console.width) if result.steps else []
+    for number, line in enumerate(table):
+        say(line, "bold" if number == 0 else "")
     if result.steps:
-        for number, line in enumerate(_table(run, console.width)):
-            say(line, "bold" if number == 0 else "")
         say(_foot(result), "dim")
-    for line in _told(result):
-        say(line)
-    for line in _limited([f"warning: {line}" for line in result.warnings], MOST_WARNINGS, "warning"):
+    notes = _notes(run)
+    for line in notes:
         say(line, "yellow" if line.startswith("warning") else "")
-    for line in _limited(_errors(run), MOST_ERRORS, "kind of failure"):
-        say(line)
-    for line in _limited(_thresholds(run), MOST_THRESHOLDS, "threshold"):
+    for line in _limits(result, MOST_LINES - len(table) - len(notes) - FIXED_LINES):
         say(line)
     console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
@@ -73,6 +75,37 @@ def verdict_line(verdict: Verdict) -> Text:
 def _told(result: Evaluation) -> list[str]:
     found = {"law": words.law(result), "shares": words.shares(result)}
     return [f"{name}: {told}" for name, told in found.items() if told]
+
+
+def _notes(run: Run) -> list[str]:
+    """What stands between the table and the verdict."""
+    warnings = [f"warning: {line}" for line in run.result.warnings]
+    return [
+        *_told(run.result),
+        *_limited(warnings, MOST_WARNINGS, "warning"),
+        *_limited(_errors(run), MOST_ERRORS, "kind of failure"),
+        *_limited(_thresholds(run), MOST_THRESHOLDS, "threshold"),
+    ]
+
+
+def _limits(result: Evaluation, room: int) -> list[str]:
+    """What stops the run, the largest cause first, as far as there is room; the verdict names the first anyway."""
+    causes = result.causes
+    if causes is None or not limits.grew(causes) or room < 2:
+        return []
+    title = f"what limits it, from {limits.doubling(causes)}:"
+    if causes.headline:
+        return [f"{title} {causes.headline}"]
+    shown = [
+        f"  {row.share:<14} {'+' + row.added:<8} {clean(_named(row), 48)}"
+        for row in limits.rows(causes)[: min(MOST_CAUSES, room - 1)]
+    ]
+    slow = [f"  {causes.slow.sentence}"] if causes.slow and causes.slow.sentence not in result.verdict.reason else []
+    return [title, *shown, *slow][:room]
+
+
+def _named(row: limits.CauseRow) -> str:
+    return f"{row.label}, {row.object}" if row.object else row.label
 
 
 def _table(run: Run, width: int) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive import RunFolder
-from scaletest.model import Background, Measurement, Outcome, Plan, Reason, Record, Reply
+from scaletest.model import Activity, Background, Measurement, Outcome, Plan, Reason, Record, Reply, State, Wait
 from scaletest.report.run import Run, read
 
 BEGAN_S = 1_790_000_000.0
@@ -133,6 +133,29 @@ def mirrored_steps() -> list[list[Record]]:
     return steps
 
 
+# three workers wait for one lock while the disk gets slower, and the requests say so
+LIMITED = Plan(limit=4, command=COMMAND, queue="q")
+
+
+def limited_steps() -> list[list[Record]]:
+    """The records of that plan's steps."""
+    steps = [rows(workers, 0.3 * workers, 30, noise=0.1) for workers in (1, 2, 4)]
+    return [[_with_activity(row, row.step) for row in step] for step in steps]
+
+
+def _with_activity(row: Record, workers: int) -> Record:
+    lock_s, disk_s = 0.22 * (workers - 1), 0.06 * workers
+    seconds = {State.ON_CPU: row.reply.run_s - lock_s - disk_s, State.FILE_LOCK: lock_s, State.DISK: disk_s}
+    waits = (Wait(State.FILE_LOCK, "/run/lock/encoder.lock", lock_s), Wait(State.DISK, "/data/out.mkv", disk_s))
+    activity = Activity(seconds, waits, cpu_s=seconds[State.ON_CPU])
+    return replace(row, reply=replace(row.reply, activity=activity))
+
+
+PREPARED = {
+    "limited": (LIMITED, limited_steps), "mirrored": (MIRRORED, mirrored_steps), "sharing": (SHARING, sharing_steps),
+}  # fmt: skip
+
+
 def make(case: str, path: Path) -> Run:
     """One of the cases by name."""
     folder = path / case
@@ -152,10 +175,9 @@ def make(case: str, path: Path) -> Run:
         counts = (1, 2, 4, 8, 16, 32)
         steps = [rows(n, 0.2 * (1 + 0.02 * (n - 1) + 0.005 * n * (n - 1)), 24, noise=0.03) for n in counts]
         return loaded(stored(folder, Plan(limit=32, seconds=0.2, queue="q"), steps))
-    if case == "mirrored":
-        return loaded(stored(folder, MIRRORED, mirrored_steps()))
-    if case == "sharing":
-        return loaded(stored(folder, SHARING, sharing_steps()))
+    if case in PREPARED:
+        plan, steps_of = PREPARED[case]
+        return loaded(stored(folder, plan, steps_of()))
     if case == "interrupted":
         steps = [rows(1, 0.5, 12)]
         return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C"))
@@ -168,4 +190,7 @@ def make(case: str, path: Path) -> Run:
     return loaded(stored(folder, plan, steps, environment, interrupted=HOSTILE))
 
 
-CASES = ("pass", "fail", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted", "nothing", "hostile")
+CASES = (
+    "pass", "fail", "limited", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted", "nothing",
+    "hostile",
+)  # fmt: skip

@@ -9,6 +9,8 @@ import json
 import os
 import re
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -20,7 +22,7 @@ from rich.console import Console
 
 from scaletest.archive import RunFolder
 from scaletest.cli.main import run as scaletest
-from scaletest.model import Plan, VerdictKind
+from scaletest.model import Activity, Plan, State, VerdictKind, Wait
 from scaletest.model.errors import ScaletestError, UsageError
 from scaletest.report import csvs, formats, progress, words
 from scaletest.report.run import Run, read
@@ -34,6 +36,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 KINDS = {
     "pass": VerdictKind.PASS,
     "fail": VerdictKind.FAIL,
+    "limited": VerdictKind.FAIL,
     "failures": VerdictKind.FAIL,
     "repeats": VerdictKind.PASS,
     "mirrored": VerdictKind.PASS,
@@ -83,7 +86,7 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
-@pytest.mark.parametrize("case", ["pass", "fail", "mirrored", "sharing", "hostile"])
+@pytest.mark.parametrize("case", ["pass", "fail", "limited", "mirrored", "sharing", "hostile"])
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
     golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
 
@@ -110,6 +113,65 @@ def test_eight_steps_fit_on_a_screen_even_when_everything_is_wrong(tmp_path: Pat
     lines = on_terminal(runs.loaded(runs.stored(tmp_path / "run", plan, steps)), 80).splitlines()
     assert len(lines) < 25
     assert all(len(line) <= 80 for line in lines[1:10])
+
+
+def limited(path: Path, plan: Plan, activity: Activity, workers: Sequence[int] = (1, 2, 4)) -> Run:
+    """A run whose last step took longer, and says so: see `activity` of all requests but those of the first step."""
+    steps = [runs.rows(n, 0.2 * n, 40, noise=0.05, fail_every=9) for n in workers]
+    for step in steps:
+        first = Activity({State.ON_CPU: 0.2}, cpu_s=0.2)
+        step[:] = [
+            replace(row, reply=replace(row.reply, activity=first if row.step == 1 else activity)) for row in step
+        ]
+    return runs.loaded(runs.stored(path / "run", plan, steps))
+
+
+def test_causes_fit_on_the_screen_of_eight_steps_where_everything_is_wrong(tmp_path: Path) -> None:
+    plan = Plan(limit=128, command=("x" * 500,), queue="q", thresholds=("ratio>1.9", "run.p50<1s", "efficiency>0.9"))
+    waits = (Wait(State.DISK, "/data/" + "x" * 150, 0.1),)
+    activity = Activity({State.ON_CPU: 0.2, State.DISK: 0.1, State.NETWORK: 0.05, State.PIPE: 0.03}, waits, cpu_s=0.2)
+    lines = on_terminal(limited(tmp_path, plan, activity, plan.steps), 80).splitlines()
+    assert len(lines) < 25
+    rows = [line for line in lines if re.match(r"  +\d+% \[", line)]
+    assert rows and all(len(line) <= 80 for line in rows)
+
+
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_no_form_acts_on_the_object_of_a_cause(tmp_path: Path, form: str) -> None:
+    activity = Activity({State.DISK: 0.3, State.ON_CPU: 0.1}, (Wait(State.DISK, runs.HOSTILE, 0.3),), cpu_s=0.1)
+    plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
+    text = formats.FORMATS[form](limited(tmp_path, plan, activity))
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert form == "csv" or "waiting for a disk" in text
+    assert form != "html" or not {"script", "img"} & {tag for tag, _ in Page(text).tags}
+
+
+def test_a_slow_worker_is_named_also_where_no_doubling_fails(tmp_path: Path) -> None:
+    plan = Plan(limit=4, command=("x",), queue="q", scale=1.0, thresholds=("efficiency>0.9",))
+    steps = [runs.rows(n, 0.2, 40, noise=0.05) for n in plan.steps]
+    slow = runs.rows(4, 0.6, 14, noise=0.05)
+    steps[-1] = [row for row in steps[-1] if row.reply.pod != "pod-3"] + [
+        row for row in slow if row.reply.pod == "pod-3"
+    ]
+    usual, long = (Activity({State.ON_CPU: seconds}, cpu_s=seconds) for seconds in (0.2, 0.6))
+    for step in steps:
+        activities = [long if row.reply.run_s > 0.4 else usual for row in step]
+        step[:] = [
+            replace(row, reply=replace(row.reply, activity=activity))
+            for row, activity in zip(step, activities, strict=True)
+        ]
+    run = runs.loaded(runs.stored(tmp_path / "run", plan, steps))
+    assert run.result.causes is not None and run.result.causes.slow is not None
+    sentence = "nly one worker is slow, worker-0-3: 0.6 s a request, 0.2 s elsewhere"
+    assert "ratio" not in run.result.verdict.reason
+    for form in ("text", "md", "html"):
+        assert sentence in formats.FORMATS[form](run)
+
+
+def test_a_page_says_why_no_cause_is_named(tmp_path: Path) -> None:
+    plan = Plan(limit=4, command=("x",), queue="q", tolerate_failures=99)
+    page = Page(formats.FORMATS["html"](limited(tmp_path, plan, Activity({State.ON_CPU: 0.2}, cpu_s=0.2))))
+    assert "The cause is unknown: 100% of the added 0.2 s was not observed." in page.text
 
 
 class Page(HTMLParser):

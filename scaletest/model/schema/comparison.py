@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scaletest.model.schema.parts import Schema, closed, count, document, flag, maybe, number, rows, text
-from scaletest.model.schema.result import estimate, verdict
+from scaletest.model.schema.parts import Schema, closed, count, document, estimate, flag, maybe, number, rows, text
+from scaletest.model.schema.result import verdict
 
 
 def comparison() -> Schema:

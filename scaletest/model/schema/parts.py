@@ -79,6 +79,12 @@ def closed(properties: Mapping[str, Schema], description: str = "", optional: Se
     )
 
 
+def estimate(description: str = "") -> Schema:
+    """A value with its interval."""
+    ends = {name: maybe(number()) for name in ("value", "low", "high")}
+    return closed(ends, description or "value with its 95 % interval")
+
+
 def document(name: str, description: str, properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
     """A whole document of version 1."""
     return {

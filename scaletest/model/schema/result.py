@@ -7,7 +7,21 @@ once more; objects are closed and complete, and every result that a test makes i
 from __future__ import annotations
 
 from scaletest.model.schema import plan
-from scaletest.model.schema.parts import Schema, closed, count, document, flag, maybe, number, one_of, rows, table, text
+from scaletest.model.schema.causes import causes
+from scaletest.model.schema.parts import (
+    Schema,
+    closed,
+    count,
+    document,
+    estimate,
+    flag,
+    maybe,
+    number,
+    one_of,
+    rows,
+    table,
+    text,
+)
 from scaletest.model.verdict import JUDGEMENTS, VerdictKind
 
 LAWS = ("linear", "amdahl", "usl", "capped")
@@ -32,6 +46,7 @@ def result() -> Schema:
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
             "trend_per_s": number("by which part the machine's speed changed every second of a mirrored run"),
+            "causes": maybe(causes()),
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },
@@ -42,12 +57,6 @@ def result() -> Schema:
 def verdict() -> Schema:
     """PASS, FAIL or INVALID with reason and remedy."""
     return closed({"kind": one_of(VerdictKind), "reason": text("in one line"), "remedy": text("what to do")})
-
-
-def estimate(description: str = "") -> Schema:
-    """A value with its interval."""
-    ends = {name: maybe(number()) for name in ("value", "low", "high")}
-    return closed(ends, description or "value with its 95 % interval")
 
 
 def _rate() -> dict[str, Schema]:

@@ -1,0 +1,69 @@
+"""What each place is called where the time of a request can be spent, how it is said as a cause, and what to try."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaletest.model import State
+
+# The time between two requests, in which a worker has nothing to do.
+GAP = "gap"
+# Every place where a worker's time can be spent; together they are its whole time.
+PLACES: tuple[str, ...] = (*State, GAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try when it grew."""
+
+    label: str
+    phrase: str
+    remedy: str
+
+
+WORDS: dict[str, Words] = {
+    State.ON_CPU: Words(
+        "on a CPU",
+        "computing: each request needs more CPU time",
+        "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over more cores or nodes",
+    ),
+    State.CPU_WAIT: Words("waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"),
+    State.THROTTLED: Words(
+        "CPU limit",
+        "throttled by the container's CPU limit",
+        "a higher CPU limit of the container, or a lower --limit",
+    ),
+    State.DISK: Words("disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"),
+    State.MEMORY: Words("memory", "waiting for memory", "more memory, or a higher memory limit of the container"),
+    State.DEVICE: Words("device", "waiting for a device", "more devices, or fewer workers on each of them"),
+    State.FILE_LOCK: Words(
+        "file lock", "waiting for a file lock", "a lock file for each worker, or a lock that is held for a shorter time"
+    ),
+    State.NETWORK: Words(
+        "network",
+        "waiting for a peer",
+        "more capacity of the service that answers, or fewer calls in each request",
+    ),
+    State.LOCK: Words(
+        "lock",
+        "waiting for a lock in memory",
+        "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
+    ),
+    State.PIPE: Words("pipe", "waiting for a pipe", "look at the process at the other end of the pipe"),
+    State.SLEEP: Words("sleep", "sleeping", "look for pauses between attempts in the workload"),
+    State.CHILD: Words("child process", "waiting for a child process", "look at what the workload starts"),
+    State.IDLE: Words("idle", "waiting for an event", "look at what the workload waits for"),
+    State.NOT_OBSERVED: Words("not observed", "not observed", ""),
+    GAP: Words(
+        "no request",
+        "workers were idle: the queue, the client or the tester",
+        "run the client and Redis on machines of their own, or use longer requests",
+    ),
+}
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration in words with two significant digits."""
+    if abs(seconds) >= 10.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds:.2g} s" if abs(seconds) >= 0.01 else f"{1000.0 * seconds:.2g} ms"

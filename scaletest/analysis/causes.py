@@ -1,0 +1,366 @@
+"""What stops throughput from growing: the places where requests spend the time that more workers added.
+
+A cycle, the time of a worker per request, grows by exactly what throughput lacks. It is the sum of the gap before the
+request and of the states of its run, so its growth from one step to another is the sum of theirs, and the share of each
+is its part in what throughput lacks. Intervals are the middle 95 % of a bootstrap over requests, by worker and step.
+
+Three corrections, since states are what a sampler sees:
+
+1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact. The rest, where it is
+   more than chance, was waiting for a CPU: threads that ran side by side ran one after the other.
+2. Threads that a CPU limit holds back look as if they waited for a CPU. Where the container's throttled seconds grew by
+   half of that wait or more, the limit is the cause.
+3. Steps of one run differ by a percent for reasons that no interval within a step sees, so less is no growth.
+
+What was not observed is never spread over the states that were. Where less was unobserved than before, as in longer
+requests, a state may have grown because it was seen at last: the low end of its share allows for that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scaletest.analysis.cause_words import GAP, PLACES, WORDS, seconds_text
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.growth import UNSEEN
+from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.request_time import CPU_S, THROTTLED_S, RequestTime, repeats_of, request_time
+from scaletest.analysis.slow_member import SlowMember, slow_member
+from scaletest.analysis.steps import Rows, Step
+from scaletest.model import State, VerdictKind
+
+DRAWS = 300
+# Standard errors by which a cycle grows at least before a cause is looked for: one linear run in 2000 does by chance.
+CERTAIN = 3.3
+# What grew by less of the whole is no cause that anybody would look after.
+LEAST_SHARE = 0.03
+# An object is named when it holds more of the state's growth than all others together.
+MOST_OF_GROWTH = 0.5
+# The container's throttled seconds grew as the wait for a CPU did.
+THROTTLED_PART = 0.5
+# Beyond this part of requests that do not say where their time went (older workers), the others stand for too little.
+MOST_UNCOVERED = 0.5
+# A state that holds less does not explain the growth alone.
+MAIN_SHARE = 0.5
+NOTHING_GREW = "nothing grew"
+AS_WANTED = "nothing grew more than is wanted"
+Seconds = Mapping[str, float]
+Pair = tuple[Step, Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One place where requests spend added time. state: a State or "gap". share: of what a cycle grew by, at most 1.
+
+    before_s, after_s: seconds a request in the two steps. object: what most of the added time was spent on: a path, an
+    address, a device; "" where it has none, or where none holds more than half.
+    """
+
+    state: str
+    share: Estimate
+    grown_s: Estimate
+    before_s: float
+    after_s: float
+    object: str
+    sentence: str
+    remedy: str
+
+    @property
+    def label(self) -> str:
+        """What tables call it."""
+        return WORDS[self.state].label
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "state": str(self.state),
+            "share": self.share.to_dict(),
+            "grown_s": self.grown_s.to_dict(),
+            "before_s": self.before_s,
+            "after_s": self.after_s,
+            "object": self.object,
+            "sentence": self.sentence,
+            "remedy": self.remedy,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Mean seconds of a step's requests by place; places without any are left out."""
+
+    workers: int
+    per_device: int
+    seconds: Mapping[str, float]
+
+    @property
+    def level(self) -> int:
+        """Of what throughput is a function in this run: workers, or workers on each device."""
+        return self.per_device or self.workers
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"workers": self.workers, "per_device": self.per_device, "seconds": dict(self.seconds)}
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    """What grew between two steps of a run.
+
+    before, after: their workers. causes: ranked, the largest share first. grown_s: by how much a cycle grew.
+    observed: the part of that which was observed. covered: the part of the requests that say where their time went.
+    headline: why no cause is named, "" when one is. slow: the one worker, device or node that got slower alone.
+    times: where the requests of every step spent their time.
+    """
+
+    before: int
+    after: int
+    causes: tuple[Cause, ...]
+    grown_s: Estimate
+    observed: float
+    covered: float
+    headline: str
+    slow: SlowMember | None
+    times: tuple[StepTime, ...]
+
+    @property
+    def sentence(self) -> str:
+        """The causes in a few words; "" when nothing grew."""
+        if self.headline in (NOTHING_GREW, AS_WANTED):
+            return ""
+        parts = [self.headline or self.causes[0].sentence]
+        if not self.headline and len(self.causes) > 1 and self.causes[0].share.value < MAIN_SHARE:
+            parts.append(self.causes[1].sentence)
+        parts += [self.slow.sentence] if self.slow else []
+        return f"Cause{'' if self.headline else ':'} {'; '.join(parts)}"
+
+    @property
+    def remedy(self) -> str:
+        """What to try; "" when no cause is named."""
+        if self.slow:
+            return self.slow.remedy
+        return "" if self.headline else self.causes[0].remedy
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "before": self.before,
+            "after": self.after,
+            "headline": self.headline,
+            "sentence": self.sentence,
+            "grown_s": self.grown_s.to_dict(),
+            "observed": self.observed,
+            "covered": self.covered,
+            "causes": [cause.to_dict() for cause in self.causes],
+            "slow": self.slow.to_dict() if self.slow else None,
+            "times": [time.to_dict() for time in self.times],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Grown:
+    """What two steps say of each other. base, more: their means; growth: by place; draws: the same of each resample."""
+
+    before: RequestTime
+    after: RequestTime
+    base: Seconds
+    more: Seconds
+    growth: Seconds
+    draws: Sequence[Seconds]
+
+    @property
+    def grown_s(self) -> Estimate:
+        """By how much a cycle grew."""
+        return self.estimate(lambda row: sum(row.values()))
+
+    def share(self, place: str) -> Estimate:
+        """The part of one place in that, all of it where other places shrank meanwhile.
+
+        Its low end leaves out what may only have been seen for the first time.
+        """
+        share = self.estimate(lambda row: min(1.0, _part(row[place], sum(row.values()))))
+        if place == GAP:  # which is known without looking
+            return share
+        old = self.estimate(lambda row: _part(row[place] + min(0.0, row[State.NOT_OBSERVED]), sum(row.values())))
+        return replace(share, low=min(share.low, old.low))
+
+    def estimate(self, value: Callable[[Seconds], float]) -> Estimate:
+        """A value of the growth with the middle 95 % of what the resamples say."""
+        low, high = _ends([value(row) for row in self.draws])
+        middle = value(self.growth)
+        return Estimate(middle, min(middle, low), max(middle, high))
+
+    @property
+    def certain(self) -> bool:
+        """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
+        drawn = [sum(row.values()) for row in self.draws]
+        unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
+        return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
+
+
+def attribute(
+    steps: Sequence[Step], failed: Pair | None, records: Rows, chance: Chance, *, missed: bool = False
+) -> Causes | None:
+    """What grew in the doubling that failed, else from the first step to the last; None where no request says so.
+
+    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is not met.
+    """
+    times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
+    known = {step.workers: step for step in steps if step.workers in times and times[step.workers].cycles}
+    ends = list(known.values())
+    pair = failed or ((ends[0], ends[-1]) if len(ends) > 1 else None)
+    if pair is None or not all(step.workers in known for step in pair):
+        return None
+    repeats = repeats_of(pair[0]) & repeats_of(pair[1]) or repeats_of(pair[0]) | repeats_of(pair[1])
+    before, after = (times[step.workers].of(repeats) for step in pair)
+    if not (before.cycles and after.cycles):
+        return None
+    grown = _grown(before, after, chance)
+    rows = tuple(_step_time(times[workers]) for workers in known)
+    if failed is None and not missed and _as_wanted(steps):
+        return _result(grown, rows, headline=AS_WANTED)
+    if not grown.certain:
+        return _result(grown, rows, headline=NOTHING_GREW)
+    causes = _ranked(grown)
+    slow = slow_member(before, after) if sum(grown.growth.values()) > 2.0 * grown.growth[GAP] else None
+    return _result(grown, rows, causes, _unknown(grown, causes), slow)
+
+
+def _as_wanted(steps: Sequence[Step]) -> bool:
+    """Whether every doubling reaches the ratio that is wanted."""
+    ratios = [step.ratio for _, step in itertools.pairwise(steps)]
+    return all(ratio is not None and ratio.kind is VerdictKind.PASS for ratio in ratios)
+
+
+def _step_time(time: RequestTime) -> StepTime:
+    means = time.means()
+    return StepTime(time.workers, time.per_device, {str(name): means[name] for name in PLACES if means[name] > 0})
+
+
+def _result(
+    grown: _Grown,
+    times: tuple[StepTime, ...],
+    causes: tuple[Cause, ...] = (),
+    headline: str = "",
+    slow: SlowMember | None = None,
+) -> Causes:
+    unseen = _part(grown.growth[State.NOT_OBSERVED], sum(grown.growth.values()))
+    return Causes(
+        before=grown.before.workers,
+        after=grown.after.workers,
+        causes=causes,
+        grown_s=grown.grown_s,
+        observed=1.0 - min(1.0, max(0.0, unseen)),
+        covered=min(grown.before.covered, grown.after.covered),
+        headline=headline,
+        slow=slow,
+        times=times,
+    )
+
+
+def _grown(before: RequestTime, after: RequestTime, chance: Chance) -> _Grown:
+    base, more = before.means(), after.means()
+    resamples = list(zip(before.resampled(chance, DRAWS), after.resampled(chance, DRAWS), strict=True))
+    in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
+    limited = _limited(base, more, in_turn)
+    draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
+    return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
+
+
+def _ranked(grown: _Grown) -> tuple[Cause, ...]:
+    """The places that certainly grew, and by enough to be worth a word."""
+    observed = [place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0]
+    shares = {place: grown.share(place) for place in observed}
+    worth = [place for place in observed if shares[place].value >= LEAST_SHARE and shares[place].low > 0]
+    return tuple(_cause(grown, place, shares[place]) for place in sorted(worth, key=lambda name: -shares[name].value))
+
+
+def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:
+    """Why no cause can be named; "" when one can."""
+    whole_s = sum(grown.growth.values())
+    unseen, added = _part(grown.growth[State.NOT_OBSERVED], whole_s), seconds_text(whole_s)
+    uncovered = 1.0 - min(grown.before.covered, grown.after.covered)
+    if uncovered > MOST_UNCOVERED:
+        return f"unknown: {uncovered:.0%} of the requests do not say where their time went"
+    if unseen >= LEAST_SHARE and unseen >= max((cause.share.value for cause in causes), default=0.0):
+        return f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
+    return "" if causes else f"unknown: no state stands out in the added {added}"
+
+
+def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:
+    """By how much each place grew, corrected as this module says.
+
+    in_turn: whether threads ran in turn that ran side by side before. limited: whether a CPU limit makes them wait.
+    """
+    grown = {str(place): after[place] - before[place] for place in PLACES}
+    waits_s = grown[State.CPU_WAIT]
+    if in_turn:
+        moved_s = _in_turn_s(before, after)
+        grown[State.ON_CPU] -= moved_s
+        waits_s += moved_s
+    grown[State.CPU_WAIT] = 0.0 if limited else waits_s
+    grown[State.THROTTLED] += waits_s if limited else 0.0
+    return grown
+
+
+def _in_turn_s(before: Seconds, after: Seconds) -> float:
+    """How much longer a request is on a CPU than its CPU seconds explain."""
+    if before[CPU_S] <= 0 or before[State.ON_CPU] <= 0:
+        return 0.0
+    explained_s = before[State.ON_CPU] * after[CPU_S] / before[CPU_S]
+    return min(after[State.ON_CPU] - before[State.ON_CPU], after[State.ON_CPU] - explained_s)
+
+
+def _limited(before: Seconds, after: Seconds, in_turn: bool) -> bool:
+    """Whether the container's CPU limit, not the number of cores, is what the added wait for a CPU is about."""
+    grown = _growth(before, after, in_turn, limited=False)
+    waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
+    throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])
+    return grown[State.CPU_WAIT] > 0 and throttled_s >= THROTTLED_PART * waits_s
+
+
+def _ends(values: Sequence[float]) -> tuple[float, float]:
+    """Between which the middle 95 % of some values lie."""
+    ends = statistics.quantiles(values, n=40, method="inclusive")
+    return ends[0], ends[-1]
+
+
+def _part(value: float, whole: float) -> float:
+    return value / whole if whole > 0 else 0.0
+
+
+def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
+    named = _object(grown, place)
+    on = f" ({named})" if named else ""
+    added = seconds_text(sum(grown.growth.values()))
+    return Cause(
+        state=str(place),
+        share=share,
+        grown_s=grown.estimate(lambda row: row[place]),
+        before_s=grown.base[place],
+        after_s=grown.base[place] + grown.growth[place],
+        object=named,
+        sentence=f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {added}",
+        remedy=WORDS[place].remedy,
+    )
+
+
+def _object(grown: _Grown, place: str) -> str:
+    """What most of a state's added time was spent on; "" where no object holds more than half of it."""
+    added: dict[str, float] = defaultdict(float)
+    for time, sign in ((grown.before, -1), (grown.after, 1)):
+        for wait in itertools.chain.from_iterable(cycle.activity.waits for cycle in time.cycles):
+            if wait.state == place and wait.object:
+                added[wait.object] += sign * wait.seconds / len(time.cycles)
+    name, seconds = max(added.items(), key=lambda item: item[1], default=("", 0.0))
+    return name if seconds > MOST_OF_GROWTH * grown.growth[place] else ""
+
+
+def _percent(share: Estimate) -> str:
+    """A share with its interval."""
+    return f"{share.value:.0%} [{100.0 * share.low:.0f}, {100.0 * share.high:.0f}]"

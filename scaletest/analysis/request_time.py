@@ -1,0 +1,143 @@
+"""Where workers spend the time of a request: in the states of its run, and in the gap before it.
+
+A cycle is the time from the end of a worker's request to the end of its next one, so it is gap and run time. The mean
+cycle of N workers is N x time / completions: it grows by exactly what throughput lacks, and by nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.cause_words import PLACES
+from scaletest.analysis.doubling import judged
+from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.steps import Rows, Sample, Step
+from scaletest.model import Activity, Record, Reply, State
+
+# Sums of a request beside the places where its time is spent.
+CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
+COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
+# More units of a step are joined, neighbours first: the bootstrap takes as long for 50,000 requests as for so many.
+MOST_UNITS = 250
+# (repeat, worker) -> rows of COLUMNS, each the sums over some requests, and their number
+_Strata = Mapping[tuple[int, str], Sequence[tuple[float, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One successful request, and the gap before it in which its worker had nothing to do."""
+
+    reply: Reply
+    activity: Activity
+    repeat: int
+    gap_s: float
+
+    def row(self) -> list[float]:
+        """Its seconds in the order of COLUMNS; run time that no state tells of was not observed."""
+        seconds = [self.activity.seconds.get(state, 0.0) for state in State]
+        seconds[-1] += max(0.0, self.reply.run_s - sum(seconds))
+        return [*seconds, self.gap_s, self.activity.cpu_s, self.activity.throttled_s]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTime:
+    """The time of one step's requests. cycles: of those that carry their activity; requests: the number of all."""
+
+    workers: int
+    per_device: int
+    cycles: Sequence[Cycle]
+    requests: int
+
+    @property
+    def covered(self) -> float:
+        """The part of the requests that carry their activity."""
+        return len(self.cycles) / self.requests if self.requests else 0.0
+
+    def of(self, repeats: Collection[int]) -> RequestTime:
+        """That of some measurings alone."""
+        cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
+        return RequestTime(self.workers, self.per_device, cycles, self.requests)
+
+    def means(self) -> dict[str, float]:
+        """Mean seconds a request, by column; it needs a request."""
+        columns = zip(*(cycle.row() for cycle in self.cycles), strict=True)
+        return {name: math.fsum(column) / len(self.cycles) for name, column in zip(COLUMNS, columns, strict=True)}
+
+    def resampled(self, chance: Chance, draws: int) -> list[dict[str, float]]:
+        """The means of as many samples, each with as many requests of every worker, drawn with replacement."""
+        strata = [list(zip(*units, strict=True)) for units in self._strata().values()]
+        used = [index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)]
+        return [_drawn(strata, used, chance) for _ in range(draws)]
+
+    def _strata(self) -> _Strata:
+        """The requests of each worker; many are joined in blocks, which also keeps what neighbours have in common."""
+        by_worker: dict[tuple[int, str], list[list[float]]] = defaultdict(list)
+        for cycle in self.cycles:
+            by_worker[cycle.repeat, cycle.reply.worker].append(cycle.row())
+        size = math.ceil(len(self.cycles) / MOST_UNITS)
+        return {name: [_joined(block) for block in _blocks(rows, size)] for name, rows in by_worker.items()}
+
+
+def request_time(step: Step, records: Rows) -> RequestTime:
+    """The time of the requests behind a step's throughput."""
+    repeats = repeats_of(step)
+    cycles: list[Cycle] = []
+    requests = 0
+    for sample in step.samples:
+        if sample.measurement.repeat not in repeats:
+            continue
+        for row, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
+            requests += 1
+            if row.reply.activity is not None:
+                cycles.append(Cycle(row.reply, row.reply.activity, row.repeat, gap_s))
+    return RequestTime(step.workers, step.per_device, cycles, requests)
+
+
+def repeats_of(step: Step) -> set[int]:
+    """The measurings that a step's throughput rests on."""
+    return {part.repeat for part in (judged(step.parts) if step.mirrored else step.parts)}
+
+
+def _gaps(sample: Sample, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
+    """The requests that count, each with the seconds since the last one of its worker ended, whatever became of that.
+
+    At the end of a step workers run out of requests one by one: what ends after the first did is left out.
+    """
+    if not sample.counted:
+        return
+    first = min(row.reply.ended_s for row in sample.counted)
+    last_of: dict[str, float] = {}
+    for row in sample.counted:
+        last_of[row.reply.worker] = max(row.reply.ended_s, last_of.get(row.reply.worker, 0.0))
+    last = min(last_of.values())
+    before: dict[str, float] = {}
+    for row in sorted(rows, key=lambda row: row.reply.ended_s):
+        reply = row.reply
+        if row.ok and reply.worker in before and first < reply.ended_s <= last:
+            yield row, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
+        if reply.ended_s:
+            before[reply.worker] = reply.ended_s
+
+
+def _blocks(rows: Sequence[list[float]], size: int) -> Iterable[Sequence[list[float]]]:
+    return (rows[start : start + size] for start in range(0, len(rows), size))
+
+
+def _joined(rows: Sequence[list[float]]) -> tuple[float, ...]:
+    """The sums of some requests by column, then how many they are."""
+    return (*map(sum, zip(*rows, strict=True)), float(len(rows)))
+
+
+def _drawn(strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance) -> dict[str, float]:
+    sums = dict.fromkeys(used, 0.0)
+    requests = 0.0
+    for columns in strata:
+        units = range(len(columns[0]))
+        picks = [chance.choice(units) for _ in units]
+        requests += sum(map(columns[-1].__getitem__, picks))
+        for index in used:
+            sums[index] += sum(map(columns[index].__getitem__, picks))
+    return dict.fromkeys(COLUMNS, 0.0) | {COLUMNS[index]: total / requests for index, total in sums.items()}

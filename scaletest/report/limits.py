@@ -1,0 +1,64 @@
+"""What limits a run: its causes as rows and sentences, the same on a terminal, in a page and in a comment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Cause, Causes
+from scaletest.render.numbers import percent_between, seconds
+
+# In a page and in a comment; a terminal shows fewer.
+MOST_CAUSES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CauseRow:
+    """One cause in words. added: seconds that it added to a request; course: seconds a request before and after."""
+
+    label: str
+    share: str
+    added: str
+    course: str
+    object: str
+    remedy: str
+
+
+def rows(causes: Causes | None) -> list[CauseRow]:
+    """The causes, the largest first; none where none is named."""
+    return [_row(cause) for cause in causes.causes[:MOST_CAUSES]] if causes else []
+
+
+def doubling(causes: Causes) -> str:
+    """Between which steps it is that something grew."""
+    return f"{causes.before} to {causes.after} workers"
+
+
+def grew(causes: Causes | None) -> bool:
+    """Whether there is anything to say of what limits the run."""
+    return causes is not None and causes.headline not in (NOTHING_GREW, AS_WANTED)
+
+
+def note(causes: Causes) -> str:
+    """What a reader must know of the rows: why there are none, and what they do not hold."""
+    lines = []
+    if not grew(causes):
+        lines.append(f"From {causes.before} to {causes.after} workers {causes.headline}.")
+    if causes.headline and grew(causes):
+        lines.append(f"The cause is {causes.headline}.")
+    if causes.slow:
+        slow = causes.slow.sentence
+        lines.append(f"{slow[0].upper()}{slow[1:]}; {causes.slow.remedy}.")
+    if causes.covered < 1.0:
+        lines.append(f"{causes.covered:.0%} of the requests say where their time went; the others are left out.")
+    return " ".join(lines)
+
+
+def _row(cause: Cause) -> CauseRow:
+    return CauseRow(
+        label=cause.label,
+        share=percent_between(cause.share.value, cause.share.low, cause.share.high, 0),
+        added=seconds(cause.grown_s.value),
+        course=f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}",
+        object=cause.object,
+        remedy=cause.remedy,
+    )

@@ -1,0 +1,358 @@
+"""Attribution against simulated runs whose cause is known: see `activities`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
+from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.judge import failed_doubling
+from scaletest.analysis.steps import Step, summarise
+from scaletest.model import Activity, Background, Measurement, Plan, Record, State, VerdictKind, Wait
+from tests.unit.activities import GAP, Injected, Phase, run, shares
+from tests.unit.made import Records
+from tests.unit.valid import checked
+
+LOCK, SERVICE, WRITTEN = "/run/lock/encoder.lock", "10.0.0.7:8080", "/data/out.mkv"
+
+
+def plan(**options: object) -> Plan:
+    return Plan(**{"limit": 4, "command": ("work",), "queue": "q", **options})  # type: ignore[arg-type]
+
+
+def two_cores(index: int, workers: int) -> Sequence[Phase]:
+    waiting = [Phase(State.CPU_WAIT, 0.3 * (workers / 2 - 1))] if workers > 2 else []
+    return [Phase(State.ON_CPU, 0.3), *waiting]
+
+
+# name -> workload, the place that grows, the object
+INJECTED = {
+    "cores": (Injected(two_cores), State.CPU_WAIT, ""),
+    "CPU limit": (Injected(two_cores, throttled=0.8), State.THROTTLED, ""),
+    "caches": (Injected(lambda _, n: [Phase(State.ON_CPU, 0.2 * (0.6 + 0.4 * n))]), State.ON_CPU, ""),
+    "threads": (
+        Injected(lambda _, n: [Phase(State.ON_CPU, 0.3 * max(1, n / 2))], cpu=lambda n: 4 / max(1, n / 2)),
+        State.CPU_WAIT,
+        "",
+    ),
+    "file lock": (
+        Injected(
+            lambda _, n: [Phase(State.ON_CPU, 0.3), Phase(State.SLEEP, 0.4, "lock", State.FILE_LOCK, LOCK)], {"lock": 1}
+        ),
+        State.FILE_LOCK,
+        LOCK,
+    ),
+    "service": (
+        Injected(
+            lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.NETWORK, 0.4, "slot", State.NETWORK, SERVICE)],
+            {"slot": 2},
+        ),
+        State.NETWORK,
+        SERVICE,
+    ),
+    "disk": (
+        Injected(lambda _, n: [Phase(State.ON_CPU, 0.2), Phase(State.DISK, 0.15 * n, object=WRITTEN)]),
+        State.DISK,
+        WRITTEN,
+    ),
+    "idle workers": (
+        Injected(lambda _, n: [Phase(State.ON_CPU, 0.3)], gap_s=lambda n: 0.03 * n * n),
+        GAP,
+        "",
+    ),
+}  # fmt: skip
+
+
+def attributed(
+    injected: Injected, seed: int = 1, of: Plan | None = None, **options: object
+) -> tuple[Causes, dict[str, float]]:
+    """The causes of one simulated run, and the true shares between the same two steps."""
+    of = of or plan()
+    measurements, records, truth = run(injected, of.steps, seed=seed, mirrored=of.mirrored, **options)  # type: ignore[arg-type]
+    steps = summarise(of, measurements, records)
+    causes = attribute(steps, failed_doubling(of, steps), records, random.Random(seed))
+    assert causes is not None
+    return causes, shares(truth, causes.before, causes.after)
+
+
+Outcomes = dict[str, list[tuple[Causes, dict[str, float]]]]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> Outcomes:
+    """What is attributed, and what is true, in some runs of every workload."""
+    return {name: [attributed(injected, seed) for seed in range(6)] for name, (injected, _, _) in INJECTED.items()}
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_the_first_cause_is_the_injected_one_with_its_object(outcomes: Outcomes, name: str) -> None:
+    _, place, named = INJECTED[name]
+    for causes, _ in outcomes[name]:
+        first = causes.causes[0]
+        assert (first.state, first.object, causes.headline) == (place, named, "")
+        assert first.share.low <= first.share.value <= first.share.high
+
+
+def test_nine_shares_of_ten_are_within_ten_points_of_the_truth(outcomes: Outcomes) -> None:
+    errors = []
+    for name, runs in outcomes.items():
+        place = INJECTED[name][1]
+        for causes, truth in runs:
+            true = sum(truth.get(state, 0.0) for state in (place, *_SEEN_AS.get(name, ())))
+            errors.append(abs(causes.causes[0].share.value - true))
+    assert sum(error <= 0.1 for error in errors) >= 0.9 * len(errors)
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_what_slows_all_workers_blames_none_of_them(outcomes: Outcomes, name: str) -> None:
+    assert [causes.slow for causes, _ in outcomes[name]] == [None] * len(outcomes[name])
+
+
+# threads that run in turn, and those that a limit holds back, are truly seen in another state
+_SEEN_AS = {"threads": (State.ON_CPU,), "CPU limit": (State.CPU_WAIT,)}
+
+
+def test_the_larger_of_two_causes_comes_first_and_shares_are_true_within_ten_points() -> None:
+    def phases(_: int, workers: int) -> Sequence[Phase]:
+        disk = Phase(State.DISK, 0.4 * workers, object=WRITTEN)
+        return [Phase(State.ON_CPU, 0.2), disk, Phase(State.CPU_WAIT, 0.2 * workers)]
+
+    close = 0
+    for seed in range(10):
+        causes, truth = attributed(Injected(phases), seed)
+        assert [cause.state for cause in causes.causes[:2]] == [State.DISK, State.CPU_WAIT]
+        close += all(abs(cause.share.value - truth[cause.state]) <= 0.1 for cause in causes.causes)
+    assert close >= 9
+
+
+@pytest.mark.parametrize("scale", [1.8, 2.0])
+def test_a_linear_workload_never_gets_a_cause(scale: float) -> None:
+    """A ratio of 2 is never shown, so that the second half rests on the growth alone."""
+    linear = Injected(lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.SLEEP, 0.2)])
+    for seed in range(50):
+        noisy = replace(linear, noise=0.05 * (1 + seed % 6))
+        causes, _ = attributed(noisy, seed, plan(limit=2, scale=scale), requests=30)
+        assert causes.causes == () and causes.headline in (NOTHING_GREW, AS_WANTED) and not causes.sentence
+
+
+def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:
+    injected, _, _ = INJECTED["threads"]
+    causes, _ = attributed(injected)
+    assert State.ON_CPU not in [cause.state for cause in causes.causes]
+
+
+def test_a_limit_that_throttles_alike_in_both_steps_is_not_the_cause() -> None:
+    causes, _ = attributed(Injected(two_cores, throttled=0.1))
+    assert causes.causes[0].state == State.CPU_WAIT
+
+
+def test_the_ways_up_and_down_are_taken_together() -> None:
+    injected, place, named = INJECTED["file lock"]
+    causes, truth = attributed(injected, of=plan(order="mirrored"))
+    assert (causes.causes[0].state, causes.causes[0].object) == (place, named)
+    assert causes.causes[0].share.value == pytest.approx(truth[place], abs=0.1)
+
+
+def test_repeats_are_taken_together() -> None:
+    injected, place, _ = INJECTED["cores"]
+    measurements, records, _ = run(injected, requests=20)
+    for number in (1, 2):
+        more, rows, _ = run(injected, requests=20, seed=number + 1)
+        measurements += [replace(measurement, repeat=number) for measurement in more]
+        records.update({(n, number): [replace(row, repeat=number) for row in own] for (n, _), own in rows.items()})
+    result = evaluate(plan(repeats=3), measurements, records, random.Random(1))
+    assert result.causes is not None and result.causes.causes[0].state == place
+
+
+def test_a_run_that_compares_workers_per_device_is_attributed_from_the_least_to_the_most() -> None:
+    shared = Injected(
+        lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.DEVICE, 0.15 * n, object="/dev/dri/renderD128")]
+    )
+    of = plan(limit=4, per_device=(1, 2, 4), devices=1, device_glob="/dev/dri/renderD*")
+    measurements, records, _ = run(shared, of.steps)
+    result = evaluate(of, measurements, records, random.Random(1))
+    assert result.causes is not None
+    assert (result.causes.before, result.causes.after) == (1, 4)
+    assert (result.causes.causes[0].state, result.causes.causes[0].object) == (State.DEVICE, "/dev/dri/renderD128")
+    assert [time.level for time in result.causes.times] == [1, 2, 4]
+
+
+def test_a_load_beside_changes_nothing() -> None:
+    injected, _, _ = INJECTED["file lock"]
+    measurements, records, _ = run(injected)
+    beside, _, _ = INJECTED["disk"]
+    _, others, _ = run(beside)
+    background = [replace(row, queue="q-storage") for rows in others.values() for row in rows]
+    of = plan(background=(Background("storage", seconds=0.25),))
+    with_it = evaluate(of, measurements, records, random.Random(1), background)
+    alone = evaluate(plan(), measurements, records, random.Random(1))
+    assert with_it.causes == alone.causes is not None
+
+
+def test_one_slow_worker_of_four_is_told_apart_from_something_shared() -> None:
+    slow = Injected(lambda index, _: [Phase(State.ON_CPU, 0.1), Phase(State.DISK, 0.9 if index == 3 else 0.1)])
+    causes, _ = attributed(slow)
+    assert causes.causes[0].state == State.DISK
+    assert causes.slow is not None and (causes.slow.kind, causes.slow.name) == ("worker", "worker-3")
+    assert "only one worker is slow, worker-3: " in causes.sentence and "different about this worker" in causes.remedy
+
+
+def test_one_slow_node_with_several_workers_is_told_apart() -> None:
+    slow = Injected(lambda index, _: [Phase(State.ON_CPU, 0.6 if index % 2 else 0.2)])
+    of = plan(limit=8)
+    measurements, records, _ = run(slow, of.steps)
+    for key, rows in records.items():
+        records[key] = [replace(row, reply=replace(row.reply, device="")) for row in rows]
+    causes = attribute(summarise(of, measurements, records), None, records, random.Random(1))
+    assert causes is not None and causes.slow is not None
+    assert (causes.slow.kind, causes.slow.name) == ("node", "node-b")
+
+
+def test_what_was_not_observed_makes_the_cause_unknown_and_says_how_much_it_was() -> None:
+    hidden = Injected(lambda _, n: [Phase(State.ON_CPU, 0.1), Phase(State.NOT_OBSERVED, 0.3 * n)])
+    causes, _ = attributed(hidden)
+    assert causes.causes == () and causes.remedy == ""
+    assert causes.headline.startswith("unknown: ") and causes.headline.endswith(" was not observed")
+    assert causes.observed < 0.1 and causes.sentence == f"Cause {causes.headline}"
+
+
+def test_run_time_that_no_state_tells_of_was_not_observed() -> None:
+    injected, _, _ = INJECTED["disk"]
+    _, records, _ = run(injected)
+    empty = {key: [_with(row, Activity({})) for row in rows] for key, rows in records.items()}
+    causes = _attribute(empty)
+    assert causes is not None and causes.headline == "unknown: 100% of the added 0.15 s was not observed"
+
+
+def test_what_is_only_seen_at_last_is_no_cause() -> None:
+    """Sleep that no look meets while requests are short, and a lock that makes them longer."""
+
+    def phases(_: int, workers: int) -> Sequence[Phase]:
+        return [Phase(State.NOT_OBSERVED if workers == 1 else State.SLEEP, 0.1), Phase(State.FILE_LOCK, 0.2 * workers)]
+
+    causes, _ = attributed(Injected(phases))
+    assert [cause.state for cause in causes.causes] == [State.FILE_LOCK]
+    assert causes.causes[0].share.low < 0.8
+
+
+def test_seconds_before_and_after_agree_with_what_was_added() -> None:
+    for name in ("threads", "CPU limit"):
+        first = attributed(INJECTED[name][0])[0].causes[0]
+        assert first.after_s - first.before_s == pytest.approx(first.grown_s.value)
+
+
+def test_without_activity_nothing_is_said() -> None:
+    injected, _, _ = INJECTED["file lock"]
+    measurements, records, _ = run(replace(injected, sampled=False))
+    result = evaluate(plan(), measurements, records, random.Random(1))
+    assert result.causes is None and result.to_dict()["causes"] is None
+    assert result.verdict.kind is VerdictKind.FAIL and "Cause" not in result.verdict.reason
+
+
+def test_requests_of_older_workers_are_left_out_and_counted() -> None:
+    injected, place, named = INJECTED["file lock"]
+    _, records, _ = run(injected)
+    some = {key: [_old(row, row.reply.worker == "worker-1") for row in rows] for key, rows in records.items()}
+    causes = _attribute(some)
+    assert causes is not None and (causes.causes[0].state, causes.causes[0].object) == (place, named)
+    assert causes.covered == pytest.approx(0.5, abs=0.02)
+    most = {key: [_old(row, index % 5 > 0) for index, row in enumerate(rows)] for key, rows in records.items()}
+    causes = _attribute(most)
+    assert causes is not None and causes.headline == "unknown: 81% of the requests do not say where their time went"
+    one_step = {key: [_old(row, key[0] == 1) for row in rows] for key, rows in records.items()}
+    assert _attribute(one_step) is None
+
+
+def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:
+    injected, _, _ = INJECTED["disk"]
+    _, records, _ = run(injected)
+    for rows in records.values():
+        for index, row in enumerate(rows):
+            assert row.reply.activity is not None
+            waits = tuple(replace(wait, object=f"/data/{index}.mkv") for wait in row.reply.activity.waits)
+            rows[index] = _with(row, replace(row.reply.activity, waits=waits))
+    causes = _attribute(records)
+    assert causes is not None and causes.causes[0].state == State.DISK and causes.causes[0].object == ""
+
+
+def test_the_verdict_names_the_cause_and_what_to_try() -> None:
+    result = _evaluated("cores")
+    assert result.verdict.kind is VerdictKind.FAIL
+    assert ". Cause: waiting for a CPU, 100% [99, 100] of the added 0.3 s" in result.verdict.reason
+    assert result.verdict.remedy == "more cores, or a lower --limit"
+
+
+def test_an_unknown_cause_leaves_the_usual_remedy() -> None:
+    measurements, records, _ = run(Injected(lambda _, n: [Phase(State.NOT_OBSERVED, 0.3 * n)]))
+    verdict = evaluate(plan(), measurements, records, random.Random(1)).verdict
+    assert "Cause unknown: 100% of the added 0.3 s was not observed" in verdict.reason
+    assert "compare the run times" in verdict.remedy
+
+
+@pytest.mark.parametrize("name", INJECTED)
+def test_the_result_fits_its_schema_and_the_places_sum_to_the_cycle(name: str) -> None:
+    result = _evaluated(name)
+    document = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    checked(document)
+    for step, time in zip(result.steps, document["causes"]["times"], strict=True):
+        cycle_s = step.workers / step.throughput.per_s
+        assert sum(time["seconds"].values()) == pytest.approx(cycle_s, rel=0.02)
+
+
+def test_the_same_records_give_the_same_causes() -> None:
+    assert _evaluated("disk").causes == _evaluated("disk").causes
+
+
+seconds = st.floats(0, 5, allow_nan=False)
+activities = st.none() | st.builds(
+    Activity,
+    st.dictionaries(st.sampled_from(State), seconds, max_size=4),
+    st.lists(st.builds(Wait, st.sampled_from(State), st.text(max_size=9), seconds), max_size=4).map(tuple),
+    cpu_s=seconds,
+    throttled_s=seconds,
+)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_whatever_requests_say_the_shares_are_of_the_growth(data: st.DataObject) -> None:
+    """Damaged, empty, or contradicting activities: no crash, and no share that is not one."""
+    injected, _, _ = INJECTED["disk"]
+    _, records, _ = run(injected, requests=6)
+    pool = data.draw(st.lists(activities, min_size=1, max_size=8))
+    chance = random.Random(data.draw(st.integers(0, 9)))
+    odd = {key: [_with(row, chance.choice(pool)) for row in rows] for key, rows in records.items()}
+    causes = _attribute(odd)
+    if causes is None:
+        return
+    assert 0 <= causes.observed <= 1 and 0 <= causes.covered <= 1
+    assert bool(causes.headline) or bool(causes.causes)
+    ranked = [cause.share.value for cause in causes.causes]
+    assert ranked == sorted(ranked, reverse=True)
+    assert all(cause.share.low > 0 and cause.state != State.NOT_OBSERVED for cause in causes.causes)
+
+
+def _evaluated(name: str) -> Evaluation:
+    measurements, records, _ = run(INJECTED[name][0])
+    return evaluate(plan(), measurements, records, random.Random(1))
+
+
+def _attribute(records: Records) -> Causes | None:
+    of = plan()
+    steps: list[Step] = summarise(of, [Measurement(n, 0, 0.1, 30.0, "precise") for n in of.steps], records)
+    return attribute(steps, failed_doubling(of, steps), records, random.Random(1))
+
+
+def _with(row: Record, activity: Activity | None) -> Record:
+    return replace(row, reply=replace(row.reply, activity=activity))
+
+
+def _old(row: Record, old: bool) -> Record:
+    return _with(row, None) if old else row
