@@ -24,10 +24,10 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
-# Part of a core that looks may take: on a busy machine, whose caches are cold, they become rarer.
-SHARE = 0.0012
+# Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
+SHARE = 0.002
 # CPU seconds that may be saved for later looks.
-MOST_SAVED_S = 0.001
+MOST_SAVED_S = 0.003
 NEVER = float("inf")
 _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",

@@ -242,12 +242,12 @@ def _work(injected: Injected, seconds: float, sampled: bool) -> list[Activity | 
     if injected.join:
         Path(injected.join).write_text(str(os.getpid()), encoding="ascii")
     runtime = Runtime(Settings(command=injected.command, no_causes=not sampled), Wake())
-    found, until = [], time.monotonic() + seconds
+    activities, until = [], time.monotonic() + seconds
     while time.monotonic() < until:
         result, _ = runtime.run((), 0.0)
-        found.append(result.activity)
+        activities.append(result.activity)
     runtime.close()
-    return found
+    return activities
 
 
 def own_cpu_s(command: tuple[str, ...], workers: int, seconds: float, *, sampled: bool) -> float:

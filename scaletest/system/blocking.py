@@ -238,7 +238,7 @@ def _watched(pid: int, kind: Call, arguments: Sequence[int]) -> list[int]:
         return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
     size = (min(arguments[0], 1024) + 63) // 64 * 8
     sets = (_memory(pid, address, size) for address in arguments[1:3] if address)
-    return sorted({number for found in sets for number in proc.selected(found)})
+    return sorted({number for members in sets for number in proc.selected(members)})
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:

@@ -138,8 +138,8 @@ def _by_diagnosis(inode: int) -> Peer | None:
     try:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as link:
             link.settimeout(0.2)
-            found = _ask(link, inode, _SHOW_PEER).get(_PEER)
-            (other,) = struct.unpack("=I", found[:4]) if found else (0,)
+            peer = _ask(link, inode, _SHOW_PEER).get(_PEER)
+            (other,) = struct.unpack("=I", peer[:4]) if peer else (0,)
             if not other:  # no unix socket, or its server has not accepted it yet
                 return None
             name = _ask(link, other, _SHOW_NAME).get(_NAME, b"")

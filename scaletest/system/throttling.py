@@ -28,7 +28,7 @@ class Throttling:
 
 def _folders(root: Path, own: Path) -> list[Path]:
     """Our control group and those around it, as far as they can be seen."""
-    found = []
+    folders = []
     try:
         lines = own.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -40,8 +40,8 @@ def _folders(root: Path, own: Path) -> list[Path]:
         bases = [root / name for name in _CONTROLLERS] if controllers else [root, root / "unified"]
         base = next((base for base in bases if (base / "cgroup.procs").exists()), None)
         if base is not None:
-            found += _up(base, path)
-    return found
+            folders += _up(base, path)
+    return folders
 
 
 def _up(base: Path, path: str) -> list[Path]:

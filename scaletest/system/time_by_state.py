@@ -69,13 +69,13 @@ class TimeByState:
 
     def seconds(self, total_s: float) -> dict[State, float]:
         """By state; they sum to the total."""
-        found: dict[State, float] = defaultdict(float)
+        sums: dict[State, float] = defaultdict(float)
         for doing, seconds in self._seconds.items():
-            found[doing.state or State.NOT_OBSERVED] += seconds
-        rest_s = total_s - sum(found.values())
+            sums[doing.state or State.NOT_OBSERVED] += seconds
+        rest_s = total_s - sum(sums.values())
         if rest_s > 0:
-            found[State.NOT_OBSERVED] += rest_s
-        return {state: found[state] for state in State if found[state] > 0}
+            sums[State.NOT_OBSERVED] += rest_s
+        return {state: sums[state] for state in State if sums[state] > 0}
 
     def waits(self) -> tuple[Wait, ...]:
         """The longest waits for something that has a name."""

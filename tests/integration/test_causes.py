@@ -33,9 +33,9 @@ NOBODY = 65534
 
 @pytest.fixture
 def wake() -> Iterator[Wake]:
-    made = Wake()
-    yield made
-    made.close()
+    wake = Wake()
+    yield wake
+    wake.close()
 
 
 @contextmanager
@@ -149,7 +149,7 @@ def test_a_sleep_is_a_sleep(wake: Wake) -> None:
 
 def test_a_command_beside_others_waits_for_a_cpu(wake: Wake) -> None:
     spin = python("while True: pass")
-    others = [subprocess.Popen(spin) for _ in range(4 * len(os.sched_getaffinity(0)))]
+    others = [subprocess.Popen(spin, start_new_session=True) for _ in range(4 * len(os.sched_getaffinity(0)))]
     try:
         activity = sampled(wake, *python("sum(range(10_000_000))"))
     finally:

@@ -186,9 +186,9 @@ def test_states_sum_to_the_time_that_passed(
     spent.close(rest, cpu_s, min(unchanged_s, rest))
     spent.throttle(throttled_s)
     total_s = sum(interval_s for interval_s, _, _ in intervals) + rest
-    found = spent.seconds(total_s)
-    assert math.isclose(sum(found.values()), total_s, rel_tol=1e-6, abs_tol=1e-6)
-    assert all(value >= 0 for value in found.values())
+    by_state = spent.seconds(total_s)
+    assert math.isclose(sum(by_state.values()), total_s, rel_tol=1e-6, abs_tol=1e-6)
+    assert all(value >= 0 for value in by_state.values())
     assert sum(wait.seconds for wait in spent.waits()) <= total_s + 1e-6
     assert all(wait.object for wait in spent.waits())
 
@@ -228,9 +228,9 @@ def test_a_process_claims_no_more_than_it_lived() -> None:
     spent.interval(0.1, look(State.SLEEP, thread=2, age_s=0.01, living=(1, 2)))
     spent.interval(0.1, look(State.SLEEP, thread=3, age_s=0.02, living=(1, 3)))
     spent.close(0.0, 0.0)
-    found = spent.seconds(0.2)
+    by_state = spent.seconds(0.2)
     # 0.01 to its left and 0.01 to its right of the first, 0.02 of the second
-    assert found[State.SLEEP] == pytest.approx(0.04) and found[State.NOT_OBSERVED] == pytest.approx(0.16)
+    assert by_state[State.SLEEP] == pytest.approx(0.04) and by_state[State.NOT_OBSERVED] == pytest.approx(0.16)
 
 
 def test_cpu_time_of_processes_that_no_look_saw_is_known() -> None:
@@ -244,8 +244,8 @@ def test_throttling_takes_from_the_waiting_for_a_cpu_only() -> None:
     spent.interval(1.0, Look(RUNNABLE, (1, 1), 99.0, [Share(0.25, 0.5)], frozenset({(1, 1)})))
     spent.close(0.0, 0.25)
     spent.throttle(2.0)
-    found = spent.seconds(1.0)
-    assert found[State.THROTTLED] == pytest.approx(0.75) and State.CPU_WAIT not in found
+    by_state = spent.seconds(1.0)
+    assert by_state[State.THROTTLED] == pytest.approx(0.75) and State.CPU_WAIT not in by_state
 
 
 # -- limits ---------------------------------------------------------------------------------------------------------
