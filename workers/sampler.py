@@ -157,8 +157,15 @@ class Watch:
         self._cpu_s = cpu_s
         self.due = time.monotonic() + self._sampler.next_after_s(now - self._began)
 
-    def close(self, usage: struct_rusage | None) -> Activity:
-        """The program has ended, with what it used; None when that is not known."""
+    def close(self, usage: struct_rusage | None) -> Activity | None:
+        """The program has ended, with what it used, None when that is not known. None when nothing can be said."""
+        try:
+            return self._close(usage)
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            return None
+
+    def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None:
             self._tree.close()
         self._count_own(self._cpu_s - self._first_cpu_s)
