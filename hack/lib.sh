@@ -66,7 +66,7 @@ declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
   [chromedriver]=chromium-driver [curl]=curl [npm]=npm [ffmpeg]=ffmpeg [sample_multi_transcode]=onevpl-tools
   [buildah]=buildah [debootstrap]=debootstrap [podman]=podman [runc]=runc [initdb]=postgresql
-  [ip]=iproute2 [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
+  [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
 )
 
 # missing_test_packages [PROGRAM | node ...]: what this machine lacks of the packages with these programs, and of those
