@@ -122,6 +122,8 @@ class Blocking:
         return self._in_call(pid, thread, call)
 
     def _in_call(self, pid: int, thread: str, call: proc.SystemCall) -> Doing | None:
+        if call.stack <= _HIGHEST_OF_32_BITS:  # these have numbers of their own
+            return self._by_function(pid, thread)
         kind, first = self._calls.get(call.number), call.arguments[0]
         simple = _SIMPLE.get(kind) if kind else None
         if simple is not None:
@@ -131,7 +133,7 @@ class Blocking:
         if kind in (Call.DESCRIPTOR, Call.FCNTL):
             return self._descriptor(pid, thread, first)
         if kind is Call.FUTEX:
-            return Doing(State.LOCK, _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), first)))
+            return Doing(State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first))
         if kind is Call.CONNECT:
             address = _quietly(lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2])))
             return Doing(State.NETWORK, address)
@@ -271,6 +273,14 @@ def _rank(doing: Doing) -> int:
     return _RANK[doing.state] if doing.state else 0
 
 
+def _mapped_file(pid: int, address: int) -> str:
+    """The shared file that a lock is in. The list of mappings is long in just those programs that have many threads."""
+    return _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), address))
+
+
+# The flag of a futex that no other process can share, as nearly all are.
+_FUTEX_PRIVATE = 128
+_HIGHEST_OF_32_BITS = 0xFFFFFFFF
 _SIMPLE = {
     Call.ACCEPT: State.IDLE,
     Call.SIGNAL: State.IDLE,

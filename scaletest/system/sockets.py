@@ -70,13 +70,20 @@ class Sockets:
             if error.errno == errno.ENOSYS:
                 self._duplicate = False
             return None
-        with socket.socket(fileno=copy) as connection:
+        try:
+            connection = socket.socket(fileno=copy)
+        except OSError:  # the program has opened something else under this number meanwhile
+            os.close(copy)
+            return None
+        with connection:
             return _describe(connection)
 
     def _by_tables(self, pid: int, inode: int) -> Peer | None:
         if self._clock() < self._tables_after:
             return None
         began = time.thread_time()
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
         for name in _TABLES:
             try:
                 rows = proc.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}"))

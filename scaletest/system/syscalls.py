@@ -64,8 +64,14 @@ _NUMBERS: Mapping[Call, Mapping[str, tuple[int | None, int | None]]] = {
     Call.ACCEPT: {"accept": (43, 202), "accept4": (288, 242)},
     Call.FLOCK: {"flock": (73, 32)},
     Call.FCNTL: {"fcntl": (72, 25)},
-    Call.FUTEX: {"futex": (202, 98), "futex_waitv": (449, 449), "futex_wait": (455, 455)},
-    Call.SEMAPHORE: {"semop": (65, 193), "semtimedop": (220, 192)},
+    Call.FUTEX: {"futex": (202, 98)},
+    # those of futexes have the flags and the address elsewhere than futex has
+    Call.SEMAPHORE: {
+        "semop": (65, 193),
+        "semtimedop": (220, 192),
+        "futex_waitv": (449, 449),
+        "futex_wait": (455, 455),
+    },
     Call.QUEUE: {
         "msgsnd": (69, 189),
         "msgrcv": (70, 188),

@@ -15,7 +15,10 @@ class Throttling:
     """Counts from when it is made, for the limits that there were then. Without a limit it reads nothing."""
 
     def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
-        self._files = [str(folder / "cpu.stat") for folder in _folders(root, own) if _is_limited(folder)]
+        try:
+            self._files = [str(folder / "cpu.stat") for folder in _folders(root, own) if _is_limited(folder)]
+        except OSError:  # a folder that may not even be looked for
+            self._files = []
         self._began_s = self._sum_s()
 
     def seconds(self) -> float:

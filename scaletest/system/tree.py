@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,12 +13,17 @@ from scaletest.model.activity import State
 from scaletest.system import proc
 from scaletest.system.blocking import RUNNABLE, Blocking, Doing, Seen
 
-# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts.
+# Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each takes two files.
 MOST_THREADS = 256
 _RANK = {state: rank for rank, state in enumerate(State)}
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
 
 Key = tuple[int, int]
+
+
+def most_threads(open_files: int) -> int:
+    """How many threads to look at where a process may open so many files: half of them at most, others need some."""
+    return MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
 
 
 class Share(NamedTuple):
@@ -67,6 +73,7 @@ class Tree:
         self._blocking = blocking
         self._processes: dict[int, _Process] = {}
         self._threads = 0
+        self._most_threads = most_threads(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         self._looked = time.monotonic()
 
     def is_unchanged(self) -> bool:
@@ -86,7 +93,7 @@ class Tree:
         waiting = [self._root]
         while waiting:
             pid = waiting.pop()
-            if pid in visited or self._threads > MOST_THREADS:
+            if pid in visited or not self._may_visit(pid):
                 continue
             visited.add(pid)
             try:
@@ -104,6 +111,9 @@ class Tree:
         for pid in list(self._processes):
             self._forget(pid)
 
+    def _may_visit(self, pid: int) -> bool:
+        return pid in self._processes or self._threads < self._most_threads
+
     def _visit(self, pid: int, passed: float, shares: list[Share]) -> Iterator[int]:
         """Look at a process's threads; the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
@@ -118,18 +128,21 @@ class Tree:
 
     def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[Share]) -> bool:
         """Whether any of them ran, and may have started others."""
-        ran = False
+        ran = ended = False
         for tid, thread in list(process.threads.items()):
             try:
                 ran |= self._look_at(pid, tid, thread, passed, shares)
             except OSError:
                 self._drop(process, tid)
-                ran = True
-        return ran
+                ended = True
+        if ended:  # another thread, which need not have run, is the parent of its children now
+            for tid, thread in process.threads.items():
+                thread.children = self._children(pid, tid)
+        return ran or ended
 
     def _look_for_new(self, pid: int, process: _Process, shares: list[Share]) -> None:
         for tid in proc.numbers(f"/proc/{pid}/task"):
-            if tid in process.threads or self._threads >= MOST_THREADS:
+            if tid in process.threads or self._threads >= self._most_threads:
                 continue
             try:
                 handle = os.open(f"/proc/{pid}/task/{tid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)

@@ -7,9 +7,10 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,8 +20,9 @@ from hack.benchmarks import causes
 from hack.benchmarks.causes import Unsuitable, python
 from scaletest.model import Activity, Outcome, Record, State
 from scaletest.system import proc
-from scaletest.system.blocking import Blocking
+from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.sockets import Sockets
+from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
 from tests.conftest import call
 from workers.runtime import Runtime, Settings
@@ -411,6 +413,126 @@ def test_the_tables_are_read_no_more_often_than_their_cost_allows() -> None:
             assert _peer(sockets, second) is None and _peer(sockets, first)
             now = 1e6
             assert _peer(sockets, second)
+
+
+def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:
+    near, far = os.pipe()
+    sockets = Sockets()
+    counts = set()
+    for _ in range(3):
+        assert sockets.peer(os.getpid(), near, 1) is None
+        counts.add(len(os.listdir("/proc/self/fd")))  # noqa: PTH208
+    os.close(near)
+    os.close(far)
+    assert len(counts) == 1
+
+
+def test_peers_that_nobody_asks_for_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    inodes = iter(range(1, 10**9))
+    rows = [f"{number}: 0100007F:0001 0100007F:0002 01 0 0 0 0 0" for number in range(1000)]
+
+    def table(_: str) -> str:
+        return "\n".join(["titles", *(f"{row} {next(inodes)}" for row in rows)])
+
+    monkeypatch.setattr(proc, "read_all", table)
+    clock = iter(range(0, 10**12, 10**6))
+    sockets = Sockets(duplicate=False, clock=lambda: float(next(clock)))
+    for _ in range(20):
+        assert sockets.peer(os.getpid(), 0, 0) is None
+    assert len(sockets._known) <= 2 * 4096
+
+
+# -- odd programs -----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def running(*command: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that tells by a line when it is ready."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_the_child_of_a_thread_that_ended_is_still_seen() -> None:
+    code = """
+import os, subprocess, threading
+wait, end = os.pipe()
+def start():
+    child = subprocess.Popen(["sleep", "60"])
+    print(child.pid, threading.get_native_id(), end, flush=True)
+    os.read(wait, 1)
+threading.Thread(target=start).start()
+os.read(os.pipe()[0], 1)
+"""
+    with subprocess.Popen(python(code), stdout=subprocess.PIPE, start_new_session=True, text=True) as process:
+        assert process.stdout is not None
+        child, thread, end = process.stdout.readline().split()
+        tree = Tree(process.pid, Blocking())
+        try:
+            first = tree.look()
+            assert first is not None and (int(child), int(child)) in first.threads
+            Path(f"/proc/{process.pid}/fd/{end}").write_bytes(b"x")
+            while Path(f"/proc/{process.pid}/task/{thread}").exists():
+                pass
+            look = tree.look()
+            assert look is not None and (int(child), int(child)) in look.threads
+        finally:
+            tree.close()
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_processes_beyond_the_most_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scaletest.system.tree.MOST_THREADS", 3)
+    looked_at: list[str] = []
+
+    def numbers(path: str, listed: Callable[[str], list[int]] = proc.numbers) -> list[int]:
+        looked_at.append(path)
+        return listed(path)
+
+    monkeypatch.setattr(proc, "numbers", numbers)
+    with running("sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 60 & done; echo ready; wait") as process:
+        tree = Tree(process.pid, Blocking())
+        looks = [tree.look(), tree.look()]
+        tree.close()
+    assert all(look is not None and len(look.threads) == 3 for look in looks)
+    assert len([path for path in looked_at if path.endswith("/task")]) <= 4
+
+
+def test_numbers_of_32_bit_programs_are_not_taken_for_those_of_64_bit(tmp_path: Path) -> None:
+    line = tmp_path / "syscall"
+    # nanosleep of i386 has the number of sync on x86_64
+    line.write_text("162 0xffd0a0b8 0x0 0x0 0x0 0x0 0x0 0xffd0a080 0xf7f0b549\n")
+    with running("sh", "-c", "echo ready; exec sleep 60") as process, line.open("rb") as file:
+        while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":
+            pass
+        while proc.parse_call(proc.read(f"/proc/{process.pid}/syscall")) is None:
+            pass
+        seen = Blocking().look(process.pid, process.pid, file.fileno())
+    assert seen is not None and seen.doing.state is State.SLEEP
+
+
+def test_private_locks_need_no_list_of_mappings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: str) -> str:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(proc, "read_all", refused)
+    code = """
+import threading
+lock = threading.Lock()
+lock.acquire()
+print("ready", flush=True)
+lock.acquire()
+"""
+    with running(*python(code)) as process:
+        blocking = Blocking()
+        handle = blocking.open(process.pid, process.pid)
+        while (seen := blocking.look(process.pid, process.pid, handle)) is None or seen.doing.state is None:
+            pass
+        os.close(handle)
+    assert seen.doing == Doing(State.LOCK)
 
 
 def test_a_thread_that_is_gone_is_gone() -> None:

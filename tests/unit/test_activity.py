@@ -16,7 +16,7 @@ from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_
 from scaletest.system.syscalls import Call, calls
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import TimeByState, union
-from scaletest.system.tree import Look, Share
+from scaletest.system.tree import Look, Share, most_threads
 from workers.sampler import SHARE, Allowance
 
 garbage = st.binary(max_size=80)
@@ -280,6 +280,18 @@ def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> No
     throttling = Throttling(root, own)
     write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 4000000000\n")
     assert throttling.seconds() == pytest.approx(3.0)
+
+
+def test_control_groups_that_may_not_be_looked_for_have_no_limit(tmp_path: Path) -> None:
+    write(tmp_path / "cgroup.procs", "")
+    # a name that no file may have: looking for it is an error, not an absence
+    write(tmp_path / "cgroup", f"0::/{'x' * 300}\n")
+    assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
+
+
+@pytest.mark.parametrize(("open_files", "threads"), [(-1, 256), (1_048_576, 256), (1024, 256), (256, 64)])
+def test_looking_leaves_half_of_the_files_to_others(open_files: int, threads: int) -> None:
+    assert most_threads(open_files) == threads
 
 
 def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:
