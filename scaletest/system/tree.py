@@ -162,7 +162,9 @@ class Tree:
         ran = schedule != thread.schedule
         before, waited_s = thread.seen, schedule.wait_s - thread.schedule.wait_s
         if ran:
-            share = Share(schedule.run_s - thread.schedule.run_s, max(0.0, waited_s - thread.counted_s))
+            # less than before: another thread, which called exec, has this one's id now
+            run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
+            share = Share(run_s, max(0.0, waited_s - thread.counted_s))
             thread.counted_s = 0.0
             shares.append(share)
         thread.schedule = schedule

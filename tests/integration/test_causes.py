@@ -484,6 +484,29 @@ os.read(os.pipe()[0], 1)
             os.killpg(process.pid, signal.SIGKILL)
 
 
+def test_a_thread_that_takes_over_by_exec_ran_no_less_than_nothing() -> None:
+    code = """
+import os, sys, threading
+def replace():
+    os.read(0, 1)
+    os.execv("/bin/sh", ["sh", "-c", "echo replaced; sleep 60"])
+sum(range(3_000_000))
+threading.Thread(target=replace).start()
+print("ready", flush=True)
+os.read(os.pipe()[0], 1)
+"""
+    with running(*python(code)) as process:
+        assert process.stdin is not None and process.stdout is not None
+        tree = Tree(process.pid, Blocking())
+        tree.look()
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"replaced\n"
+        look = tree.look()
+        tree.close()
+    assert look is not None and all(share.run_s >= 0 for share in look.shares)
+
+
 def test_processes_beyond_the_most_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scaletest.system.tree.MOST_THREADS", 3)
     looked_at: list[str] = []

@@ -16,6 +16,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.judge import failed_doubling
 from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Activity, Background, Measurement, Plan, Record, State, VerdictKind, Wait
+from scaletest.report.figures.time_spent import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
 from tests.unit.valid import checked
@@ -304,6 +305,16 @@ def test_the_result_fits_its_schema_and_the_places_sum_to_the_cycle(name: str) -
     for step, time in zip(result.steps, document["causes"]["times"], strict=True):
         cycle_s = step.workers / step.throughput.per_s
         assert sum(time["seconds"].values()) == pytest.approx(cycle_s, rel=0.02)
+
+
+def test_a_step_without_any_time_has_no_bar_and_breaks_no_page() -> None:
+    result = _evaluated("cores")
+    assert result.causes is not None
+    first, *others = result.causes.times
+    empty = replace(first, seconds={})
+    chart = time_spent(replace(result, causes=replace(result.causes, times=(empty, *others))))
+    assert chart is not None
+    assert time_spent(replace(result, causes=replace(result.causes, times=(empty,)))) is None
 
 
 def test_the_same_records_give_the_same_causes() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.analysis.cause_words import PLACES, WORDS
-from scaletest.analysis.causes import Causes, StepTime
+from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.render import ticks
 from scaletest.render.numbers import percent, plural, seconds, unit_of
@@ -23,9 +23,10 @@ HALF = 0.36
 def time_spent(result: Evaluation) -> Figure | None:
     """The chart; None where no request says where its time went."""
     causes = result.causes
-    if causes is None or not causes.times:
+    times = [time for time in causes.times if any(time.seconds.values())] if causes else []
+    if not times:
         return None
-    wide, narrow = (_chart(causes, f"time-spent-{index}", *size) for index, size in enumerate(SIZES))
+    wide, narrow = (_chart(times, f"time-spent-{index}", *size) for index, size in enumerate(SIZES))
     caption = (
         "Mean time from the end of a worker's request to the end of its next one. A part that grows with the workers "
         "holds throughput back by its growth; one that stays does not, however large it is."
@@ -33,8 +34,7 @@ def time_spent(result: Evaluation) -> Figure | None:
     return Figure(wide, narrow, caption)
 
 
-def _chart(causes: Causes, name: str, width: float, height: float) -> Chart:
-    times = causes.times
+def _chart(times: Sequence[StepTime], name: str, width: float, height: float) -> Chart:
     size, unit = unit_of(max(sum(time.seconds.values()) for time in times))
     highest = max(sum(time.seconds.values()) for time in times) / size
     label = "workers on each device" if times[0].per_device else "workers"
