@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,35 @@ echo "$@" >>"$0.asked"
 code=$(head -n 1 "$0.codes"); sed -i 1d "$0.codes"
 exit "${code:-0}"
 """
+
+
+Play = Callable[..., tuple[int, list[str]]]
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Play:
+    """Call hack/test on a machine with so many processors, whose pytest ends with these codes: its own, and its calls."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("python", "ruff", "mypy", "lint-imports", "nproc"):
+        (programs / name).write_text(STUB)
+        (programs / name).chmod(0o755)
+        (programs / f"{name}.codes").write_text("")
+    made_of = f"embedded,dev {ROOT} ".encode() + (ROOT / "pyproject.toml").read_bytes()
+    (tmp_path / ".scaletest-stamp").write_text(f"{hashlib.sha256(made_of).hexdigest()}\n")
+
+    def played(
+        *arguments: str, codes: Sequence[int] = (), types: int = 0, processors: int = 2
+    ) -> tuple[int, list[str]]:
+        (programs / "python.codes").write_text("".join(f"{code}\n" for code in codes))
+        (programs / "mypy.codes").write_text(f"{types}\n")
+        (programs / "nproc").write_text(f"#!/bin/sh\necho {processors}\n")
+        own = {"SCALETEST_VENV": str(tmp_path), "SCALETEST_TEST_KUBECONFIG": "", "SCALETEST_IMAGES": str(tmp_path)}
+        environment = {**os.environ, **own, "PATH": f"{programs}:{os.environ['PATH']}"}
+        done = subprocess.run([ROOT / "hack/test", *arguments], env=environment, capture_output=True, check=False)
+        return done.returncode, (programs / "python.asked").read_text().splitlines()
+
+    return played
 
 
 @pytest.mark.parametrize(
@@ -37,24 +68,27 @@ exit "${code:-0}"
         ([1, 2], 2, 2),
     ],
 )
-def test_both_runs_of_all_tests_count(codes: list[int], expected: int, runs: int, tmp_path: Path) -> None:
-    # given an environment whose pytest ends so
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("python", "ruff", "mypy", "lint-imports"):
-        (programs / name).write_text(STUB)
-        (programs / name).chmod(0o755)
-        (programs / f"{name}.codes").write_text("")
-    (programs / "python.codes").write_text("".join(f"{code}\n" for code in codes))
-    made_of = f"embedded,dev {ROOT} ".encode() + (ROOT / "pyproject.toml").read_bytes()
-    (tmp_path / ".scaletest-stamp").write_text(f"{hashlib.sha256(made_of).hexdigest()}\n")
-    environment = {**os.environ, "SCALETEST_VENV": str(tmp_path), "SCALETEST_TEST_KUBECONFIG": ""}
-    done = subprocess.run([ROOT / "hack/test", "--all", "tests/unit/test_model.py", "-k", "a b"], env=environment)
+def test_both_runs_of_all_tests_count(codes: list[int], expected: int, runs: int, play: Play) -> None:
+    code, asked = play("--all", "tests/unit/test_model.py", "-k", "a b", codes=codes)
     # expect both, unless the first was ended, and what was asked for in each
-    asked = (programs / "python.asked").read_text().splitlines()
-    assert (done.returncode, len(asked)) == (expected, runs)
+    assert (code, len(asked)) == (expected, runs)
     assert all(line.endswith("tests/unit/test_model.py -k a b") for line in asked)
-    assert ["-m not cluster" in asked[0], *("--numprocesses 4" in line for line in asked[1:])] == [True] * runs
+    assert ["-m not cluster" in line for line in asked] == [True, False][:runs]
+
+
+@pytest.mark.parametrize(("codes", "expected"), [([0], 1), ([1], 1), ([5], 1), ([2], 2)])
+def test_wrong_types_fail_where_tests_pass(codes: list[int], expected: int, play: Play) -> None:
+    assert play("--fast", codes=codes, types=1)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("processors", "lanes"), [(1, (1, 4, 4)), (2, (2, 4, 4)), (12, (12, 12, 8)), (64, (16, 16, 8))]
+)
+def test_lanes_fit_the_machine(processors: int, lanes: tuple[int, int, int], play: Play) -> None:
+    play("--fast", processors=processors)
+    _, asked = play("--all", processors=processors)
+    # of unit tests, of all others but those of the cluster, and of those; the last word counts
+    assert tuple(int(re.findall(r"--numprocesses (\d+)", line)[-1]) for line in asked) == lanes
 
 
 def test_a_bare_machine_is_asked_what_it_lacks() -> None:
