@@ -119,6 +119,7 @@ PARTS = {
             "hack/tools/training-operator",
             "scaletest/lifecycle/joins.py",
             "scaletest/lifecycle/kinds.py",
+            "scaletest/lifecycle/templates/pytorchjob.yaml",
             "tests/cluster/test_lifecycle_controllers.py",
         ),
         (*PLANE, "training-operator"),
