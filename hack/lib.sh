@@ -107,7 +107,8 @@ build_tool() {
 # build_tools NAME ...: the tools of the cluster tier, built once a version, then found in the cache within a second. The
 # first brings the compiler; then two at a time, since one waits for its sources while the other is compiled.
 build_tools() {
-  build_tool "$1" && shift
+  build_tool "$1" || return
+  shift
   [ $# -gt 0 ] || return 0
   export -f build_tool
   printf '%s\n' "$@" | root=$root xargs -n 1 -P 2 bash -c 'build_tool "$0"'
