@@ -53,18 +53,23 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The folder is the tier."""
     for item in items:
-        tier = TIERS & set(item.path.parts)
-        assert tier, f"{item.path} lies in no tier's folder"
-        item.add_marker(tier.pop())
+        tier = _tier(item)
+        assert tier in TIERS, f"{item.path} lies in no tier's folder"
+        item.add_marker(tier)
     if "PYTEST_XDIST_WORKER" in os.environ:
         items.sort(key=_turn)
+
+
+def _tier(item: pytest.Item) -> str:
+    """The folder's name below that of all tests; the project may lie in a folder of any name."""
+    return item.path.relative_to(Path(__file__).parent).parts[0]
 
 
 def _turn(item: pytest.Item) -> tuple[int, bool]:
     """What takes longest, then what waits; unit tests, which only compute, fill the gaps at the end."""
     names = {item.path.parent.name, item.path.stem}
     longest = next((turn for turn, name in enumerate(LONGEST) if name in names), len(LONGEST))
-    return longest, "unit" in item.path.parts
+    return longest, _tier(item) == "unit"
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -182,8 +187,8 @@ def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = Non
     A process of its own takes longer to start than most commands run.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    signals = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     with (
+        _signals(),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
         mock.patch.object(sys, "stdin", io.StringIO(input)),
@@ -193,9 +198,18 @@ def call_here(*arguments: str, input: str = "", env: dict[str, str] | None = Non
         mock.patch.object(broker.memory, "_warned", set()),
     ):
         code = main.run(list(arguments))
-    for number, handler in signals.items():
-        signal.signal(number, handler)
     return subprocess.CompletedProcess(arguments, code, *(_read(stream) for stream in (out, err)))
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Commands may handle signals in a way of their own, which ends with them, also where a test fails in one."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _read(stream: io.TextIOWrapper) -> str:

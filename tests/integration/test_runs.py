@@ -13,8 +13,7 @@ import pytest
 
 from scaletest.archive import RunFolder
 from scaletest.cli.report import FORMS
-from tests.conftest import call, program
-from tests.integration.services import called
+from tests.conftest import call, call_here, program
 from tests.unit.test_archive import make
 from tests.unit.valid import checked
 
@@ -37,7 +36,9 @@ class Home:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         """Exit code and what is shown."""
-        return called(arguments, self.environment)
+        done = call_here(*arguments, env=self.environment)
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture

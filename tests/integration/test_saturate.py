@@ -17,8 +17,8 @@ import pytest
 from scaletest.archive.queries import QUERIES
 from scaletest.archive.saturation import SaturationFolder
 from scaletest.archive.sql import SqlSink
-from tests.conftest import call, eventually, program
-from tests.integration.services import called, check_verdict, running
+from tests.conftest import call, call_here, eventually, program
+from tests.integration.services import check_verdict, running
 
 
 def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_a_search_over_http_ends_in_a_run_with_every_report(tmp_path: Path) -> N
     root = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
 
     def shown(*arguments: str) -> str:
-        return called(arguments, root)[1]
+        return call_here(*arguments, env=root).stdout
 
     with running("--slots", "4", "--seconds", "0.2") as url:
         done = call(
