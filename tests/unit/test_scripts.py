@@ -26,7 +26,7 @@ Play = Callable[..., tuple[int, list[str]]]
 
 @pytest.fixture
 def play(tmp_path: Path) -> Play:
-    """Call hack/test on a machine with so many processors, whose pytest ends with these codes: its own, and its calls."""
+    """Call hack/test with a pytest that ends with these codes: its own code, and how it called pytest."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("python", "ruff", "mypy", "lint-imports", "nproc"):
