@@ -56,7 +56,7 @@ PARTS = {
         REAL_PROGRAMS,
     ),
     "images": Part(
-        ("dockerfiles", "hack/images", "hack/stand-ins", "tests/cluster/test_images.py"),
+        (".dockerignore", "dockerfiles", "hack/images", "hack/stand-ins", "tests/cluster/test_images.py"),
         programs=("buildah", "debootstrap", "podman", "runc"),
     ),
     "jobset": Part(
