@@ -243,7 +243,8 @@ def test_sigterm_drains(podman: Podman, work: Start, client: Client, queues: Que
 
 def test_the_first_process_reaps_what_workloads_leave_behind(podman: Podman, work: Start, client: Client) -> None:
     # given a workload whose grandchild leaves its group and ends when it is long over
-    worker = work(line=("--", "/bin/sh", "-c", "setsid sleep 5 & exit 0"))
+    # (setsid runs in the foreground: a shell that ended before it would take the grandchild with its group)
+    worker = work(line=("--", "/bin/sh", "-c", "setsid /bin/sh -c 'sleep 5 &'; exit 0"))
     assert ask(client).ok
     states = "cat /proc/[0-9]*/stat | cut -d' ' -f3,4"
     eventually(lambda: "Z 1" in podman("exec", worker, "sh", "-c", states).split("\n"))
