@@ -7,6 +7,7 @@ another room of the project. Every value that crosses a process border is checke
 from scaletest.model.activity import Activity, State, Wait
 from scaletest.model.errors import ScaletestError
 from scaletest.model.measurement import Measurement
+from scaletest.model.node_sample import NodeSample
 from scaletest.model.plan import Background, Plan
 from scaletest.model.record import Record
 from scaletest.model.reply import Outcome, Reason, Reply
@@ -17,6 +18,7 @@ __all__ = [
     "Activity",
     "Background",
     "Measurement",
+    "NodeSample",
     "Outcome",
     "Plan",
     "Reason",

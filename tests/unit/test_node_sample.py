@@ -1,0 +1,60 @@
+"""Samples of nodes: what is written is read again, and what is wrong is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.model import NodeSample
+from scaletest.model.errors import InvalidValue
+
+NAMES = st.text(max_size=20).filter(str.isprintable)
+FIGURES = st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False), max_size=5)
+
+
+def sample(**changes: Any) -> NodeSample:
+    resources = {"cpu": {"cores": 2.0, "user": 1.5}, "disk:sda": {"busy": 0.5}, "disk:sdb": {"busy": 0.1}}
+    fields: dict[str, Any] = {"node": "n1", "worker": "w1", "at_s": 10.0, "interval_s": 1.0, "resources": resources}
+    return NodeSample(**{**fields, "sources": {}, **changes})
+
+
+@given(st.dictionaries(NAMES, FIGURES, max_size=5))
+def test_what_is_written_is_read_again(resources: dict[str, dict[str, float]]) -> None:
+    written = sample(resources=resources)
+    assert NodeSample.from_dict(written.to_dict()) == written
+
+
+def test_figures_are_found_by_kind_and_by_name() -> None:
+    assert sample().value("cpu", "user") == 1.5
+    assert sample().value("cpu", "steal") is None
+    assert sample().value("memory", "total") is None
+    assert sample().of_kind("disk") == {"sda": {"busy": 0.5}, "sdb": {"busy": 0.1}}
+    assert sample().of_kind("cpu") == {"": {"cores": 2.0, "user": 1.5}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"resources": {"cpu": {"user": "1"}}},
+        {"resources": {"cpu": {"user": math.nan}}},
+        {"resources": {"cpu": 1.0}},
+        {"resources": {f"disk:{number}": {} for number in range(65)}},
+        {"resources": {"cpu": {str(number): 1.0 for number in range(41)}}},
+        {"interval_s": -1.0},
+        {"node": 1},
+    ],
+)
+def test_what_is_wrong_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(InvalidValue):
+        NodeSample.from_dict({**sample().to_dict(), **changes})
+
+
+def test_a_sample_that_lacks_a_field_is_refused_and_unknown_fields_are_dropped() -> None:
+    row = sample().to_dict()
+    assert NodeSample.from_dict({**row, "later": 1}) == sample()
+    with pytest.raises(InvalidValue, match="lacks node"):
+        NodeSample.from_dict({name: value for name, value in row.items() if name != "node"})
