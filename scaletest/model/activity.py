@@ -54,10 +54,12 @@ class Wait:
         checks.seconds(self.seconds, "seconds of a wait", maximum=_MAX_SECONDS)
 
     @classmethod
-    def from_dict(cls, data: Any) -> Wait:
-        """Read what `Activity.to_dict` wrote; InvalidValue on anything else."""
+    def from_dict(cls, data: Any) -> Wait | None:
+        """Read what `Activity.to_dict` wrote, None for a state of a newer version; InvalidValue on anything else."""
         row = _complete(data, "a wait", {"state": str, "object": str, "seconds": (int, float)})
-        return cls(_state(row["state"]), checks.cut(row["object"], MAX_OBJECT_CHARACTERS), float(row["seconds"]))
+        if row["state"] not in _STATES:
+            return None
+        return cls(State(row["state"]), checks.cut(row["object"], MAX_OBJECT_CHARACTERS), float(row["seconds"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +113,17 @@ class Activity:
 
     @classmethod
     def from_dict(cls, data: Any) -> Activity:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        """Read what `to_dict` wrote; InvalidValue on anything else.
+
+        States that only newer versions know count as not observed, and waits in them are left out.
+        """
         row = _typed(data, "the activity", _TYPES)
         if "seconds" not in row:
             raise InvalidValue("the activity lacks seconds")
-        seconds = {_state(name): _number(value, f"seconds of {name}") for name, value in row["seconds"].items()}
-        waits = tuple(Wait.from_dict(wait) for wait in row.get("waits", ()))
+        waits = [Wait.from_dict(wait) for wait in row.get("waits", ())]
         sums: dict[str, Any] = {name: float(row.get(name, 0.0)) for name in _SUMS}
         sums.update({name: row.get(name, 0) for name in COUNTS})
-        return cls(seconds=seconds, waits=waits, **sums)
+        return cls(_known(row["seconds"]), tuple(wait for wait in waits if wait), **sums)
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
@@ -140,19 +144,17 @@ def _complete(data: Any, what: str, types: Mapping[str, type | tuple[type, ...]]
     return row
 
 
-def _state(name: str) -> State:
-    try:
-        return State(name)
-    except ValueError as error:
-        raise InvalidValue(f"there is no state {checks.cut(repr(name), 60)}") from error
+def _known(data: Mapping[str, Any]) -> dict[State, float]:
+    """Seconds by state as they were written."""
+    seconds: dict[State, float] = {}
+    for name, value in data.items():
+        state = State(name) if name in _STATES else State.NOT_OBSERVED
+        label = f"seconds of {checks.cut(repr(name), 60)}"
+        seconds[state] = seconds.get(state, 0.0) + checks.seconds(value, label, maximum=_MAX_SECONDS)
+    return seconds
 
 
-def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidValue(f"{what} has the wrong type: {type(value).__name__}")
-    return float(value)
-
-
+_STATES = frozenset(State)
 COUNTS = ("memory_bytes", "read_blocks", "written_blocks", "major_faults", "switches", "involuntary_switches")
 _SUMS = ("cpu_s", "throttled_s")
 # Tried one after the other until the whole fits; without any objects it always does.

@@ -129,7 +129,7 @@ def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
         {"seconds": {"on_cpu": "1"}},
         {"seconds": {"on_cpu": True}},
         {"seconds": {"on_cpu": -1}},
-        {"seconds": {"dancing": 1}},
+        {"seconds": {"dancing": "1"}},
         {"seconds": {}, "cpu_s": -1},
         {"seconds": {}, "switches": 1.5},
         {"seconds": {}, "waits": [{}]},
@@ -140,8 +140,26 @@ def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
 def test_what_is_no_activity_is_refused(row: object) -> None:
     with pytest.raises(InvalidValue):
         Activity.from_dict(row)
-    with pytest.raises(InvalidValue):
-        Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row})
+
+
+@given(anything | st.fixed_dictionaries({"seconds": anything, "waits": anything}))
+def test_an_activity_that_cannot_be_read_costs_no_reply(row: object) -> None:
+    reply = Reply.from_dict({"id": "a", "outcome": "succeeded", "run_s": 1.5, "activity": row})
+    assert (reply.ok, reply.run_s) == (True, 1.5)
+
+
+def test_states_of_a_newer_version_count_as_not_observed() -> None:
+    wait = {"state": "disk", "object": "/data", "seconds": 0.5}
+    row = {
+        "seconds": {"disk": 0.5, "dancing": 1.0, "singing": 0.25, "not_observed": 0.125},
+        "waits": [{**wait, "state": "dancing"}, wait],
+        "cpu_s": 0.1,
+        "songs": 3,
+    }
+    activity = Reply.from_dict({"id": "a", "outcome": "succeeded", "activity": row}).activity
+    assert activity is not None
+    assert activity.seconds == {State.DISK: 0.5, State.NOT_OBSERVED: 1.375}
+    assert activity.waits == (Wait(State.DISK, "/data", 0.5),)
 
 
 @given(st.text(max_size=60) | anything.map(json.dumps) | st.binary(max_size=30))
