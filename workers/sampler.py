@@ -10,11 +10,13 @@ import logging
 import os
 import random
 import time
+from dataclasses import replace
 from resource import struct_rusage
 
 from scaletest.model.activity import Activity, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking
+from scaletest.system.devices.clients import Clients, present
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import TimeByState
 from scaletest.system.tree import Tree
@@ -33,6 +35,7 @@ _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
     "wchan": "neither the system calls of some programs nor where they wait may be read: that counts as not observed",
     "stat": "some processes of programs may not be seen: their time counts as not observed",
+    "fdinfo": "the devices of some programs may not be looked at: how long they are busy is left out",
     "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
 }
 
@@ -44,6 +47,7 @@ class Sampler:
         self._told: set[str] = set()
         self.blocking = Blocking(denied=self.tell)
         self.throttling = Throttling()
+        self.clients = Clients(denied=self.tell)
         self.chance = random.Random()
         self.allowance = Allowance()
         self.typical_s = INTERVAL_S
@@ -55,7 +59,7 @@ class Sampler:
     def begin(self, device: str = "") -> Watch:
         """Before a program starts."""
         self.blocking.use_device(device)
-        return Watch(self)
+        return Watch(self, device)
 
     def own_schedule(self) -> proc.Schedule | None:
         """Of the thread that waits for programs; None where the kernel does not tell."""
@@ -115,8 +119,11 @@ class Allowance:
 class Watch:
     """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: Sampler, device: str = "") -> None:
         self._sampler = sampler
+        self._clients = sampler.clients if present(device) else None
+        if self._clients is not None:
+            self._clients.begin(device)
         self._began = self._looked = time.monotonic()
         self._cpu_s = self._first_cpu_s = 0.0
         # since the last look that counted
@@ -148,6 +155,9 @@ class Watch:
             else:
                 self._spent.interval(max(0.0, now - self._looked), self._tree.look(), self._unchanged_s)
                 self._looked, self._unchanged_s = now, 0.0
+            # a device may be busy while nobody runs
+            if self._clients is not None:
+                self._clients.look(self._tree.processes)
         except Exception as error:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             self.due = NEVER
@@ -176,7 +186,10 @@ class Watch:
             max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0, self._unchanged_s
         )
         self._spent.throttle(throttled_s)
-        return _activity(self._spent, ended - self._began, usage, throttled_s)
+        activity = _activity(self._spent, ended - self._began, usage, throttled_s)
+        if self._clients is None:
+            return activity
+        return replace(activity, engines=self._clients.busy_s(), device_memory_bytes=self._clients.memory_bytes)
 
     def _count_own(self, looks_s: float) -> None:
         """Our own time: to start the program, or to see that it ended, we need a CPU ourselves. looks_s: of looks."""

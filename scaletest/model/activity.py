@@ -5,8 +5,9 @@ At every instant a request is in one state: that of its most active thread, in t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import heapq
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +16,8 @@ from scaletest.model.errors import InvalidValue
 
 MAX_OBJECT_CHARACTERS = 160
 MAX_WAITS = 4
+MAX_ENGINES = 8
+MAX_ENGINE_CHARACTERS = 60
 MAX_BYTES = 1024
 _MAX_SECONDS = 1e9
 _MAX_COUNT = 10**15
@@ -75,6 +78,9 @@ class Activity:
     switches: how often a process gave up its CPU to wait.
     involuntary_switches: how often the kernel took it away.
     throttled_s: seconds that the container's CPU limit kept its processes off the CPUs, while this request ran.
+    engines: seconds that its processes kept the engines of devices busy, by the device's PCI address and the kind of
+        engine ("0000:03:00.0 video"); of a kind of which a device has two, half the sum of both.
+    device_memory_bytes: most memory that its processes had on devices at one time.
     """
 
     seconds: dict[State, float]
@@ -87,29 +93,44 @@ class Activity:
     switches: int = 0
     involuntary_switches: int = 0
     throttled_s: float = 0.0
+    engines: dict[str, float] = field(default_factory=dict)
+    device_memory_bytes: int = 0
 
     def __post_init__(self) -> None:
         for state, seconds in self.seconds.items():
             checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
         for name in _SUMS:
             checks.seconds(getattr(self, name), name, maximum=_MAX_SECONDS)
+        for name, seconds in self.engines.items():
+            checks.seconds(seconds, f"seconds of the engine {name}", maximum=_MAX_SECONDS)
         for name in COUNTS:
             checks.count(getattr(self, name), name, maximum=_MAX_COUNT)
         checks.count(len(self.waits), "the number of waits", maximum=MAX_WAITS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, zeros left out, seconds of 4 digits; at most 1 KB as JSON: longer objects lose their middle."""
+        """Plain values, zeros left out, seconds of 4 digits; at most 1 KB as JSON: longer objects lose their middle.
+
+        Of more than 8 engines the busiest are kept; where even that is too much, no waits and fewer engines.
+        """
         seconds = {state.value: round(self.seconds.get(state, 0.0), 4) for state in State}
         row: dict[str, Any] = {"seconds": {name: value for name, value in seconds.items() if value}}
         sums = {name: round(getattr(self, name), 4) for name in _SUMS}
         counts = {name: getattr(self, name) for name in COUNTS}
         row.update({name: value for name, value in {**sums, **counts}.items() if value})
-        for limit in _OBJECT_LIMITS:
-            waits = [_wait_row(wait, limit) for wait in self.waits]
-            bounded = {**row, "waits": waits} if waits else row
+        for waits, engines in self._shorter():
+            bounded = row | {name: part for name, part in (("waits", waits), ("engines", engines)) if part}
             if len(wire.dump(bounded).encode()) <= MAX_BYTES:
                 return bounded
         return row
+
+    def _shorter(self) -> Iterator[tuple[list[dict[str, Any]], dict[str, float]]]:
+        """Waits and engines as rows, shorter each time."""
+        rounded = {checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4) for name, busy_s in self.engines.items()}
+        busiest = [item for item in heapq.nlargest(MAX_ENGINES, rounded.items(), key=_second) if item[1]]
+        for limit in _OBJECT_LIMITS:
+            yield [_wait_row(wait, limit) for wait in self.waits], dict(busiest)
+        for count in range(len(busiest), 0, -1):
+            yield [], dict(busiest[:count])
 
     @classmethod
     def from_dict(cls, data: Any) -> Activity:
@@ -123,7 +144,12 @@ class Activity:
         waits = [Wait.from_dict(wait) for wait in row.get("waits", ())]
         sums: dict[str, Any] = {name: float(row.get(name, 0.0)) for name in _SUMS}
         sums.update({name: row.get(name, 0) for name in COUNTS})
-        return cls(_known(row["seconds"]), tuple(wait for wait in waits if wait), **sums)
+        engines = {checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s for name, busy_s in row.get("engines", {}).items()}
+        return cls(_known(row["seconds"]), tuple(wait for wait in waits if wait), **sums, engines=engines)
+
+
+def _second(item: tuple[str, float]) -> float:
+    return item[1]
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
@@ -155,13 +181,22 @@ def _known(data: Mapping[str, Any]) -> dict[State, float]:
 
 
 _STATES = frozenset(State)
-COUNTS = ("memory_bytes", "read_blocks", "written_blocks", "major_faults", "switches", "involuntary_switches")
+COUNTS = (
+    "memory_bytes",
+    "read_blocks",
+    "written_blocks",
+    "major_faults",
+    "switches",
+    "involuntary_switches",
+    "device_memory_bytes",
+)
 _SUMS = ("cpu_s", "throttled_s")
 # Tried one after the other until the whole fits; without any objects it always does.
 _OBJECT_LIMITS = (MAX_OBJECT_CHARACTERS, 120, 90, 60, 40, 20)
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "seconds": dict,
     "waits": list,
+    "engines": dict,
     **dict.fromkeys(_SUMS, (int, float)),
     **dict.fromkeys(COUNTS, int),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -105,6 +105,11 @@ class Tree:
         for pid in self._processes.keys() - visited:
             self._forget(pid)
         return self._summary(shares)
+
+    @property
+    def processes(self) -> Collection[int]:
+        """Those that the last look saw."""
+        return self._processes.keys()
 
     def close(self) -> None:
         """Close all files."""

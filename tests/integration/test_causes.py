@@ -21,6 +21,7 @@ from hack.benchmarks.causes import Unsuitable, python
 from scaletest.model import Activity, Outcome, Record, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking, Doing
+from scaletest.system.devices.clients import Clients
 from scaletest.system.sockets import Sockets
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
@@ -440,6 +441,35 @@ def test_peers_that_nobody_asks_for_are_not_kept_for_ever(monkeypatch: pytest.Mo
     for _ in range(20):
         assert sockets.peer(os.getpid(), 0, 0) is None
     assert len(sockets._known) <= 2 * 4096
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def test_devices_that_a_program_keeps_busy_are_named(
+    wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its child opens a device whose files lie in a tree of the test's own."""
+    monkeypatch.setattr("workers.sampler.present", lambda _device: True)
+    rows = ["drm-driver: i915", "drm-client-id: 7", "drm-pdev: 0000:00:02.0", "drm-resident-local0: 3 MiB"]
+    text = "\\n".join([*rows, "drm-engine-capacity-video: 2", "drm-engine-video: 1500000000 ns"])
+    script = f"""
+mkdir -p $0/$$/fd $0/$$/fdinfo
+ln -s /dev/dri/renderD128 $0/$$/fd/5
+printf "{text}\\n" > $0/$$/fdinfo/5
+sleep 1.5
+"""
+    sampler = Sampler()
+    sampler.clients = Clients(str(tmp_path))
+    program = Program(ProgramOptions(), wake, sampler)
+    try:
+        activity = activity_of(program.run(["sh", "-c", f"sh -c '{script}' {tmp_path}; true"], 0.0, {}).result)
+        after = activity_of(program.run(["sleep", "0.3"], 0.0, {}).result)
+    finally:
+        program.close()
+    assert activity.engines == {"0000:00:02.0 video": 0.75}
+    assert activity.device_memory_bytes == 3 * 1024**2
+    assert (after.engines, after.device_memory_bytes) == ({}, 0)
 
 
 # -- odd programs -----------------------------------------------------------------------------------------------------

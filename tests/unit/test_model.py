@@ -50,6 +50,8 @@ activities = st.builds(
     switches=counts,
     involuntary_switches=counts,
     throttled_s=spans,
+    engines=st.dictionaries(st.text(max_size=80), spans, max_size=12),
+    device_memory_bytes=counts,
 )
 replies = st.builds(
     Reply,
@@ -115,6 +117,13 @@ def test_an_activity_keeps_both_ends_of_its_objects(length: int) -> None:
     assert all(wait["object"].startswith("/begi") and wait["object"].endswith("/end") for wait in row["waits"])
 
 
+def test_the_busiest_engines_are_kept() -> None:
+    engines = {f"0000:03:00.0 {number}": number / 2 for number in range(12)}
+    row = Activity({State.DEVICE: 1.0}, (Wait(State.DEVICE, "/dev/dri/renderD128", 1.0),), engines=engines).to_dict()
+    assert row["engines"] == {f"0000:03:00.0 {number}": number / 2 for number in range(11, 3, -1)}
+    assert Activity.from_dict(row).engines == row["engines"] and row["waits"]
+
+
 def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
     row = Activity({}, (Wait(State.DISK, "a\x1b[31m\u202eb", 1.0),)).to_dict()
     assert row["waits"][0]["object"].isprintable()
@@ -132,6 +141,8 @@ def test_objects_hold_nothing_that_a_terminal_obeys() -> None:
         {"seconds": {"dancing": "1"}},
         {"seconds": {}, "cpu_s": -1},
         {"seconds": {}, "switches": 1.5},
+        {"seconds": {}, "engines": {"0000:03:00.0 video": "1"}},
+        {"seconds": {}, "engines": [1]},
         {"seconds": {}, "waits": [{}]},
         {"seconds": {}, "waits": ["disk"]},
         {"seconds": {}, "waits": [{"state": "disk", "object": "a", "seconds": 1}] * 5},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaletest.model.activity import COUNTS, MAX_OBJECT_CHARACTERS, MAX_WAITS, Activity, State
+from scaletest.model.activity import COUNTS, MAX_ENGINES, MAX_OBJECT_CHARACTERS, MAX_WAITS, Activity, State
 from scaletest.model.measurement import Measurement
 from scaletest.model.record import Record
 from scaletest.model.reply import ALWAYS, Reply
@@ -16,6 +16,7 @@ from scaletest.model.schema.parts import (
     one_of,
     properties_of,
     rows,
+    table,
     text,
 )
 
@@ -56,6 +57,7 @@ def _activity() -> Schema:
         "waits": {**rows(wait, notes["waits"]), "maxItems": MAX_WAITS},
         **{name: number(notes[name]) for name in ("cpu_s", "throttled_s")},
         **{name: count(notes[name]) for name in COUNTS},
+        "engines": {**table(number(), notes["engines"]), "maxProperties": MAX_ENGINES},
     }
     optional = [name for name in properties if name != "seconds"]
     return closed(properties, descriptions(Reply)["activity"], optional)

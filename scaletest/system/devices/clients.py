@@ -1,0 +1,199 @@
+"""What the processes of one request did on graphics devices: busy time by engine, and memory, of their open files.
+
+A client's counters begin when it opens the device, so that a look which finds it late misses nothing; what it does
+between the last look and its end is not seen. Each client counts once, whatever its descriptors and processes.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from scaletest.system import proc
+from scaletest.system.devices.drm import Client, parse_fdinfo
+
+PROCFS = "/proc"
+FOLDERS = ("/dev/dri", "/dev/accel")
+# Of one process: whoever opens more devices is described by the first of them.
+_MOST_FILES = 16
+_MOST_DESCRIPTORS = 512
+# Kernels before 6.2 do not say how many descriptors a process has: the first looks list them all then.
+_FIRST_LOOKS = 8
+# A shorter time says too little about how fast a device's clock runs.
+_LEAST_CLOCK_S = 0.05
+
+Key = tuple[str, str]
+
+
+class Clocks:
+    """How fast the clocks run of devices that count cycles, in ticks a second; learned from two looks at each."""
+
+    def __init__(self) -> None:
+        self._rates: dict[str, float] = {}
+        self._began: dict[str, tuple[int, float]] = {}
+
+    def begin(self) -> None:
+        """Measure anew: between two requests a device may sleep, and its clock with it."""
+        self._began = {}
+
+    def take(self, device: str, clock: int, at_s: float) -> None:
+        """Take in what a clock shows at a time. One that goes back begins anew."""
+        first, began_s = self._began.setdefault(device, (clock, at_s))
+        if clock < first:
+            self._began[device] = (clock, at_s)
+        elif clock > first and at_s - began_s >= _LEAST_CLOCK_S:
+            self._rates[device] = (clock - first) / (at_s - began_s)
+
+    def rate(self, device: str) -> float | None:
+        """None when nothing is known of it."""
+        return self._rates.get(device)
+
+
+@dataclass(slots=True)
+class _Count:
+    """One kind of engine of one client: what its counter showed at most, and how much that grew in this request."""
+
+    in_cycles: bool
+    capacity: int
+    highest: int = 0
+    grown: int = 0
+
+    def take(self, value: int) -> None:
+        """A counter may go back for a while, and what it lost comes again: only what is above the highest counts."""
+        self.grown += max(0, value - self.highest)
+        self.highest = max(self.highest, value)
+
+
+@dataclass(slots=True)
+class _Files:
+    """The descriptors of one process that are devices. open_files: how many there were of any kind."""
+
+    numbers: list[int] = field(default_factory=list)
+    looks: int = 0
+    open_files: int = 0
+
+
+class Clients:
+    """The clients of one request after the other. `denied` hears when a file may not be read."""
+
+    def __init__(self, procfs: str = PROCFS, denied: Callable[[str], None] = lambda _: None) -> None:
+        self._procfs = procfs
+        self._denied = denied
+        self._clocks = Clocks()
+        self._device = ""
+        self._processes: dict[int, _Files] = {}
+        self._counts: dict[Key, dict[str, _Count]] = {}
+        self._seen: set[Key] = set()
+        self._memory_bytes = 0
+
+    def begin(self, device: str = "") -> None:
+        """A request begins. device: a file to take for a device, whatever its name.
+
+        Clients that the request before had and that live on go on from where they were.
+        """
+        self._device = device
+        self._processes = {}
+        self._counts = {key: self._counts[key] for key in self._seen}
+        for counts in self._counts.values():
+            for count in counts.values():
+                count.grown = 0
+        self._seen = set()
+        self._memory_bytes = 0
+        self._clocks.begin()
+
+    def look(self, processes: Iterable[int]) -> None:
+        """Read the devices of these processes. Of those that are gone the last values stay."""
+        living = sorted(processes)
+        if self._processes.keys() - set(living):
+            # somebody else may have to be read now for a client that they shared
+            self._processes = {pid: _Files() for pid in living}
+        memory: dict[Key, int] = {}
+        for pid in living:
+            files = self._processes.setdefault(pid, _Files())
+            self._find(pid, files)
+            self._read(pid, files, memory)
+        self._memory_bytes = max(self._memory_bytes, sum(memory.values()))
+
+    def busy_s(self) -> dict[str, float]:
+        """Seconds by device and kind of engine, of all engines of the kind together; without what is not known."""
+        sums: dict[str, float] = {}
+        for device, client in self._seen:
+            for name, count in self._counts[device, client].items():
+                per_s = self._clocks.rate(device) if count.in_cycles else 1e9
+                if per_s:
+                    label = f"{device} {name}"
+                    sums[label] = sums.get(label, 0.0) + count.grown / per_s / count.capacity
+        return sums
+
+    @property
+    def memory_bytes(self) -> int:
+        """Most that its clients had at one look."""
+        return self._memory_bytes
+
+    def _find(self, pid: int, files: _Files) -> None:
+        """List the descriptors again when there are more or fewer, and rarely otherwise."""
+        folder = f"{self._procfs}/{pid}/fd"
+        files.looks += 1
+        try:
+            open_files = os.stat(folder).st_size  # noqa: PTH116 - a path of /proc
+            often = files.looks <= _FIRST_LOOKS and not open_files
+            if open_files == files.open_files and files.looks & (files.looks - 1) and not often:
+                return
+            files.open_files = open_files
+            numbers = proc.numbers(folder)[:_MOST_DESCRIPTORS]
+            files.numbers = [number for number in numbers if self._is_device(pid, number)]
+        except PermissionError:
+            self._denied("fdinfo")
+        except OSError:  # it is gone
+            files.numbers = []
+
+    def _is_device(self, pid: int, number: int) -> bool:
+        try:
+            path = proc.link(f"{self._procfs}/{pid}/fd/{number}")
+        except OSError:
+            return False
+        return path.startswith(_PREFIXES) or path == self._device != ""
+
+    def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
+        """Read each client once: other descriptors of it are left out until the descriptors are listed again."""
+        kept = []
+        for number in files.numbers[:_MOST_FILES]:
+            try:
+                client = parse_fdinfo(proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace"))
+            except PermissionError:
+                self._denied("fdinfo")
+                continue
+            except OSError:  # closed, or the process is gone
+                continue
+            if client is not None and (client.device, client.id) not in memory:
+                kept.append(number)
+                memory[client.device, client.id] = client.memory_bytes
+                self._take(client)
+        files.numbers = kept
+
+    def _take(self, client: Client) -> None:
+        at_s = time.monotonic()
+        self._seen.add((client.device, client.id))
+        counts = self._counts.setdefault((client.device, client.id), {})
+        for name, engine in client.engines.items():
+            value = engine.cycles if engine.busy_ns is None else engine.busy_ns
+            counts.setdefault(name, _Count(engine.busy_ns is None, engine.capacity)).take(value or 0)
+            if engine.clock is not None:
+                self._clocks.take(client.device, engine.clock, at_s)
+
+
+def present(device: str = "") -> bool:
+    """Whether this machine shows any such device, or this file is one, by the number of its driver."""
+    if any(os.path.isdir(folder) for folder in FOLDERS):  # noqa: PTH112 - asked before every program
+        return True
+    try:
+        return bool(device) and os.major(os.stat(device).st_rdev) in _MAJORS  # noqa: PTH116
+    except OSError:
+        return False
+
+
+_PREFIXES = tuple(f"{folder}/" for folder in FOLDERS)
+# Of /dev/dri and /dev/accel.
+_MAJORS = (226, 261)
