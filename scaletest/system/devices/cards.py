@@ -1,0 +1,272 @@
+"""What sysfs and hwmon say of the graphics cards of this machine, whoever uses them: i915, xe, amdgpu.
+
+A card that sleeps is not woken: of it only that is known. A file that is not there, or may not be read, is left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scaletest.system import proc
+
+Figures = dict[str, float]
+SYSFS, HWMON = "sysfs", "hwmon"
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE)
+
+
+def parse_levels(text: str) -> float | None:
+    """The present clock over the highest one, of amdgpu's pp_dpm_sclk, which marks the present one with a star."""
+    levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
+    highest = max((clock for clock, _ in levels), default=0)
+    present = next((clock for clock, now in levels if now), None)
+    return present / highest if highest and present is not None else None
+
+
+@dataclass(slots=True)
+class Sleep:
+    """A file that counts milliseconds of sleep; from two readings, the part of the time that was not slept."""
+
+    path: str
+    last: tuple[float, float] | None = None
+
+    def awake(self, now_s: float) -> float | None:
+        """Since the last reading; None at the first one, and when the counter was reset."""
+        slept_ms = _number(self.path)
+        last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
+        if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:
+            return None
+        return min(1.0, max(0.0, 1.0 - (slept_ms - last[0]) / 1000.0 / (now_s - last[1])))
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep."""
+
+    actual: str
+    highest: str
+    throttled: tuple[str, ...]
+    sleep: Sleep | None
+
+    def forget(self) -> None:
+        """Let the next reading of its sleep be the first one."""
+        if self.sleep:
+            self.sleep.last = None
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One card, and the files that it has.
+
+    link: in /sys/class/drm; folder: of its PCI device. node: the path of its render node; "" when it has none.
+    numbers, sensors: figure, file, and by what to multiply its number. levels: a file of clocks. status: of its sleep.
+    """
+
+    link: Path
+    folder: Path
+    node: str = ""
+    clocks: tuple[Clock, ...] = ()
+    numbers: tuple[tuple[str, str, float], ...] = ()
+    levels: str = ""
+    sensors: tuple[tuple[str, str, float], ...] = ()
+    status: str = ""
+
+    @property
+    def pci(self) -> str:
+        """Its PCI address."""
+        return self.folder.name
+
+    def asleep(self) -> bool:
+        """Whether it is suspended."""
+        return self.status != "" and _text(self.status) == "suspended"
+
+
+@dataclass(slots=True)
+class Cards:
+    """The cards below a root, which holds `sys`."""
+
+    root: Path = Path("/")
+    clock: Callable[[], float] = time.monotonic
+    cards: list[Card] = field(default_factory=list)
+
+    def find(self) -> None:
+        """Look which cards there are. Raises nothing."""
+        known = {(card.link, card.folder): card for card in self.cards}
+        links = sorted(path for path in _entries(self.root / "sys/class/drm") if re.fullmatch(r"card\d+", path.name))
+        places = [(link, _device(link)) for link in links]
+        cards = [known.get((link, folder)) or _card(link, folder) for link, folder in places if folder]
+        self.cards = [card for card in cards if card is not None]
+
+    def read(self, card: Card) -> tuple[Figures, list[str]]:
+        """A card's figures, and where they come from."""
+        if card.asleep():
+            for clock in card.clocks:
+                clock.forget()
+            return {"awake": 0.0}, [SYSFS]
+        device = self._device_figures(card)
+        sensors = dict(_numbers(card.sensors))
+        sources = [name for name, figures in ((SYSFS, device), (HWMON, sensors)) if figures]
+        return {**sensors, **device}, sources
+
+    def _device_figures(self, card: Card) -> Figures:
+        now_s = self.clock()
+        figures = dict(_numbers(card.numbers))
+        for name in ("busy", "memory_busy"):
+            if name in figures:
+                figures[name] = min(1.0, figures[name])
+        clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
+        level = parse_levels(_text(card.levels)) if card.levels else None
+        _highest(figures, "frequency", [*clocks, level])
+        reasons = (_number(path) for clock in card.clocks for path in clock.throttled)
+        _highest(figures, "throttled", (None if value is None else float(value > 0) for value in reasons))
+        _highest(figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep))
+        return figures
+
+
+def _device(link: Path) -> Path | None:
+    """The PCI device of /sys/class/drm/cardN; None for a card without one."""
+    try:
+        folder = (link / "device").resolve(strict=True)
+    except OSError:
+        return None
+    return folder if _PCI.fullmatch(folder.name) else None
+
+
+def _card(link: Path, folder: Path) -> Card | None:
+    """None for a card of a driver that is not known."""
+    driver = (folder / "driver").resolve().name
+    if driver not in _CLOCKS:
+        return None
+    nodes = sorted(path.name for path in _entries(folder / "drm") if path.name.startswith("renderD"))
+    is_amd = driver == "amdgpu"
+    status = folder / "power/runtime_status"
+    return Card(
+        link,
+        folder,
+        node=f"/dev/dri/{nodes[0]}" if nodes else "",
+        clocks=tuple(_CLOCKS[driver](link, folder)),
+        numbers=_readable(folder, _AMD_NUMBERS) if is_amd else (),
+        levels=str(folder / "pp_dpm_sclk") if is_amd else "",
+        sensors=_sensors(folder, driver),
+        status=str(status) if _is_readable(status) else "",
+    )
+
+
+def _i915(link: Path, folder: Path) -> Iterable[Clock]:
+    """Of every part of the card; kernels before 5.18 have one, in the card's own folder."""
+    for part in sorted((link / "gt").glob("gt*")):
+        status = part / "throttle_reason_status"
+        reasons = (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
+        yield Clock(
+            str(part / "rps_act_freq_mhz"),
+            str(part / "rps_RP0_freq_mhz"),
+            tuple(map(str, reasons)),
+            _sleep(part / "rc6_residency_ms"),
+        )
+    if not (link / "gt").is_dir():
+        sleep = _sleep(link / "power/rc6_residency_ms")
+        yield Clock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
+
+
+def _xe(link: Path, folder: Path) -> Iterable[Clock]:
+    """Of every part of every tile."""
+    for part in sorted(folder.glob("tile*/gt*")):
+        status = part / "freq0/throttle/status"
+        reasons = (status,) if _is_readable(status) else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
+        yield Clock(
+            str(part / "freq0/act_freq"),
+            str(part / "freq0/rp0_freq"),
+            tuple(map(str, reasons)),
+            _sleep(part / "gtidle/idle_residency_ms"),
+        )
+
+
+def _amdgpu(link: Path, folder: Path) -> Iterable[Clock]:
+    """Its clocks are levels, in one file."""
+    return ()
+
+
+def _sleep(path: Path) -> Sleep | None:
+    return Sleep(str(path)) if _is_readable(path) else None
+
+
+def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
+    """Of the card as a whole: i915 has further sensors, of its parts, under other names."""
+    folders = sorted(_entries(folder / "hwmon"))
+    whole = next((path for path in folders if _text(str(path / "name")) == driver), None)
+    if whole is None:
+        return ()
+    sensors: dict[str, tuple[str, str, float]] = {}
+    for figure, path, scale in _readable(whole, _SENSORS):
+        # the second one of a figure stands in where the first one cannot be read at all
+        if figure not in sensors and _number(path) is not None:
+            sensors[figure] = (figure, path, scale)
+    return tuple(sensors.values())
+
+
+def _readable(folder: Path, files: Sequence[tuple[str, str, float]]) -> tuple[tuple[str, str, float], ...]:
+    rows = ((figure, folder / name, scale) for figure, name, scale in files)
+    return tuple((figure, str(path), scale) for figure, path, scale in rows if _is_readable(path))
+
+
+def _is_readable(path: Path) -> bool:
+    return os.access(path, os.R_OK)
+
+
+def _numbers(files: Iterable[tuple[str, str, float]]) -> Iterable[tuple[str, float]]:
+    for figure, path, scale in files:
+        value = _number(path)
+        if value is not None and value >= 0:
+            yield figure, value * scale
+
+
+def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> None:
+    known = [value for value in values if value is not None]
+    if known:
+        figures[figure] = max(known)
+
+
+def _ratio(value: float | None, whole: float | None) -> float | None:
+    return value / whole if value is not None and value >= 0 and whole else None
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _text(path: str) -> str:
+    try:
+        return proc.read(path).decode(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def _number(path: str) -> float | None:
+    text = _text(path)
+    return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
+
+
+_CLOCKS: dict[str, Callable[[Path, Path], Iterable[Clock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
+_AMD_NUMBERS = (
+    ("busy", "gpu_busy_percent", 0.01),
+    ("memory_busy", "mem_busy_percent", 0.01),
+    ("memory_used", "mem_info_vram_used", 1.0),
+    ("memory_total", "mem_info_vram_total", 1.0),
+)
+# Microjoules, microwatts, thousandths of a degree. xe calls the whole card 1 and its chip 2; some cards lack one.
+_SENSORS = (
+    ("energy_j", "energy1_input", 1e-6),
+    ("energy_j", "energy2_input", 1e-6),
+    ("power", "power1_average", 1e-6),
+    ("power", "power1_input", 1e-6),
+    ("temperature", "temp1_input", 1e-3),
+    ("temperature", "temp2_input", 1e-3),
+)
