@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import struct
-import subprocess
 from pathlib import Path
 
+from hack.compiler import NoCompiler, shared_library
+
+__all__ = ["NoCompiler", "WallClock"]
 SOURCE = Path(__file__).with_name("wall_clock.c")
-
-
-class NoCompiler(Exception):
-    """The library cannot be made here; the text says why."""
 
 
 class WallClock:
@@ -20,16 +17,8 @@ class WallClock:
 
     def __init__(self, server: str, folder: Path) -> None:
         """Raises NoCompiler."""
-        compiler = shutil.which("cc")
-        if compiler is None:
-            raise NoCompiler("no C compiler (cc) was found, so Redis's clock is not set")
         library, self._file = folder / "wall_clock.so", folder / "wall_clock"
-        built = subprocess.run(
-            [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(SOURCE)],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if built.returncode:
-            raise NoCompiler(f"{SOURCE.name} cannot be compiled, so Redis's clock is not set: {built.stderr[-500:]}")
+        shared_library(SOURCE, library)
         self.set(0)
         self.program = str(folder / "server")
         variables = f"LD_PRELOAD={shlex.quote(str(library))} SCALETEST_WALL_CLOCK={shlex.quote(str(self._file))}"

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaletest.system import proc
+from scaletest.system.devices.source import Figures, Reading
 
-Figures = dict[str, float]
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE)
@@ -102,16 +102,16 @@ class Cards:
         cards = [known.get((link, folder)) or _card(link, folder) for link, folder in places if folder]
         self.cards = [card for card in cards if card is not None]
 
-    def read(self, card: Card) -> tuple[Figures, list[str]]:
+    def read(self, card: Card) -> Reading:
         """A card's figures, and where they come from."""
         if card.asleep():
             for clock in card.clocks:
                 clock.forget()
-            return {"awake": 0.0}, [SYSFS]
+            return Reading({"awake": 0.0}, [SYSFS])
         device = self._device_figures(card)
         sensors = dict(_numbers(card.sensors))
         sources = [name for name, figures in ((SYSFS, device), (HWMON, sensors)) if figures]
-        return {**sensors, **device}, sources
+        return Reading({**sensors, **device}, sources)
 
     def _device_figures(self, card: Card) -> Figures:
         now_s = self.clock()

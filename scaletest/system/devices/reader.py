@@ -5,40 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Protocol
 
-from scaletest.system.devices.cards import Cards, Figures
+from scaletest.system.devices.cards import Cards
+from scaletest.system.devices.nvml import NvmlSource
+from scaletest.system.devices.source import AGAIN_S, Figures, Names, Reading, Source, Tell
 
-# How often to look for devices that were not there before.
-AGAIN_S = 60.0
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
-Tell = Callable[[str, str], None]
-
-
-class Names:
-    """Devices by PCI address, under the path by which workers know them."""
-
-    def __init__(self, paths: Callable[[], Mapping[str, str]] = dict) -> None:
-        """paths: PCI address -> path, as this worker's replies say it."""
-        self._paths = paths
-        self._nodes: dict[str, str] = {}
-
-    def learn(self, nodes: Mapping[str, str]) -> None:
-        """Take in paths of which the machine tells; those of workers come first."""
-        self._nodes.update({pci: path for pci, path in nodes.items() if path})
-        self._nodes.update(self._paths())
-
-    def of(self, pci: str) -> str:
-        """The path of a device, else its address."""
-        return self._nodes.get(pci, pci)
-
-
-class Source(Protocol):
-    """Something that knows devices."""
-
-    def read(self) -> Mapping[str, tuple[Figures, list[str]]]:
-        """Figures by the device's name, and where they come from; nothing when there is nothing to read."""
 
 
 class CardSource:
@@ -50,7 +23,7 @@ class CardSource:
         self._clock = clock
         self._next_s = float("-inf")
 
-    def read(self) -> Mapping[str, tuple[Figures, list[str]]]:
+    def read(self) -> Mapping[str, Reading]:
         """Looks for cards now and then."""
         now_s = self._clock()
         if now_s >= self._next_s:
@@ -70,13 +43,14 @@ class DeviceReader:
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tell: hears of what is wrong, a key and a text; the same key may come again.
+        """tell: hears of what is wrong, of each matter once: a key and a text.
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
+        tell = _once(tell)
         self._tell = tell
         names = Names(paths)
-        self._sources: list[Source] = [CardSource(names, root, clock)]
+        self._sources: list[Source] = [CardSource(names, root, clock), NvmlSource(names, tell, root / "dev", clock)]
         self._energy_j: dict[str, float] = {}
 
     def read(self) -> tuple[dict[str, Figures], dict[str, str]]:
@@ -94,8 +68,8 @@ class DeviceReader:
                 kind = type(source).__name__
                 self._tell(kind, f"devices are not read any more ({kind}): {type(error).__name__}: {error}")
                 continue
-            for name, (values, origins) in devices.items():
-                _merge(figures.setdefault(name, {}), values, sources.setdefault(name, []), origins)
+            for name, reading in devices.items():
+                _merge(figures.setdefault(name, {}), sources.setdefault(name, []), reading)
         names = [name for name in sorted(figures) if figures[name]][:MOST_DEVICES]
         for name in names:
             self._drop_reset(name, figures[name])
@@ -114,7 +88,18 @@ class DeviceReader:
         self._energy_j[name] = energy_j
 
 
-def _merge(figures: Figures, values: Figures, sources: list[str], origins: list[str]) -> None:
-    new = {name: value for name, value in values.items() if name not in figures}
+def _once(tell: Tell) -> Tell:
+    told: set[str] = set()
+
+    def first(key: str, text: str) -> None:
+        if key not in told:
+            told.add(key)
+            tell(key, text)
+
+    return first
+
+
+def _merge(figures: Figures, sources: list[str], reading: Reading) -> None:
+    new = {name: value for name, value in reading.figures.items() if name not in figures}
     figures.update(new)
-    sources += [origin for origin in origins if new and origin not in sources]
+    sources += [source for source in reading.sources if new and source not in sources]

@@ -1,0 +1,24 @@
+"""Shared libraries from C files of ours, made by this machine's compiler."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+
+class NoCompiler(Exception):
+    """The library cannot be made here; the text says why."""
+
+
+def shared_library(source: Path, library: Path, *options: str) -> None:
+    """Compile one C file. Raises NoCompiler."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise NoCompiler(f"no C compiler (cc) was found for {source.name}")
+    built = subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", *options, "-o", str(library), str(source)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if built.returncode:
+        raise NoCompiler(f"{source.name} cannot be compiled: {built.stderr[-500:]}")

@@ -1,0 +1,180 @@
+"""NVIDIA's devices, by their driver's library (NVML) and the module nvidia-ml-py, imported only where there are some.
+
+What a device does not support, as utilisation while it is partitioned (MIG), is left out of its figures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from scaletest.system.devices.source import AGAIN_S, Figures, Names, Reading, Tell
+
+NVML = "NVML"
+# Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
+_NODES = ("nvidiactl", "dxg")
+_MICRO, _MILLI, _PERCENT = 1e-6, 1e-3, 1e-2
+# Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
+_NO_LIMIT = 0x1 | 0x2 | 0x100
+
+Read = Callable[[ModuleType, Any], Figures]
+
+
+@dataclass(slots=True)
+class _Device:
+    """One device. readers: what is asked of it; what it does not support is dropped."""
+
+    name: str
+    handle: Any
+    readers: list[Read] = field(default_factory=lambda: list(_READERS))
+
+
+class NvmlSource:
+    """All devices of NVIDIA's driver."""
+
+    def __init__(
+        self, names: Names, tell: Tell, dev: Path = Path("/dev"), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._names = names
+        self._tell = tell
+        self._dev = dev
+        self._clock = clock
+        self._next_s = float("-inf")
+        self._devices: list[_Device] = []
+        self._complete = False
+        self._module: ModuleType | None = None
+
+    def read(self) -> Mapping[str, Reading]:
+        """Looks for devices now and then, unless all are there, and reads those that are."""
+        now_s = self._clock()
+        if not self._complete and now_s >= self._next_s:
+            self._next_s = now_s + AGAIN_S
+            self._find()
+        figures = {device.name: self._ask(device) for device in list(self._devices)}
+        return {name: Reading(values, [NVML]) for name, values in figures.items() if values}
+
+    def _find(self) -> None:
+        if not any((self._dev / name).exists() for name in _NODES):
+            return
+        try:
+            import pynvml
+        except ImportError:
+            hint = "pip install 'scaletest[nvidia]'"
+            self._tell("nvidia-ml-py", f"there are NVIDIA devices, but nothing to read them with: {hint}")
+            return
+        try:
+            if self._module is not None:
+                # handles of a device that was lost do not come back
+                self._module, self._devices = None, []
+                pynvml.nvmlShutdown()
+            pynvml.nvmlInit()
+            self._module = pynvml
+            self._complete = self._open_all(pynvml)
+        except pynvml.NVMLError as error:
+            self._tell("nvml", f"NVIDIA's devices cannot be read: {error}")
+
+    def _open_all(self, pynvml: ModuleType) -> bool:
+        """Whether all devices could be opened."""
+        count: int = pynvml.nvmlDeviceGetCount()
+        for index in range(count):
+            try:
+                handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+                self._devices.append(_Device(self._name(pynvml, handle, index), handle))
+            except pynvml.NVMLError as error:
+                self._tell(f"nvml {index}", f"NVIDIA's device {index} cannot be read: {error}")
+        return len(self._devices) == count > 0
+
+    def _name(self, pynvml: ModuleType, handle: Any, index: int) -> str:
+        """The path of its node, when it is there, and otherwise that node's name."""
+        try:
+            number = pynvml.nvmlDeviceGetMinorNumber(handle)
+        except pynvml.NVMLError:
+            number = index
+        path = self._dev / f"nvidia{number}"
+        own = f"/dev/{path.name}" if path.exists() else path.name
+        try:
+            address = pynvml.nvmlDeviceGetPciInfo(handle).busId
+        except pynvml.NVMLError:
+            return own
+        return self._names.of(address if isinstance(address, str) else address.decode(errors="replace"), own)
+
+    def _ask(self, device: _Device) -> Figures:
+        """Its figures; none when it is lost, and it is looked for again some time later."""
+        assert self._module is not None
+        figures: Figures = {}
+        for read in list(device.readers):
+            try:
+                figures.update(read(self._module, device.handle))
+            except self._module.NVMLError as error:
+                if error.value in _ABSENT:
+                    device.readers.remove(read)
+                elif error.value not in _PASSING:
+                    self._lose(device, str(error))
+                    return {}
+        if "busy" in figures:
+            figures["busy"] = max(value for name, value in figures.items() if name.partition(".")[0] == "busy")
+        return figures
+
+    def _lose(self, device: _Device, why: str) -> None:
+        self._tell(f"nvml lost {device.name}", f"{device.name} is not read any more: {why}")
+        self._devices.remove(device)
+        self._complete = False
+        self._next_s = self._clock() + AGAIN_S
+
+
+def _utilisation(pynvml: ModuleType, handle: Any) -> Figures:
+    rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
+    return {"busy": rates.gpu * _PERCENT, "memory_busy": rates.memory * _PERCENT}
+
+
+def _encoder(pynvml: ModuleType, handle: Any) -> Figures:
+    return {"busy.encoder": pynvml.nvmlDeviceGetEncoderUtilization(handle)[0] * _PERCENT}
+
+
+def _decoder(pynvml: ModuleType, handle: Any) -> Figures:
+    return {"busy.decoder": pynvml.nvmlDeviceGetDecoderUtilization(handle)[0] * _PERCENT}
+
+
+def _memory(pynvml: ModuleType, handle: Any) -> Figures:
+    memory = pynvml.nvmlDeviceGetMemoryInfo(handle)
+    return {"memory_used": float(memory.used), "memory_total": float(memory.total)}
+
+
+def _energy(pynvml: ModuleType, handle: Any) -> Figures:
+    return {"energy_j": pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) * _MILLI}
+
+
+def _power(pynvml: ModuleType, handle: Any) -> Figures:
+    return {"power": pynvml.nvmlDeviceGetPowerUsage(handle) * _MILLI}
+
+
+def _clock(pynvml: ModuleType, handle: Any) -> Figures:
+    highest = pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    actual = pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
+    return {"frequency": actual / highest} if highest else {}
+
+
+def _throttled(pynvml: ModuleType, handle: Any) -> Figures:
+    """Drivers before 535 know the older name only."""
+    try:
+        reasons = pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
+    except pynvml.NVMLError_FunctionNotFound:
+        reasons = pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    return {"throttled": float(bool(reasons & ~_NO_LIMIT))}
+
+
+def _temperature(pynvml: ModuleType, handle: Any) -> Figures:
+    return {"temperature": float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU))}
+
+
+_READERS: tuple[Read, ...] = (
+    _utilisation, _encoder, _decoder, _memory, _energy, _power, _clock, _throttled, _temperature,
+)  # fmt: skip
+# Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
+_ABSENT = frozenset((3, 4, 13, 26))
+# Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.
+_PASSING = frozenset((2, 6, 10, 19, 21, 27, 29, 999))

@@ -1,0 +1,225 @@
+"""NVIDIA's devices by the real nvidia-ml-py, which loads a library that we compile in place of the driver's."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+
+import pytest
+
+from hack.compiler import NoCompiler, shared_library
+from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.devices.source import AGAIN_S
+from tests.conftest import missing
+from tests.unit.test_device_reader import Time
+
+ANSWERS = {
+    "init": "0",
+    "count": "0 1",
+    "handle": "0",
+    "minor": "0 0",
+    "pci": "0 00000000:31:00.0",
+    "utilization": "0 40 12",
+    "encoder": "0 95",
+    "decoder": "0 3",
+    "memory": "0 1073741824 24152899584",
+    "energy": "0 4742776",
+    "power": "0 16365",
+    "clock": "0 1020",
+    "max_clock": "0 2040",
+    "event_reasons": "0 1",
+    "temperature": "0 31",
+}
+FIGURES = {
+    "busy": 0.95,
+    "busy.encoder": 0.95,
+    "busy.decoder": 0.03,
+    "memory_busy": 0.12,
+    "memory_used": 1073741824.0,
+    "memory_total": 24152899584.0,
+    "energy_j": 4742.776,
+    "power": 16.365,
+    "frequency": 0.5,
+    "throttled": 0.0,
+    "temperature": 31.0,
+}
+NOT_SUPPORTED, FUNCTION_NOT_FOUND, GPU_IS_LOST, UNKNOWN = "3", "13", "15", "999"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """Loaded under the name by which the module asks for it: the loader gives a library that it has already."""
+    path = tmp_path_factory.mktemp("nvml") / "stand-in.so"
+    try:
+        shared_library(Path(__file__).with_name("nvml_stand_in.c"), path, "-Wl,-soname,libnvidia-ml.so.1")
+    except NoCompiler as error:
+        missing(str(error))
+    return ctypes.CDLL(str(path))
+
+
+class Driver:
+    """What the library answers."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        (root / "dev").mkdir()
+        self.node("nvidiactl")
+        self.node("nvidia0")
+        self.answer()
+
+    def node(self, name: str) -> None:
+        (self.root / "dev" / name).touch()
+
+    def answer(self, *devices: dict[str, str], **changes: str) -> None:
+        """Of one device, but for changes; or of several."""
+        rows = [(number, {**ANSWERS, **answers}) for number, answers in enumerate(devices or (changes,))]
+        whole = {"count": f"0 {len(rows)}", **changes}
+        lines = [f"- {name} {whole.get(name, ANSWERS[name])}" for name in ("init", "count")]
+        lines += [f"{number} {name} {answer}" for number, answers in rows for name, answer in answers.items()]
+        (self.root / "answers").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture
+def driver(library: ctypes.CDLL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Driver:
+    assert library
+    monkeypatch.setenv("SCALETEST_NVML", str(tmp_path / "answers"))
+    return Driver(tmp_path)
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def time() -> Time:
+    return Time()
+
+
+@pytest.fixture
+def reader(driver: Driver, time: Time, told: list[str]) -> DeviceReader:
+    return DeviceReader(lambda _, text: told.append(text), root=driver.root, clock=time)
+
+
+def figures(reader: DeviceReader, device: str = "/dev/nvidia0") -> dict[str, float]:
+    resources, sources = reader.read()
+    assert set(sources.values()) <= {"NVML"}
+    return resources.get(f"device:{device}", {})
+
+
+def test_all_figures_have_the_units_of_samples(reader: DeviceReader, told: list[str]) -> None:
+    resources, sources = reader.read()
+    assert resources == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
+    assert sources == {"device:/dev/nvidia0": "NVML"}
+    assert told == []
+
+
+def test_devices_have_the_names_of_their_nodes(driver: Driver, reader: DeviceReader) -> None:
+    # a container sees the nodes of those that it was given
+    driver.node("nvidia2")
+    driver.answer({"minor": "0 0"}, {"minor": "0 7"}, {"minor": NOT_SUPPORTED})
+    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:nvidia7", "device:/dev/nvidia2"}
+
+
+def test_devices_have_the_names_of_replies(driver: Driver) -> None:
+    reader = DeviceReader(paths=lambda: {"0000:31:00.0": "/dev/accelerator"}, root=driver.root)
+    assert set(reader.read()[0]) == {"device:/dev/accelerator"}
+
+
+def test_what_is_not_supported_is_left_out(driver: Driver, reader: DeviceReader, told: list[str]) -> None:
+    """As on a device that is partitioned (MIG)."""
+    driver.answer(utilization=NOT_SUPPORTED, encoder=NOT_SUPPORTED, decoder=NOT_SUPPORTED, clock=NOT_SUPPORTED)
+    kept = {"memory_used", "memory_total", "energy_j", "power", "throttled", "temperature"}
+    assert set(figures(reader)) == kept
+    # nor is it asked again
+    driver.answer()
+    assert set(figures(reader)) == kept
+    assert told == []
+
+
+def test_busy_engines_say_nothing_of_a_device_whose_utilisation_is_not_known(
+    driver: Driver, reader: DeviceReader
+) -> None:
+    driver.answer(utilization=NOT_SUPPORTED)
+    assert {"busy.encoder", "busy.decoder"} == {name for name in figures(reader) if name.startswith("busy")}
+
+
+def test_a_passing_error_leaves_one_figure_of_one_sample_out(driver: Driver, reader: DeviceReader) -> None:
+    driver.answer(power=UNKNOWN)
+    assert figures(reader).keys() == FIGURES.keys() - {"power"}
+    driver.answer()
+    assert figures(reader).keys() == FIGURES.keys()
+
+
+def test_older_drivers_know_another_name_for_what_lowers_the_clock(driver: Driver, reader: DeviceReader) -> None:
+    driver.answer(event_reasons=FUNCTION_NOT_FOUND, throttle_reasons="0 4")
+    assert figures(reader)["throttled"] == 1.0
+
+
+@pytest.mark.parametrize(("reasons", "throttled"), [(0x0, 0), (0x3, 0), (0x100, 0), (0x4, 1), (0x21, 1), (0x80, 1)])
+def test_idle_and_chosen_clocks_are_no_throttling(
+    driver: Driver, reader: DeviceReader, reasons: int, throttled: int
+) -> None:
+    driver.answer(event_reasons=f"0 {reasons}")
+    assert figures(reader)["throttled"] == throttled
+
+
+def test_a_lost_device_is_told_once_and_looked_for_later(
+    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+) -> None:
+    driver.node("nvidia1")
+    driver.answer({}, {"minor": "0 1"})
+    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
+    driver.answer({}, {"minor": "0 1", "energy": GPU_IS_LOST})
+    for _ in range(3):
+        assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+    assert told == ["/dev/nvidia1 is not read any more: GPU is lost"]
+    driver.answer({}, {"minor": "0 1"})
+    assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+    time.now_s += AGAIN_S
+    assert set(reader.read()[0]) == {"device:/dev/nvidia0", "device:/dev/nvidia1"}
+
+
+def test_a_device_that_cannot_be_opened_is_told_once(
+    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+) -> None:
+    driver.answer({}, {"handle": GPU_IS_LOST})
+    for _ in range(3):
+        assert set(reader.read()[0]) == {"device:/dev/nvidia0"}
+        time.now_s += AGAIN_S
+    assert told == ["NVIDIA's device 1 cannot be read: GPU is lost"]
+
+
+def test_energy_that_was_reset_gives_nothing(driver: Driver, reader: DeviceReader) -> None:
+    assert figures(reader)["energy_j"] == pytest.approx(4742.776)
+    driver.answer(energy="0 1000")
+    assert "energy_j" not in figures(reader)
+    driver.answer(energy="0 3000")
+    assert figures(reader)["energy_j"] == 3.0
+
+
+def test_a_driver_that_does_not_answer_is_told_once_and_asked_again(
+    driver: Driver, reader: DeviceReader, told: list[str], time: Time
+) -> None:
+    driver.answer(init="9")
+    for _ in range(3):
+        assert reader.read() == ({}, {})
+        time.now_s += AGAIN_S
+    assert len(told) == 1 and told[0].startswith("NVIDIA's devices cannot be read: ")
+    driver.answer()
+    assert figures(reader).keys() == FIGURES.keys()
+
+
+def test_without_the_module_it_says_what_to_install(
+    reader: DeviceReader, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert reader.read() == ({}, {})
+    assert told == ["there are NVIDIA devices, but nothing to read them with: pip install 'scaletest[nvidia]'"]
+
+
+def test_without_a_driver_nothing_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pynvml", raising=False)
+    assert DeviceReader(root=tmp_path).read() == ({}, {})
+    assert "pynvml" not in sys.modules
