@@ -14,7 +14,7 @@ RUN --mount=type=secret,id=pip.conf --mount=type=secret,id=ca.crt \
     export PIP_CONFIG_FILE=/run/secrets/pip.conf && /opt/pip/bin/pip install --quiet pip-tools && mkdir /lock && \
     compile="/opt/pip/bin/pip-compile -q --generate-hashes --strip-extras --no-header --no-annotate --allow-unsafe \
       --no-emit-index-url --no-emit-trusted-host --no-emit-find-links pyproject.toml" && \
-    $compile --extra operator -o /lock/requirements.txt && \
+    $compile --extra operator --extra nvidia -o /lock/requirements.txt && \
     $compile --build-deps-for wheel --only-build-deps -o /lock/requirements-build.txt
 
 FROM scratch

@@ -32,6 +32,8 @@ def text(name: str) -> str:
     ("name", "wanted"),
     [
         ("requirements.txt", PROJECT["project"]["dependencies"]),
+        ("requirements.txt", PROJECT["project"]["optional-dependencies"]["operator"]),
+        ("requirements.txt", PROJECT["project"]["optional-dependencies"]["nvidia"]),
         ("requirements-build.txt", PROJECT["build-system"]["requires"]),
     ],
 )
