@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
-from scaletest.model.errors import InvalidValue
+from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.presets import Preset, preset
 from workers import device_faults as faults
 from workers.identity import PROCFS, SYSFS, Device, identify
@@ -164,6 +164,13 @@ class DeviceChooser:
         if not found:
             raise faults.nothing(self._options.glob, self._options.kind, others)
         return list(found.values())
+
+    def paths(self) -> dict[str, str]:
+        """Of the devices that match now: path by PCI address."""
+        try:
+            return {device.pci: device.path for device in self.devices() if device.pci} if self.wanted else {}
+        except NoDevice:
+            return {}
 
     def choose(self) -> Chosen | None:
         """The device for one run, None when none is wanted. Raises NoDevice."""

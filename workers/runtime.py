@@ -6,13 +6,14 @@ import math
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
+from scaletest.system.devices.reader import DeviceReader
 from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.sampler import Sampler
@@ -37,6 +38,7 @@ class Settings:
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
+    device_metrics_url: of an exporter that tells of this node's devices.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
 
@@ -54,6 +56,7 @@ class Settings:
     allow_commands: bool = False
     kill_grace_s: float = DEFAULT_KILL_GRACE_S
     no_causes: bool = False
+    device_metrics_url: str = ""
     node_variable: str = ""
     pod_variable: str = ""
 
@@ -61,6 +64,8 @@ class Settings:
         checks.arguments(self.command, 65536)
         checks.seconds(self.time_limit_s, "time limit")
         checks.seconds(self.kill_grace_s, "kill grace")
+        if self.device_metrics_url:
+            checks.http_url(self.device_metrics_url, "the URL of device metrics", credentials=False)
         _ = self.devices
 
     @property
@@ -100,6 +105,7 @@ class Settings:
             allow_commands=flag("ALLOW_COMMANDS"),
             kill_grace_s=number("KILL_GRACE", DEFAULT_KILL_GRACE_S),
             no_causes=flag("NO_CAUSES"),
+            device_metrics_url=text("DEVICE_METRICS_URL"),
             node_variable=text("NODE_ENV"),
             pod_variable=text("POD_ENV"),
         )
@@ -137,6 +143,10 @@ class Runtime:
             # A workload that breaks is a failed request with its text, never a dead worker.
             result = Result(Outcome.FAILED, Reason.EXIT, error=f"{type(error).__name__}: {error}")
         return result, time.monotonic() - began
+
+    def device_reader(self, tell: Callable[[str, str], None]) -> DeviceReader:
+        """Reads the devices of this node, under the names that replies use. tell: hears of what is wrong, once."""
+        return DeviceReader(tell, self.settings.device_metrics_url, self.devices.paths)
 
     def close(self) -> None:
         """Leave nothing behind."""

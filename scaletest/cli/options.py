@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 
 from scaletest.cli.output import confirm, echo
+from scaletest.model import checks
 from scaletest.model.checks import printable
 from scaletest.model.errors import UsageError
 
@@ -30,6 +31,15 @@ def redis_url(default: str | None = DEFAULT_REDIS_URL) -> Callable[[F], F]:
         metavar="URL",
         help="The Redis to use: redis://, rediss:// or unix://.",
     )
+
+
+def device_metrics_url(text: str) -> Callable[[F], F]:
+    """--device-metrics-url, with this help."""
+
+    def checked(_context: click.Context, _option: click.Parameter, value: str) -> str:
+        return value and checks.http_url(value, "--device-metrics-url", credentials=False)
+
+    return click.option("--device-metrics-url", default="", metavar="URL", callback=checked, help=text)
 
 
 def output(function: F) -> F:

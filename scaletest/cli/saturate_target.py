@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -90,17 +91,9 @@ def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tu
 
 def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str, str] | None = None) -> Call:
     """The request that the options describe. InvalidValue for what cannot be one."""
-    from urllib.parse import urlsplit
-
     from scaletest.load.call import Call
 
-    parts = urlsplit(url)
-    try:
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        good = False
-    if not good or any(one.isspace() for one in url):
-        raise InvalidValue(f"{url[:80]!r} is no address of a service", hint="give http://HOST[:PORT]/PATH")
+    checks.http_url(url, "the service's URL")
     method = given["method"]
     if method and not (method.isascii() and method.isalpha()):
         raise InvalidValue(f"--method {method[:40]!r} is no method of HTTP", hint="give GET, POST or another word")

@@ -23,6 +23,7 @@ class Site:
     """A Redis, a log for workers, and the runner that takes the records.
 
     no_causes: local workers do not sample where requests spend their time.
+    device_metrics_url: of an exporter that tells them of devices.
     """
 
     url: str
@@ -31,6 +32,7 @@ class Site:
     runner: Runner
     stack: ExitStack
     no_causes: bool = False
+    device_metrics_url: str = ""
 
     def set_up(self, queue: str, what: Background, plan: Plan | None = None) -> tuple[LocalBackend, ClosedLoop]:
         """Declare a queue of the run's own, and make its backend and its load; neither has begun yet.
@@ -44,7 +46,7 @@ class Site:
         queues.add(queue, note=f"validate {what.workload}", owner=client.name)
         self.stack.callback(patient.run, lambda: queues.remove(queue))
         options = WorkerOptions(self.url, queue, what.command, what.device_glob, what.time_limit_s)
-        options = replace(options, no_causes=self.no_causes)
+        options = replace(options, no_causes=self.no_causes, device_metrics_url=self.device_metrics_url)
         if plan:
             shares = {workers: plan.share(workers) for workers in plan.steps}
             options = replace(options, preset=plan.preset, device_policy=plan.device_policy, shares=shares)

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from scaletest.validation import Progress, Runner
 
 
+# What local workers are told of sampling, which may be another thing when a run goes on.
+SAMPLING = ("no_causes", "device_metrics_url")
+
+
 @click.command("validate")
 @click.option("--local", is_flag=True, help="Run the workers as processes of this machine.")
 @options.redis_url(None)
@@ -92,6 +96,7 @@ if TYPE_CHECKING:
 )
 @sharing.options
 @click.option("--no-causes", is_flag=True, help="Do not let local workers sample where requests spend their time.")
+@options.device_metrics_url("Let local workers read their devices also from an exporter of Prometheus metrics.")
 @click.option(
     "--run-dir",
     default="",
@@ -138,6 +143,10 @@ def command(**given: Any) -> int:
                 "--no-causes is for local workers",
                 hint="set extraArguments: [--no-causes] in the values of the queue's workers",
             )
+        if given["device_metrics_url"]:
+            raise UsageError(
+                "--device-metrics-url is for local workers", hint="set deviceMetricsUrl in the values of the queue"
+            )
     if given["dry_run"]:
         dryrun.show(plan, given["output"])
         return 0
@@ -157,7 +166,7 @@ def _resume(given: dict[str, Any]) -> int:
     from scaletest.archive import find
     from scaletest.validation import complete
 
-    allowed = {"local", "redis_url", "progress", "output", "resume", "no_causes", *deployment.NAMES}
+    allowed = {"local", "redis_url", "progress", "output", "resume", *SAMPLING, *deployment.NAMES}
     options.refuse_beside("--resume", allowed=allowed)
     folder = find(given["resume"], os.environ)
     with folder.locked():
@@ -228,7 +237,7 @@ def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) ->
     url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
-    return Site(url, redis, log, runner, stack, given["no_causes"])
+    return Site(url, redis, log, runner, stack, given["no_causes"], given["device_metrics_url"])
 
 
 def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:

@@ -52,6 +52,7 @@ from scaletest.model.presets import PRESETS
 @click.option("--null-output", is_flag=True, help="Throw the program's output away.")
 @click.option("--ignore-arguments", is_flag=True, help="Do not add the requests' arguments to the program's.")
 @click.option("--no-causes", is_flag=True, help="Do not sample where programs spend their time.")
+@options.device_metrics_url("Read this node's devices also from an exporter of Prometheus metrics.")
 @click.option(
     "--allow-commands",
     is_flag=True,
@@ -122,6 +123,7 @@ def _settings(given: dict[str, Any]) -> Any:
         allow_commands=given["allow_commands"],
         kill_grace_s=given["kill_grace"],
         no_causes=given["no_causes"],
+        device_metrics_url=given["device_metrics_url"],
         node_variable=given["node_env"],
         pod_variable=given["pod_env"],
     )

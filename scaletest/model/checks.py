@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue
 
@@ -89,6 +90,20 @@ def number(value: float, name: str, *, maximum: float, zero: bool = False) -> fl
             f"{name} is {_shown(value)}", hint=f"give a number {'from' if zero else 'above'} 0, up to {maximum:g}"
         )
     return float(value)
+
+
+def http_url(value: str, name: str, *, credentials: bool = True) -> str:
+    """An address of HTTP or HTTPS. credentials: whether it may hold a user's name and password."""
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or any(character.isspace() for character in value) or CONTROL.search(value):
+        raise InvalidValue(f"{name} is {_shown(value)}, no address of HTTP", hint="give http://HOST[:PORT]/PATH")
+    if "@" in parts.netloc and not credentials:
+        raise InvalidValue(f"{name} holds a user's name or password", hint="give http://HOST[:PORT]/PATH without them")
+    return value
 
 
 def fraction(value: float, name: str) -> float:

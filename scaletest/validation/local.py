@@ -26,6 +26,7 @@ class WorkerOptions:
 
     shares: how many workers share a device, by the number of workers; without one worker N uses the N-th device and
     leases nothing. no_causes: whether they leave out where requests spend their time.
+    device_metrics_url: of an exporter that tells them of devices.
     """
 
     redis_url: str
@@ -37,6 +38,7 @@ class WorkerOptions:
     device_policy: str = ""
     shares: Mapping[int, int] = field(default_factory=dict)
     no_causes: bool = False
+    device_metrics_url: str = ""
 
 
 class LocalBackend:
@@ -113,6 +115,8 @@ class LocalBackend:
         line = [sys.executable, "-m", "scaletest", "worker", "--queue", options.queue, "--grace", f"{GRACE_S:g}"]
         if options.no_causes:
             line += ["--no-causes"]
+        if options.device_metrics_url:
+            line += ["--device-metrics-url", options.device_metrics_url]
         if options.time_limit_s:
             line += ["--time-limit", repr(options.time_limit_s)]
         for name, value in (("--preset", options.preset), ("--device-glob", options.device_glob)):

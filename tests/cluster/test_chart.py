@@ -60,6 +60,16 @@ def pod_specs(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
+def test_workers_are_told_of_an_exporter_on_their_node(helm: str) -> None:
+    value = json.dumps({"deviceMetricsUrl": "http://$(NODE_IP):9400/metrics"})
+    rows = objects(render(helm, "--set-json", f"queues.media={value}"))
+    worker = dict(pod_specs(rows))["Deployment/trial-scaletest-media"]["containers"][0]
+    assert "--device-metrics-url=http://$(NODE_IP):9400/metrics" in worker["args"]
+    assert {"name": "NODE_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}} in worker["env"]
+    other = dict(pod_specs(rows))["Deployment/trial-scaletest-sleep"]["containers"][0]
+    assert not [row for row in other["env"] if row["name"] == "NODE_IP"]
+
+
 @pytest.mark.parametrize("example", [None, *EXAMPLES], ids=lambda path: path.stem if path else "default")
 @with_both_helms
 def test_examples_render_as_they_did(helm: str, example: Path | None) -> None:

@@ -629,6 +629,24 @@ def test_records_of_a_local_validation_carry_activities(
     assert records and all((record.reply.activity is not None) is sampled for record in records)
 
 
-def test_no_causes_is_for_local_workers() -> None:
-    done = call("validate", "--deployment", "d", "--no-causes")
-    assert done.returncode == 2 and "--no-causes is for local workers" in done.stderr
+@pytest.mark.parametrize("option", ["--no-causes", "--device-metrics-url=http://h/"])
+def test_sampling_is_told_to_local_workers_only(option: str) -> None:
+    done = call("validate", "--deployment", "d", option)
+    assert done.returncode == 2 and f"{option.partition('=')[0]} is for local workers" in done.stderr
+
+
+def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
+    line = ["--local", "--limit", "1", "--step-time", "1", "--run-dir", str(tmp_path / "run")]
+    url, words = "http://127.0.0.1:9/metrics", tmp_path / "words"
+    done = call("validate", *line, "--device-metrics-url", url, "--", "sh", "-c", f"cat /proc/$PPID/cmdline > {words}")
+    assert done.returncode in (0, 3, 4), done.stderr
+    worker = words.read_text().split("\0")
+    assert worker[worker.index("--device-metrics-url") + 1] == url
+
+
+@pytest.mark.parametrize("command", [("worker", "--once"), ("validate", "--local")])
+def test_a_wrong_address_of_device_metrics_is_refused_at_once(command: tuple[str, ...]) -> None:
+    done = call(*command, "--device-metrics-url", "node:9400")
+    assert done.returncode == 2
+    assert "--device-metrics-url is 'node:9400', no address of HTTP" in done.stderr
+    assert "give http://HOST[:PORT]/PATH" in done.stderr

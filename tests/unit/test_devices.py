@@ -117,6 +117,15 @@ def test_no_match_says_pattern_and_what_to_request(tmp_path: Path) -> None:
     assert "nvidia.com/gpu" in error.value.hint
 
 
+def test_paths_are_known_by_address(tmp_path: Path) -> None:
+    sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x8086")
+    assert DeviceChooser(DeviceOptions(NULL, sysfs=sysfs)).paths() == {"0000:03:00.0": NULL}
+    # files have no address, and a device that is not there is no error
+    assert DeviceChooser(DeviceOptions(files(tmp_path / "dri", "renderD1"))).paths() == {}
+    assert DeviceChooser(DeviceOptions(str(tmp_path / "missing*"))).paths() == {}
+    assert DeviceChooser(DeviceOptions()).paths() == {}
+
+
 def test_a_preset_leaves_other_vendors_out_and_names_them(tmp_path: Path) -> None:
     sysfs = made_sysfs(tmp_path, NULL_NUMBER, "0000:03:00.0", "0x1002")
     options = DeviceOptions(NULL, preset="intel", sysfs=sysfs)

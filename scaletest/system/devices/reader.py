@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from scaletest.system.devices.cards import Cards
+from scaletest.system.devices.exporter import ExporterSource
 from scaletest.system.devices.nvml import NvmlSource
 from scaletest.system.devices.source import AGAIN_S, Figures, Names, Reading, Source, Tell
 
@@ -39,11 +40,12 @@ class DeviceReader:
     def __init__(
         self,
         tell: Tell = lambda _key, _text: None,
+        url: str = "",
         paths: Callable[[], Mapping[str, str]] = dict,
         root: Path = Path("/"),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """tell: hears of what is wrong, of each matter once: a key and a text.
+        """tell: hears of what is wrong, of each matter once: a key and a text. url: of an exporter of device metrics.
 
         paths: PCI address -> path, as this worker's replies say it. root: of sys and dev.
         """
@@ -51,6 +53,8 @@ class DeviceReader:
         self._tell = tell
         names = Names(paths)
         self._sources: list[Source] = [CardSource(names, root, clock), NvmlSource(names, tell, root / "dev", clock)]
+        if url:
+            self._sources.append(ExporterSource(url, names, tell, clock))
         self._energy_j: dict[str, float] = {}
 
     def read(self) -> tuple[dict[str, Figures], dict[str, str]]:

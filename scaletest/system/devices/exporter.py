@@ -1,0 +1,86 @@
+"""Devices of which an exporter tells, as Prometheus's text at a URL: DCGM, XPU Manager 2, or OpenTelemetry's names."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import urlsplit
+
+from scaletest.system.devices.metrics import Row, figures_of, wanted
+from scaletest.system.devices.source import AGAIN_S, Names, Reading, Tell
+
+# Exporters look at their devices every ten seconds or less often.
+INTERVAL_S = 5.0
+TIMEOUT_S = 1.0
+# Of the whole answer, however it trickles.
+_LONGEST_S = 3.0
+MOST_BYTES = 4 * 1024**2
+
+
+class ExporterSource:
+    """All devices of which one URL tells."""
+
+    def __init__(self, url: str, names: Names, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+        self._url = url
+        self._host = urlsplit(url).netloc
+        self._names = names
+        self._tell = tell
+        self._clock = clock
+        self._next_s = float("-inf")
+
+    def read(self) -> Mapping[str, Reading]:
+        """Asks every few seconds, and more rarely while nothing useful comes; nothing in between."""
+        now_s = self._clock()
+        if now_s < self._next_s:
+            return {}
+        self._next_s = now_s + AGAIN_S
+        try:
+            devices = figures_of(_rows(_get(self._url)), self._names.of)
+        except (OSError, HTTPException, ValueError) as error:
+            self._tell("device metrics", f"the device metrics at {self._url} cannot be read: {_reason(error)}")
+            return {}
+        if not devices:
+            text = "has no metrics of devices: those of DCGM, XPU Manager 2 and OpenTelemetry (hw.gpu) are known"
+            self._tell("device metrics", f"{self._url} {text}")
+            return {}
+        self._next_s = now_s + INTERVAL_S
+        return {name: Reading(figures, [self._host]) for name, figures in devices.items()}
+
+
+def _get(url: str) -> str:
+    """What is there. Raises OSError, HTTPException, and ValueError when it is too much."""
+    import urllib.request
+
+    deadline = time.monotonic() + _LONGEST_S
+    request = urllib.request.Request(url, headers={"Accept": "text/plain; version=0.0.4"})
+    parts: list[bytes] = []
+    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+        while part := answer.read1(65536):
+            parts.append(part)
+            if sum(map(len, parts)) > MOST_BYTES:
+                raise ValueError(f"the answer has more than {MOST_BYTES // 1024**2} MiB")
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"the answer takes longer than {_LONGEST_S:g} s")
+        if answer.length:
+            raise ValueError("the answer was cut short")
+    # the last line is whole when it ends
+    return b"".join(parts).rpartition(b"\n")[0].decode(errors="replace")
+
+
+def _rows(text: str) -> Iterable[Row]:
+    """The samples that are known. Raises ValueError on text that is none of Prometheus."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    lines = "\n".join(line for line in text.splitlines() if wanted(line))
+    families: Any = text_string_to_metric_families(f"{lines}\n")
+    for family in families:
+        for sample in family.samples:
+            yield Row(sample.name, sample.labels, sample.value)
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or error
+    return re.sub(r"\s+", " ", str(reason)).strip()[:200] or type(error).__name__
