@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.node_sample import DEVICE, FIGURES
+from scaletest.model.node_sample import DEVICE, FIGURES, NodeSample
 from scaletest.system.devices import exporter
 from scaletest.system.devices.exporter import INTERVAL_S
 from scaletest.system.devices.metrics import Row, figures_of
@@ -190,6 +190,15 @@ def test_rows_without_a_device_or_a_number_are_left_out() -> None:
     assert figures_of([Row("DCGM_FI_DEV_GPU_UTIL", {}, 50.0)], Names().of) == {}
     for value in (float("nan"), float("inf"), -1.0):
         assert figures_of(rows("DCGM_FI_DEV_GPU_UTIL", value), Names().of) == {}
+
+
+def test_names_and_engines_are_bounded() -> None:
+    labels = {"hw_id": "x\x1b" * 1000}
+    many = [Row("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5) for number in range(100)]
+    ((name, figures),) = figures_of(many, Names().of).items()
+    assert len(name) <= 160 - len("device:") and name.isprintable()
+    assert len(figures) == 17 and figures["busy"] == 0.5
+    NodeSample.from_dict(NodeSample("n", "w", 1.0, 1.0, {f"device:{name}": figures}, {}).to_dict())
 
 
 def test_older_exporters_tell_no_address() -> None:

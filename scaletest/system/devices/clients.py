@@ -106,9 +106,10 @@ class Clients:
     def look(self, processes: Iterable[int]) -> None:
         """Read the devices of these processes. Of those that are gone the last values stay."""
         living = sorted(processes)
-        if self._processes.keys() - set(living):
+        ended = [self._processes.pop(pid) for pid in self._processes.keys() - set(living)]
+        if any(files.numbers for files in ended):
             # somebody else may have to be read now for a client that they shared
-            self._processes = {pid: _Files() for pid in living}
+            self._processes = {}
         memory: dict[Key, int] = {}
         for pid in living:
             files = self._processes.setdefault(pid, _Files())

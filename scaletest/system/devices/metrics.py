@@ -11,11 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+from scaletest.model import checks
+from scaletest.model.node_sample import MAX_NAME_CHARACTERS
 from scaletest.system.devices.source import Figures
 
 # Reasons for a lower clock that are none of a limit: idle, a clock that somebody chose, a display.
 NO_LIMIT = 0x1 | 0x2 | 0x100
 _MIB = 1024.0**2
+_MOST_NAME = MAX_NAME_CHARACTERS - len("device:")
+_MOST_ENGINES = 16
 # Sensors of the whole card come before those of its parts; others, as of its memory, do not count.
 _LOCATIONS = ("card", "", "package", "gpu")
 _ENGINE = re.compile(r"[a-z0-9_-]{1,30}")
@@ -54,7 +58,7 @@ def figures_of(rows: Iterable[Row], name_of: Callable[[str, str], str]) -> dict[
     devices: dict[str, dict[str, _Value]] = {}
     for row in known:
         value = _value(row)
-        name = _name(row.labels, addresses, name_of)
+        name = checks.cut(_name(row.labels, addresses, name_of), _MOST_NAME)
         if value is not None and name:
             figures = devices.setdefault(name, {})
             figures[value.figure] = _combined(figures.get(value.figure), value)
@@ -84,11 +88,14 @@ def _finished(values: Mapping[str, _Value]) -> Figures:
         figures["memory_total"] = known["memory_used"] + known["_memory_free"] + known.get("_memory_reserved", 0.0)
     if "_clock" in known and known.get("_highest_clock"):
         figures["frequency"] = known["_clock"] / known["_highest_clock"]
-    engines = {name for name in figures if name.partition(".")[0] == "busy"}
+    engines = sorted(name for name in figures if name.partition(".")[0] == "busy")
     for name in engines:
         figures[name] = min(1.0, figures[name])
+    for name in engines[_MOST_ENGINES:]:
+        del figures[name]
+    engines = engines[:_MOST_ENGINES]
     # encoder and decoder alone say nothing of the rest
-    if engines - {"busy.encoder", "busy.decoder"}:
+    if set(engines) - {"busy.encoder", "busy.decoder"}:
         figures["busy"] = max(figures[name] for name in engines)
     return figures
 
