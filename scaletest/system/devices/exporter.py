@@ -12,11 +12,13 @@ from urllib.parse import urlsplit
 from scaletest.system.devices.metrics import Row, figures_of, wanted
 from scaletest.system.devices.source import AGAIN_S, Names, Reading, Tell
 
-# Exporters look at their devices every ten seconds or less often.
-INTERVAL_S = 5.0
+# Exporters look at their devices every few seconds, or less often. The more devices, the more an answer costs to read.
+SHORTEST_S, LONGEST_S = 2.0, 5.0
+# Part of a core that may take.
+SHARE = 0.001
 TIMEOUT_S = 1.0
 # Of the whole answer, however it trickles.
-_LONGEST_S = 3.0
+_DEADLINE_S = 3.0
 MOST_BYTES = 4 * 1024**2
 
 
@@ -37,6 +39,7 @@ class ExporterSource:
         if now_s < self._next_s:
             return {}
         self._next_s = now_s + AGAIN_S
+        cpu_s = time.thread_time()
         try:
             devices = figures_of(_rows(_get(self._url)), self._names.of)
         except (OSError, HTTPException, ValueError) as error:
@@ -46,7 +49,7 @@ class ExporterSource:
             text = "has no metrics of devices: those of DCGM, XPU Manager 2 and OpenTelemetry (hw.gpu) are known"
             self._tell("device metrics", f"{self._url} {text}")
             return {}
-        self._next_s = now_s + INTERVAL_S
+        self._next_s = now_s + min(LONGEST_S, max(SHORTEST_S, (time.thread_time() - cpu_s) / SHARE))
         return {name: Reading(figures, [self._host]) for name, figures in devices.items()}
 
 
@@ -54,7 +57,7 @@ def _get(url: str) -> str:
     """What is there. Raises OSError, HTTPException, and ValueError when it is too much."""
     import urllib.request
 
-    deadline = time.monotonic() + _LONGEST_S
+    deadline = time.monotonic() + _DEADLINE_S
     request = urllib.request.Request(url, headers={"Accept": "text/plain; version=0.0.4"})
     parts: list[bytes] = []
     with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
@@ -63,7 +66,7 @@ def _get(url: str) -> str:
             if sum(map(len, parts)) > MOST_BYTES:
                 raise ValueError(f"the answer has more than {MOST_BYTES // 1024**2} MiB")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"the answer takes longer than {_LONGEST_S:g} s")
+                raise TimeoutError(f"the answer takes longer than {_DEADLINE_S:g} s")
         if answer.length:
             raise ValueError("the answer was cut short")
     # the last line is whole when it ends
