@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -113,6 +116,19 @@ def test_all_figures_have_the_units_of_samples(reader: DeviceReader, told: list[
     assert resources == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
     assert sources == {"device:/dev/nvidia0": "NVML"}
     assert told == []
+
+
+def test_the_module_loads_the_library_of_the_driver(driver: Driver, library: ctypes.CDLL) -> None:
+    """In a process of its own, where the loader has to look for it."""
+    (driver.root / "libnvidia-ml.so.1").symlink_to(library._name)
+    code = (
+        "import json, sys; from pathlib import Path; from scaletest.system.devices.reader import DeviceReader\n"
+        "print(json.dumps(DeviceReader(root=Path(sys.argv[1])).read()[0]))"
+    )
+    variables = {**os.environ, "LD_LIBRARY_PATH": str(driver.root)}
+    line = [sys.executable, "-c", code, str(driver.root)]
+    done = subprocess.run(line, env=variables, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == {"device:/dev/nvidia0": pytest.approx(FIGURES)}
 
 
 def test_devices_have_the_names_of_their_nodes(driver: Driver, reader: DeviceReader) -> None:
