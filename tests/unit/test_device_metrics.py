@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -85,15 +86,24 @@ class Exporter:
         self.text((SAMPLES / f"{name}.prom").read_text())
 
 
-@pytest.fixture
-def server() -> Iterator[Exporter]:
+@contextmanager
+def serving() -> Iterator[Exporter]:
+    """A server that answers while the context lasts."""
     exporter = Exporter()
     thread = threading.Thread(target=exporter.server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
-    yield exporter
-    exporter.server.shutdown()
-    exporter.server.server_close()
-    thread.join()
+    try:
+        yield exporter
+    finally:
+        exporter.server.shutdown()
+        exporter.server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def server() -> Iterator[Exporter]:
+    with serving() as exporter:
+        yield exporter
 
 
 @pytest.fixture(autouse=True)
