@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Mapping
-from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scaletest.system.devices.metrics import Row, figures_of, wanted
 from scaletest.system.devices.source import AGAIN_S, Names, Reading, Tell
+
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
 
 # Exporters look at their devices every few seconds, or less often. The more devices, the more an answer costs to read.
 SHORTEST_S, LONGEST_S = 2.0, 5.0
@@ -42,7 +44,7 @@ class ExporterSource:
         cpu_s = time.thread_time()
         try:
             devices = figures_of(_rows(_get(self._url)), self._names.of)
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             self._tell("device metrics", f"the device metrics at {self._url} cannot be read: {_reason(error)}")
             return {}
         if not devices:
@@ -54,23 +56,32 @@ class ExporterSource:
 
 
 def _get(url: str) -> str:
-    """What is there. Raises OSError, HTTPException, and ValueError when it is too much."""
+    """What is there. Raises OSError, and ValueError when it is no HTTP, too much or too little."""
     import urllib.request
+    from http.client import HTTPException
 
-    deadline = time.monotonic() + _DEADLINE_S
     request = urllib.request.Request(url, headers={"Accept": "text/plain; version=0.0.4"})
-    parts: list[bytes] = []
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-        while part := answer.read1(65536):
-            parts.append(part)
-            if sum(map(len, parts)) > MOST_BYTES:
-                raise ValueError(f"the answer has more than {MOST_BYTES // 1024**2} MiB")
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the answer takes longer than {_DEADLINE_S:g} s")
-        if answer.length:
-            raise ValueError("the answer was cut short")
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            data = _read(answer)
+    except HTTPException as error:
+        raise ValueError(_reason(error)) from error
     # the last line is whole when it ends
-    return b"".join(parts).rpartition(b"\n")[0].decode(errors="replace")
+    return data.rpartition(b"\n")[0].decode(errors="replace")
+
+
+def _read(answer: HTTPResponse) -> bytes:
+    deadline = time.monotonic() + _DEADLINE_S
+    parts: list[bytes] = []
+    while part := answer.read1(65536):
+        parts.append(part)
+        if sum(map(len, parts)) > MOST_BYTES:
+            raise ValueError(f"the answer has more than {MOST_BYTES // 1024**2} MiB")
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"the answer takes longer than {_DEADLINE_S:g} s")
+    if answer.length:
+        raise ValueError("the answer was cut short")
+    return b"".join(parts)
 
 
 def _rows(text: str) -> Iterable[Row]:
