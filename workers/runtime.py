@@ -14,9 +14,9 @@ from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
 from scaletest.system.devices.reader import DeviceReader
+from scaletest.system.sampler import Sampler
 from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
-from workers.sampler import Sampler
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
 from workers.workloads.bench import BenchWorkload
 from workers.workloads.command import Command

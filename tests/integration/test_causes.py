@@ -22,12 +22,12 @@ from scaletest.model import Activity, Outcome, Record, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
+from scaletest.system.sampler import Sampler
 from scaletest.system.sockets import Sockets
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
 from tests.conftest import call
 from workers.runtime import Runtime, Settings
-from workers.sampler import Sampler
 from workers.workloads.base import Result
 from workers.workloads.program import Program, ProgramOptions
 
@@ -450,7 +450,7 @@ def test_devices_that_a_program_keeps_busy_are_named(
     wake: Wake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its child opens a device whose files lie in a tree of the test's own."""
-    monkeypatch.setattr("workers.sampler.present", lambda _device: True)
+    monkeypatch.setattr("scaletest.system.sampler.present", lambda _device: True)
     rows = ["drm-driver: i915", "drm-client-id: 7", "drm-pdev: 0000:00:02.0", "drm-resident-local0: 3 MiB"]
     text = "\\n".join([*rows, "drm-engine-capacity-video: 2", "drm-engine-video: 1500000000 ns"])
     script = f"""

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from scaletest.model import State
 from scaletest.system import proc
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
+from scaletest.system.sampler import SHARE, Allowance
 from scaletest.system.syscalls import Call, calls
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import TimeByState, union
 from scaletest.system.tree import Look, Share, most_threads
-from workers.sampler import SHARE, Allowance
 
 garbage = st.binary(max_size=80)
 words = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
@@ -305,7 +305,7 @@ def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:
 
 def test_looks_that_cost_more_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("workers.sampler.time.monotonic", lambda: now)
+    monkeypatch.setattr("scaletest.system.sampler.time.monotonic", lambda: now)
     allowance = Allowance()
     spent_s = 0.0
     for _ in range(1000):

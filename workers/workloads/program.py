@@ -18,9 +18,9 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
+from scaletest.system.sampler import Sampler, Watch
 from scaletest.system.waiting import end_group, wait_child
 from workers.devices import DEVICE_VARIABLE
-from workers.sampler import Sampler, Watch
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 
 DEFAULT_KILL_GRACE_S = 5.0
