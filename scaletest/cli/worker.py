@@ -10,20 +10,30 @@ import uuid
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from scaletest.cli import logs, options
-from scaletest.cli.output import echo
+from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
 
 @click.command(
     "worker",
-    epilog="The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it runs.",
+    epilog="The worker ends with 0 after SIGTERM or SIGINT: it takes nothing more and finishes what it runs. "
+    "--once ends with 0, or with 5 when the request failed.",
 )
 @click.option("--queue", default="sleep", show_default=True, help="The queue to serve; it must be declared.")
 @options.redis_url()
 @click.option("--burst", is_flag=True, help="Exit when the queue is empty.")
-@click.option("--once", is_flag=True, help="Run the workload once, without Redis; its exit code is ours.")
+@click.option("--once", is_flag=True, help="Run the workload once, without Redis, and say where its time went.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of what --once prints on standard output.",
+)
 @click.option("--name", help="Name of this worker. [default: host, process and a random part]")
 @click.option("--time-limit", type=float, default=0.0, metavar="S", help="Default limit of a request; 0: none.")
 @click.option("--device-glob", default="", metavar="GLOB", help="Pattern of device files, as in '/dev/dri/renderD*'.")
@@ -98,11 +108,18 @@ def command(ctx: click.Context, /, **given: Any) -> int:
     scaletest worker --queue media --preset intel --per-device 4 -- transcode --engine onevpl --input FILE
     scaletest worker --once -- COMMAND ARG...
 
-    FILENAME in any argument becomes the path of the device. A request's own arguments are added at the end.
+    FILENAME in any argument becomes the path of the device. A request's own arguments are added at the end. With --once
+    what COMMAND writes goes to standard error.
     """
     if given["log_messages"]:
         logs.messages()
-    return _once(given) if given["once"] else _serve(given, ctx.obj["verbose"])
+    if given["once"]:
+        from scaletest.cli.worker_once import once
+
+        return once(_settings(given), given["form"])
+    if ctx.get_parameter_source("form") is ParameterSource.COMMANDLINE:
+        raise UsageError("--format is for --once", hint="add --once; a worker that serves a queue prints no result")
+    return _serve(given, ctx.obj["verbose"])
 
 
 def _settings(given: dict[str, Any]) -> Any:
@@ -127,29 +144,6 @@ def _settings(given: dict[str, Any]) -> Any:
         node_variable=given["node_env"],
         pod_variable=given["pod_env"],
     )
-
-
-def _once(given: dict[str, Any]) -> int:
-    """Run the workload once. Exit code of the program; 128 + N after signal N; 124 timed out; 127 not started."""
-    from scaletest.model import Outcome, Reason
-    from scaletest.system.waiting import Wake
-    from workers.runtime import Runtime
-
-    runtime = Runtime(_settings(given), Wake())
-    try:
-        result, _ = runtime.run((), 0.0)
-    finally:
-        runtime.close()
-    if result.error:
-        echo(f"error: {result.error}", err=True)
-    if result.outcome is Outcome.TIMED_OUT:
-        return 124
-    if result.reason in (Reason.NO_BINARY, Reason.NO_DEVICE):
-        return 127
-    code = result.exit_code
-    if code is None:
-        return 0 if result.outcome is Outcome.SUCCEEDED else 1
-    return 128 - code if code < 0 else code
 
 
 def _serve(given: dict[str, Any], verbose: bool) -> int:

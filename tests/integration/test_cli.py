@@ -221,14 +221,6 @@ def test_a_restart_of_redis_in_the_middle_of_a_run(tmp_path: Path) -> None:
     assert [step["failures"] for step in result["steps"]] == [0, 0]
 
 
-def test_once_gives_the_programs_exit_code() -> None:
-    assert call("worker", "--once", "--", "sh", "-c", "exit 7").returncode == 7
-    assert call("worker", "--once", "--", "true").returncode == 0
-    assert call("worker", "--once", "--", "sh", "-c", "kill -9 $$").returncode == 137
-    assert call("worker", "--once", "--", "/nonexistent").returncode == 127
-    assert call("worker", "--once", "--time-limit", "0.1", "--", "sleep", "9").returncode == 124
-
-
 def test_a_kept_request_runs_without_its_client_and_keeps_its_result(url: str, start: Any) -> None:
     start()
     done = call_here("queue", "submit", "q", "--keep", "--redis-url", url, "--", "0")

@@ -1,0 +1,52 @@
+"""Where one program's time went: its states as rows, the longest first, the same wherever one run alone is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scaletest.analysis.cause_words import WORDS
+from scaletest.model import Activity, State
+from scaletest.render.numbers import percent, seconds
+from scaletest.render.text import clean
+
+LEAST_SHARE = 0.001
+
+
+@dataclass(frozen=True, slots=True)
+class StateRow:
+    """One state in words. objects: what was waited for, the longest first, each with its time where there are more."""
+
+    label: str
+    share: str
+    time: str
+    objects: str
+
+
+def rows(activity: Activity) -> list[StateRow]:
+    """The states, but for those of less than a thousandth; none where no time passed."""
+    whole_s = sum(activity.seconds.values())
+    longest = sorted(activity.seconds.items(), key=lambda item: -item[1])
+    return [
+        StateRow(WORDS[state].label, _share(part_s / whole_s), seconds(part_s), _objects(activity, state))
+        for state, part_s in longest
+        if part_s > LEAST_SHARE * whole_s
+    ]
+
+
+def lines(activity: Activity) -> list[str]:
+    """The rows as an aligned table in plain text."""
+    table = rows(activity)
+    label = max((len(row.label) for row in table), default=0)
+    time = max((len(row.time) for row in table), default=0)
+    return [f"{row.label:{label}}  {row.share:>4}  {row.time:>{time}}  {clean(row.objects)}".rstrip() for row in table]
+
+
+def _share(part: float) -> str:
+    return percent(part, 0) if part >= 0.005 else "<1%"
+
+
+def _objects(activity: Activity, state: State) -> str:
+    waits = [wait for wait in activity.waits if wait.state is state and wait.object]
+    if len(waits) == 1:
+        return waits[0].object
+    return ", ".join(f"{wait.object} {seconds(wait.seconds)}" for wait in waits)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import fcntl
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaletest.model import Activity, State
+from tests.conftest import call, eventually, program
+
+SCRIPT = """
+import sys, fcntl
+lock = open(sys.argv[1], "w")
+print("started", flush=True)
+fcntl.flock(lock, fcntl.LOCK_EX)
+sum(range(3_000_000))
+print("frames done")
+"""
+
+
+def once(*arguments: str) -> tuple[int, dict[str, Any], str]:
+    """Exit code, the result, and what else was written."""
+    done = call("worker", "--once", "--format", "json", *arguments)
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_the_result_names_the_lock_that_a_program_waited_for(tmp_path: Path) -> None:
+    # given a lock file that somebody else holds
+    path = tmp_path / "encoder.lock"
+    line = program("worker", "--once", "--", sys.executable, "-c", SCRIPT, str(path))
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stderr is not None and process.stdout is not None
+        # what the program writes is on standard error
+        assert process.stderr.readline() == "started\n"
+        time.sleep(1.0)
+    shown, said = process.communicate(timeout=120)
+    # expect the result alone on standard output
+    assert (process.returncode, said) == (0, "frames done\n")
+    first, *rows = shown.splitlines()
+    assert first.startswith("succeeded after ") and first.endswith(", exit code 0")
+    table = rows[rows.index("where the time went:") + 1 :]
+    (waited,) = [row for row in table if row.startswith("  file lock ")]
+    assert waited.endswith(f"  {path}")
+    assert any(row.startswith("CPU time ") for row in rows) and any(row.startswith("peak memory ") for row in rows)
+
+
+def test_the_result_as_json_is_that_of_a_reply() -> None:
+    code, result, said = once("--", sys.executable, "-c", "import time; print('words'); time.sleep(0.5)")
+    assert (code, result["outcome"], result["exit_code"], said) == (0, "succeeded", 0, "words\n")
+    activity = Activity.from_dict(result["activity"])
+    assert activity.seconds[State.SLEEP] > 0 and activity.cpu_s > 0
+    assert sum(activity.seconds.values()) == pytest.approx(result["run_s"], rel=0.2)
+
+
+def test_memory_that_is_no_more_than_ours_is_a_bound() -> None:
+    assert "peak memory    at most " in call("worker", "--once", "--", "true").stdout
+    used = call("worker", "--once", "--", sys.executable, "-c", "b'x' * 300_000_000").stdout
+    (line,) = [line for line in used.splitlines() if line.startswith("peak memory")]
+    assert "at most" not in line and line.endswith(" MB")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "exit_code"),
+    [
+        (("--", "sh", "-c", "exit 7"), "failed", 7),
+        (("--", "sh", "-c", "kill -9 $$"), "failed", -9),
+        (("--", "/nonexistent"), "failed", None),
+        (("--device-glob", "/nonexistent/*", "--", "true"), "failed", None),
+        (("--time-limit", "0.1", "--", "sleep", "9"), "timed_out", None),
+    ],
+)
+def test_a_request_that_fails_has_exit_code_5(arguments: tuple[str, ...], outcome: str, exit_code: int | None) -> None:
+    code, result, _ = once(*arguments)
+    assert (code, result["outcome"], result["exit_code"]) == (5, outcome, exit_code)
+    assert result["error"]
+
+
+def test_a_benchmark_takes_its_document() -> None:
+    code, result, _ = once("--", "bench", '{"kind": "no such kind"}')
+    assert code == 5 and "no such kind" in result["error"]
+
+
+def test_figures_of_work_and_the_device_are_shown(tmp_path: Path) -> None:
+    device = tmp_path / "card0"
+    device.touch()
+    tool = tmp_path / "ffmpeg"
+    tool.write_text(f'#!/bin/sh\n[ "$1" = {device} ] && echo "frame=  50 fps=25 q=-0.0 size=N/A" >&2\n')
+    tool.chmod(0o755)
+    done = call("worker", "--once", "--device-glob", f"{tmp_path}/card*", "--", str(tool), "FILENAME")
+    assert done.returncode == 0, done.stdout
+    assert f"device         {device}" in done.stdout.splitlines()
+    assert "frames         50" in done.stdout.splitlines()
+
+
+def test_without_samples_it_says_so() -> None:
+    done = call("worker", "--once", "--no-causes", "--", "true")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "where the time went is not known: nothing was sampled"
+
+
+def test_the_form_belongs_to_once() -> None:
+    done = call("worker", "--format", "json")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "error: --format is for --once")
+
+
+def test_an_interrupt_ends_the_program(tmp_path: Path) -> None:
+    mark = tmp_path / "pid"
+    line = program("worker", "--once", "--", "sh", "-c", f"echo $$ > {mark}.new; mv {mark}.new {mark}; exec sleep 600")
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pid = int(eventually(lambda: mark.exists() and mark.read_text()))
+    process.send_signal(signal.SIGINT)
+    shown, _ = process.communicate(timeout=120)
+    assert (process.returncode, shown) == (130, "")
+    assert eventually(lambda: not Path(f"/proc/{pid}").exists())
