@@ -1,7 +1,8 @@
-"""Peers of other processes' sockets: by a duplicate of the descriptor, else by the kernel's tables.
+"""Peers of other processes' sockets: by a duplicate of the descriptor, else by what the kernel lists.
 
-A duplicate costs microseconds. The tables of /proc/PID/net cost milliseconds however few sockets there are, so they are
-read no more often than a thousandth of a core allows.
+A duplicate costs microseconds; containers forbid it. The kernel's diagnosis of all connections costs a fifth of a
+millisecond, the tables of /proc/PID/net milliseconds, however few sockets there are: each is read no more often than a
+thousandth of a core allows.
 """
 
 from __future__ import annotations
@@ -11,21 +12,19 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
 from scaletest.system import proc
+from scaletest.system.socket_diagnosis import tcp_peers, unix_peer
 
 _PIDFD_GETFD = 438
 _MOST_KNOWN = 4096
-# Part of a core that reading tables may take.
-TABLES_SHARE = 0.001
+# Part of a core that reading each list may take.
+LISTS_SHARE = 0.001
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
-
-_SOCK_DIAG, _SOCK_DIAG_BY_FAMILY = 4, 20
-_SHOW_NAME, _SHOW_PEER = 1, 4
-_NAME, _PEER = 0, 2
 
 
 class Peer(NamedTuple):
@@ -44,7 +43,8 @@ class Sockets:
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
         self._known: dict[int, Peer] = {}
-        self._tables_after = 0.0
+        # source -> when it may be read again
+        self._after: dict[str, float] = {}
 
     def peer(self, pid: int, descriptor: int, inode: int) -> Peer | None:
         """The peer of a process's socket; None while it is not known."""
@@ -53,7 +53,8 @@ class Sockets:
             return known
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
-            peer = _by_diagnosis(inode) or self._by_tables(pid, inode)
+            peer = _unix(inode) or self._listed("connections", inode, tcp_peers)
+            peer = peer or self._listed("tables", inode, lambda: _of_tables(pid))
         if peer is not None and (peer.name or peer.listening or peer.unnamed):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -78,20 +79,34 @@ class Sockets:
         with connection:
             return _describe(connection)
 
-    def _by_tables(self, pid: int, inode: int) -> Peer | None:
-        if self._clock() < self._tables_after:
+    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> Peer | None:
+        """The peer by a list of all, when that may be read again."""
+        if self._clock() < self._after.get(source, 0.0):
             return None
         began = time.thread_time()
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
-        for name in _TABLES:
-            try:
-                rows = proc.parse_peers(proc.read_all(f"/proc/{pid}/net/{name}"))
-            except OSError:
-                continue
-            self._known.update({number: Peer(peer) for number, peer in rows if peer})
-        self._tables_after = self._clock() + (time.thread_time() - began) / TABLES_SHARE
+        with suppress(OSError, struct.error):
+            self._known.update({number: Peer(peer) for number, peer in peers() if peer})
+        self._after[source] = self._clock() + (time.thread_time() - began) / LISTS_SHARE
         return self._known.get(inode)
+
+
+def _of_tables(pid: int) -> Iterator[tuple[int, str]]:
+    for name in _TABLES:
+        try:
+            text = proc.read_all(f"/proc/{pid}/net/{name}")
+        except OSError:
+            continue
+        yield from proc.parse_peers(text)
+
+
+def _unix(inode: int) -> Peer | None:
+    try:
+        name = unix_peer(inode)
+    except (OSError, struct.error):
+        return None
+    return None if name is None else Peer(name, unnamed=not name)
 
 
 def _copy(pid: int, descriptor: int) -> int:
@@ -138,37 +153,3 @@ def _listens(connection: socket.socket) -> bool:
         return bool(connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
     except OSError:
         return False
-
-
-def _by_diagnosis(inode: int) -> Peer | None:
-    """A unix socket's peer by the kernel's socket diagnosis, which answers everybody; None for other sockets."""
-    try:
-        with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, _SOCK_DIAG) as link:
-            link.settimeout(0.2)
-            peer = _ask(link, inode, _SHOW_PEER).get(_PEER)
-            (other,) = struct.unpack("=I", peer[:4]) if peer else (0,)
-            if not other:  # no unix socket, or its server has not accepted it yet
-                return None
-            name = _ask(link, other, _SHOW_NAME).get(_NAME, b"")
-    except OSError:
-        return None
-    text = proc.unix_name(name)
-    return Peer(text, unnamed=not text)
-
-
-def _ask(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
-    """Attributes of the unix socket with this inode by number; none when there is no such socket."""
-    cookie = 0xFFFFFFFF
-    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, inode & 0xFFFFFFFF, show, cookie, cookie)
-    link.send(struct.pack("=IHHII", 16 + len(request), _SOCK_DIAG_BY_FAMILY, 1, 0, 0) + request)
-    answer = link.recv(8192)
-    length, kind = struct.unpack_from("=IH", answer)
-    attributes: dict[int, bytes] = {}
-    at = 32  # after the header and struct unix_diag_msg
-    while kind == _SOCK_DIAG_BY_FAMILY and at + 4 <= min(length, len(answer)):
-        size, number = struct.unpack_from("=HH", answer, at)
-        if size < 4:
-            break
-        attributes[number] = answer[at + 4 : at + size]
-        at += (size + 3) & ~3
-    return attributes

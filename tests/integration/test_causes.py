@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from scaletest.system import proc
 from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
 from scaletest.system.sampler import Sampler
+from scaletest.system.socket_diagnosis import tcp_peers
 from scaletest.system.sockets import Sockets
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
@@ -405,15 +406,35 @@ def _peer(sockets: Sockets, connection: socket.socket) -> str | None:
     return None if peer is None else peer.name
 
 
-def test_the_tables_are_read_no_more_often_than_their_cost_allows() -> None:
+def test_lists_are_read_no_more_often_than_their_cost_allows() -> None:
     now = 0.0
     sockets = Sockets(duplicate=False, clock=lambda: now)
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as first:
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+
+        def connected() -> socket.socket:
+            return stack.enter_context(socket.create_connection(server.getsockname()))
+
+        first = connected()
         assert _peer(sockets, first)
-        with socket.create_connection(server.getsockname()) as second:
-            assert _peer(sockets, second) is None and _peer(sockets, first)
-            now = 1e6
-            assert _peer(sockets, second)
+        # what one list has not, another may have
+        assert _peer(sockets, connected())
+        third = connected()
+        assert _peer(sockets, third) is None and _peer(sockets, first)
+        now = 1e6
+        assert _peer(sockets, third)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        server = socket.create_server((host, 0), family=family)
+    except OSError:
+        pytest.skip(f"this machine has no {host}")
+    with server, socket.create_connection(server.getsockname()[:2]) as client:
+        inode = os.fstat(client.fileno()).st_ino
+        table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
+        assert dict(tcp_peers())[inode] == dict(proc.parse_peers(table))[inode] == proc.place(*server.getsockname()[:2])
 
 
 def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:
