@@ -192,15 +192,16 @@ class Runtime:
     def _make_workload(self, interrupt: Interrupt) -> Workload:
         settings, devices = self.settings, self.devices
         command, ignore = settings.command, settings.ignore_arguments
+        sampler = None if settings.no_causes else Sampler()
         if not command or command[0] == "sleep":
-            return Sleep(command[1:], interrupt, ignore_arguments=ignore)
+            return Sleep(command[1:], interrupt, sampler, ignore_arguments=ignore)
         if command[0] == "fakedev":
-            return FakeDevice(command[1:], interrupt, node=self.node, pod=self.pod, ignore_arguments=ignore)
+            return FakeDevice(command[1:], interrupt, sampler, node=self.node, pod=self.pod, ignore_arguments=ignore)
         if command[0] == "torch":
             grace_s = settings.kill_grace_s
-            return TorchWorkload(command[1:], interrupt, devices, grace_s, ignore_arguments=ignore)
+            return TorchWorkload(command[1:], interrupt, devices, grace_s, sampler, ignore_arguments=ignore)
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
-        program = Program(options, interrupt, None if settings.no_causes else Sampler())
+        program = Program(options, interrupt, sampler)
         if command[0] == "bench":
             return BenchWorkload(program, allow_commands=settings.allow_commands)
         if command[0] == "transcode":

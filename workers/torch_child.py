@@ -30,6 +30,8 @@ except (ImportError, OSError) as error:  # OSError: one of its shared libraries 
 
 WARM_UP_BATCHES = 2
 _STEP = 0.01
+# Where ru_maxrss is in struct_rusage.
+_MEMORY = 2
 
 
 class Session:
@@ -150,6 +152,21 @@ class Child:
             torch.cuda.empty_cache()
 
 
+class Used:
+    """What this process has used since the last answer, as getrusage gives it."""
+
+    def __init__(self) -> None:
+        self._before: list[float] = [0.0] * 16
+
+    def since_last(self) -> list[float]:
+        """In the order of struct_rusage; the largest memory is that of the process's whole life."""
+        now = list(resource.getrusage(resource.RUSAGE_SELF))
+        used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
+        self._before = now
+        used[_MEMORY] = now[_MEMORY]
+        return used
+
+
 def _lacks(error: AttributeError) -> bool:
     """Whether it is PyTorch that has no such name, and not we who have a bug."""
     return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
@@ -160,8 +177,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     child = Child()
+    # what importing took belongs to the first request, which waits for it
+    used = Used()
     for line in sys.stdin:
-        answers.write(json.dumps(child.answer(json.loads(line))) + "\n")
+        answer = child.answer(json.loads(line))
+        answers.write(json.dumps({**answer, "usage": used.since_last()}) + "\n")
 
 
 if __name__ == "__main__":

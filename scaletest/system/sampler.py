@@ -10,6 +10,7 @@ import logging
 import os
 import random
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from resource import struct_rusage
 
@@ -134,6 +135,7 @@ class Watch:
         self._throttled_s = sampler.throttling.seconds()
         self._spent = TimeByState()
         self._tree: Tree | None = None
+        self._keeps_tree = True
         self.due = NEVER
 
     def start(self, pid: int) -> None:
@@ -143,6 +145,25 @@ class Watch:
             self._tree = Tree(pid, self._sampler.blocking)
             self.due = time.monotonic() + self._sampler.first_after_s()
             self._cpu_s = self._first_cpu_s = time.thread_time()
+
+    def resume(self, tree: Tree) -> None:
+        """The program was there before, and begins to work. The tree is the caller's; what it did does not count."""
+        self._count_own(0.0)
+        if not self._sampler.works:
+            return
+        began_s = time.thread_time()
+        try:
+            look = tree.look()
+        except Exception as error:
+            self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
+            return
+        if look is not None:
+            self._spent.interval(0.0, look._replace(shares=[]))
+        self._tree, self._keeps_tree = tree, False
+        self._cpu_s = time.thread_time()
+        self._first_cpu_s = began_s
+        self._sampler.allowance.spend(self._cpu_s - began_s)
+        self.due = time.monotonic() + self._sampler.first_after_s()
 
     def look(self) -> None:
         """Look at the processes. As long as nobody ran the interval goes on, to be counted when somebody did."""
@@ -169,14 +190,32 @@ class Watch:
 
     def close(self, usage: struct_rusage | None) -> Activity | None:
         """The program has ended, with what it used, None when that is not known. None when nothing can be said."""
+        return self._quietly(lambda: self._close(usage))
+
+    def close_own(self, state: State, name: str = "") -> Activity | None:
+        """There was no program, but this thread: as long as it neither ran nor waited for a CPU it was in this state.
+
+        name: of what it waited for.
+        """
+        return self._quietly(lambda: self._close_own(state, name))
+
+    def _quietly(self, close: Callable[[], Activity]) -> Activity | None:
         try:
-            return self._close(usage)
+            return close()
         except Exception as error:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             return None
 
+    def _close_own(self, state: State, name: str) -> Activity:
+        self._count_own(0.0)
+        ended = time.monotonic()
+        throttled_s = self._sampler.throttling.seconds() - self._throttled_s
+        self._spent.add(state, ended - self._looked, name)
+        self._spent.throttle(throttled_s)
+        return _activity(self._spent, ended - self._began, None, throttled_s)
+
     def _close(self, usage: struct_rusage | None) -> Activity:
-        if self._tree is not None:
+        if self._tree is not None and self._keeps_tree:
             self._tree.close()
         self._count_own(self._cpu_s - self._first_cpu_s)
         self._sampler.ended(time.monotonic() - self._began)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shlex
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import Failed, Failure, Output
 from scaletest.kinds.torch import Model, TorchWork, from_words
-from scaletest.model import Outcome, Reason
+from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.system.waiting import Wake
 from workers.runtime import Runtime, Settings
@@ -27,8 +29,9 @@ from workers.workloads.base import Interrupted
 
 # Answers as torch_child does, without torch; what it is asked for last says how it behaves.
 STAND_IN = """
-import json, os, sys, time
+import fcntl, json, os, resource, sys, time
 print("a library talks", file=sys.stderr)
+before = [0.0] * 16
 for line in sys.stdin:
     words = json.loads(line)
     batches = words[words.index("--batches") + 1] if "--batches" in words else "10"
@@ -40,6 +43,14 @@ for line in sys.stdin:
         sys.exit(69)
     if batches == "3":
         time.sleep(60)
+    if batches == "8":
+        sum(range(12_000_000))
+    if batches == "9":
+        lock = open(os.environ["LOCK"], "w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.close()
+    now = list(resource.getrusage(resource.RUSAGE_SELF))
+    usage, before = [a - b for a, b in zip(now, before)], now
     answers = {
         "4": {"error": "out of memory: 2 GiB", "figures": {"memory_limit_hits": 1}},
         "5": {"error": "torch finds no CUDA device here", "no_device": True},
@@ -47,7 +58,7 @@ for line in sys.stdin:
     }
     told = {"samples": 640, "pid": os.getpid(), "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "")}
     told["secrets"] = sum("S3CRET" in value for value in os.environ.values())
-    print(json.dumps(answers.get(batches, {"figures": told})), flush=True)
+    print(json.dumps({**answers.get(batches, {"figures": told}), "usage": usage}), flush=True)
 """
 
 
@@ -81,6 +92,33 @@ def test_the_process_stays_and_is_restricted_to_the_workers_device(runtime: Runt
     assert first.outcome is Outcome.SUCCEEDED
     assert first.figures == second.figures
     assert (first.figures["samples"], first.figures["visible"]) == (640, "0")
+
+
+def test_where_the_time_of_each_request_went(runtime: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given a process that computed in its first request
+    path = tmp_path / "model.lock"
+    monkeypatch.setenv("LOCK", str(path))
+    first = runtime.run(("--batches", "8"), 0.0)[0].activity
+    assert first is not None and first.cpu_s > 0.1
+    assert first.seconds[State.ON_CPU] == pytest.approx(first.cpu_s, abs=0.1)
+    # when its second one waits for a lock
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        timer = threading.Timer(1.5, fcntl.flock, (lock, fcntl.LOCK_UN))
+        timer.start()
+        result, run_s = runtime.run(("--batches", "9"), 0.0)
+        timer.join()
+    # expect that nothing of the first is told of the second
+    second = result.activity
+    assert second is not None and second.cpu_s < first.cpu_s / 2
+    assert max(second.seconds, key=lambda state: second.seconds[state]) is State.FILE_LOCK
+    assert [wait.object for wait in second.waits if wait.state is State.FILE_LOCK] == [str(path)]
+    assert sum(second.seconds.values()) == pytest.approx(run_s, rel=0.1)
+
+
+def test_a_request_that_is_ended_says_where_its_time_went(runtime: Runtime) -> None:
+    activity = runtime.run(("--batches", "3"), 1.0)[0].activity
+    assert activity is not None and activity.seconds[State.SLEEP] > 0
 
 
 @pytest.mark.parametrize(

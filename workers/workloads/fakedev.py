@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import IO
 
 from scaletest.kinds.fakedev import Annotated, FakeWork, Use, annotated, from_words
-from scaletest.model import Outcome, Reason
+from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue
+from scaletest.system.sampler import Sampler
 from workers.devices import Chosen
 from workers.workloads.base import Interrupt, Interrupted, Result
 
@@ -44,9 +45,18 @@ class FakeDevice:
     """Runs the worker's description with the request's changes."""
 
     def __init__(
-        self, words: tuple[str, ...], interrupt: Interrupt, *, node: str, pod: str, ignore_arguments: bool = False
+        self,
+        words: tuple[str, ...],
+        interrupt: Interrupt,
+        sampler: Sampler | None = None,
+        *,
+        node: str,
+        pod: str,
+        ignore_arguments: bool = False,
     ) -> None:
+        """sampler: None to leave out where the time went."""
         from_words(words)
+        self._sampler = sampler
         self._words = words
         self._interrupt = interrupt
         self._node = node
@@ -71,7 +81,10 @@ class FakeDevice:
             if taken > what.device_memory_mib:
                 text = f"the device is out of memory: {taken} of {what.device_memory_mib} MiB wanted"
                 return Result(Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1})
-            return self._work(what, limit_s, use, place, file)
+            watch = self._sampler.begin() if self._sampler else None
+            result = self._work(what, limit_s, use, place, file)
+            path = device.device.path if device else ""
+            return replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
 
     def close(self) -> None:
         """Nothing to leave behind."""

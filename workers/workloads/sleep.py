@@ -5,17 +5,31 @@ from __future__ import annotations
 import math
 import select
 import time
+from dataclasses import replace
 
-from scaletest.model import Outcome, Reason
+from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
+from scaletest.system.sampler import Sampler
 from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
+
+# Of shorter requests the time is not split: that would be a part of it.
+SHORTEST_S = 0.01
 
 
 class Sleep:
     """Sleeps for the seconds in its first argument: the worker's own when given, else the request's."""
 
-    def __init__(self, own_arguments: tuple[str, ...], interrupt: Interrupt, *, ignore_arguments: bool = False) -> None:
+    def __init__(
+        self,
+        own_arguments: tuple[str, ...],
+        interrupt: Interrupt,
+        sampler: Sampler | None = None,
+        *,
+        ignore_arguments: bool = False,
+    ) -> None:
+        """sampler: None to leave out where the time went."""
+        self._sampler = sampler
         self._own = own_arguments
         self._interrupt = interrupt
         self._ignore = ignore_arguments
@@ -33,8 +47,12 @@ class Sleep:
         if 0 < limit_s < seconds:
             self._wait(limit_s)
             return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
+        if self._sampler is None or seconds < SHORTEST_S:
+            self._wait(seconds)
+            return SUCCEEDED
+        watch = self._sampler.begin()
         self._wait(seconds)
-        return SUCCEEDED
+        return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
 
     def close(self) -> None:
         """Nothing to leave behind."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import select
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,6 +24,8 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
+from scaletest.system.sampler import Sampler, Watch
+from scaletest.system.tree import Tree
 from scaletest.system.waiting import end_group
 from workers.devices import Chosen, DeviceChooser
 from workers.workloads.base import Interrupt, Interrupted, Result
@@ -36,10 +40,12 @@ class TorchWorkload:
         interrupt: Interrupt,
         devices: DeviceChooser,
         kill_grace_s: float,
+        sampler: Sampler | None = None,
         *,
         ignore_arguments: bool = False,
     ) -> None:
-        """Raises InvalidValue for words that cannot be read, UsageError without torch."""
+        """Raises InvalidValue for words that cannot be read, UsageError without torch. sampler: None to leave out where
+        the time went."""
         from_words(words)
         if find_spec("torch") is None:
             raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
@@ -51,6 +57,8 @@ class TorchWorkload:
         self._guard = Guard("KILL")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
+        self._sampler = sampler
+        self._tree: Tree | None = None
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Compute once. Raises Interrupted."""
@@ -60,19 +68,25 @@ class TorchWorkload:
         except InvalidValue as error:
             return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
         deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
+        watch = self._sampler.begin(device.device.path if device else "") if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})
+        if watch is not None and self._tree is not None:
+            watch.resume(self._tree)
         done = False
         try:
-            line = self._ask(process, json.dumps(words).encode() + b"\n", deadline)
+            line = self._ask(process, json.dumps(words).encode() + b"\n", deadline, watch)
             done = bool(line)
         finally:
             if not done:
                 self._end()
+        answer = json.loads(line) if line else {}
+        activity = watch.close(_usage(answer)) if watch else None
         if line:
-            return _result(json.loads(line))
+            return replace(_result(answer), activity=activity)
         if line is None:
-            return Result(Outcome.TIMED_OUT, error=f"torch timed out after {limit_s:g} s", timeout_s=limit_s)
-        return _died(process.returncode)
+            text = f"torch timed out after {limit_s:g} s"
+            return Result(Outcome.TIMED_OUT, error=text, timeout_s=limit_s, activity=activity)
+        return replace(_died(process.returncode), activity=activity)
 
     def close(self) -> None:
         """End the process and the guard."""
@@ -92,9 +106,10 @@ class TorchWorkload:
             )
             self._guard.watch(self._process.pid)
             self._environment = environment
+            self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
 
-    def _ask(self, process: subprocess.Popen[bytes], line: bytes, deadline: float) -> bytes | None:
+    def _ask(self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: Watch | None) -> bytes | None:
         """The answer; b"" when the process died, None at the deadline. Raises Interrupted."""
         assert process.stdin is not None and process.stdout is not None
         try:
@@ -104,9 +119,12 @@ class TorchWorkload:
             return b""
         found = b""
         while not found.endswith(b"\n"):
-            left = None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+            due = min(deadline, watch.due) if watch else deadline
+            left = None if due == float("inf") else max(0.0, due - time.monotonic())
             ready, _, _ = select.select([process.stdout, self._interrupt], [], [], left)
-            if process.stdout in ready:
+            if not ready and watch is not None and due < deadline:
+                watch.look()
+            elif process.stdout in ready:
                 part = os.read(process.stdout.fileno(), 65536)
                 if not part:
                     return b""
@@ -119,6 +137,8 @@ class TorchWorkload:
 
     def _end(self) -> None:
         process, self._process = self._process, None
+        if self._tree is not None:
+            self._tree.close()
         if process is None:
             return
         end_group(process, self._grace_s)
@@ -129,6 +149,15 @@ class TorchWorkload:
                     stream.close()
                 except OSError:  # it died before it read everything
                     pass
+
+
+def _usage(answer: dict[str, Any]) -> resource.struct_rusage | None:
+    """What the process used for the request; None when it does not say."""
+    try:
+        times, counts = answer["usage"][:2], answer["usage"][2:]
+        return resource.struct_rusage([*map(float, times), *map(int, counts)])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _result(answer: dict[str, Any]) -> Result:

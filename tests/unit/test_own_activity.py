@@ -1,0 +1,48 @@
+"""Workloads that the worker does itself say where their time went, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scaletest.model import Outcome, State
+from scaletest.system.waiting import Wake
+from workers.runtime import Runtime, Settings
+
+
+@pytest.fixture
+def wake() -> Iterator[Wake]:
+    made = Wake()
+    yield made
+    made.close()
+
+
+def test_sleep_is_asleep_unless_it_waits_for_a_cpu(wake: Wake) -> None:
+    result, run_s = Runtime(Settings(("sleep", "0.3")), wake).run((), 0.0)
+    activity = result.activity
+    assert activity is not None
+    assert activity.seconds[State.SLEEP] >= 0.2
+    assert activity.seconds.get(State.NOT_OBSERVED, 0.0) < 0.01
+    assert sum(activity.seconds.values()) == pytest.approx(run_s, rel=0.1)
+
+
+@pytest.mark.parametrize("settings", [Settings(("sleep", "0")), Settings(("sleep", "0.02"), no_causes=True)])
+def test_empty_requests_and_those_without_sampling_say_nothing(settings: Settings, wake: Wake) -> None:
+    result, _ = Runtime(settings, wake).run((), 0.0)
+    assert (result.outcome, result.activity) == (Outcome.SUCCEEDED, None)
+
+
+def test_a_simulated_device_is_what_its_requests_wait_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wake: Wake
+) -> None:
+    monkeypatch.setenv("SCALETEST_FAKEDEV", str(tmp_path / "runs"))
+    device = tmp_path / "card0"
+    device.touch()
+    command = ("fakedev", "--seconds", "0.3")
+    result, run_s = Runtime(Settings(command, device_glob=str(device)), wake).run((), 0.0)
+    activity = result.activity
+    assert result.outcome is Outcome.SUCCEEDED and activity is not None
+    assert activity.seconds[State.DEVICE] == pytest.approx(run_s, rel=0.3)
+    assert [(wait.state, wait.object) for wait in activity.waits] == [(State.DEVICE, str(device))]
