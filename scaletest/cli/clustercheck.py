@@ -45,6 +45,7 @@ def check(namespace: str, context: str, deployment: str, output: str) -> int:
         "keda": discovery.KEDA in served,
         "dynamic_resource_allocation": served.get(discovery.ALLOCATION, ""),
         "quotas": quotas,
+        "causes": _causes(cluster),
         "warnings": warnings,
     }
     if output == "table":
@@ -84,9 +85,27 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
     ]
 
 
+def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
+    """What the workers of each node can read to name causes, and what is missing; None when we may not know."""
+    from scaletest.cluster import rights, views
+    from scaletest.model.view import node_gaps
+
+    if rights.missing(cluster, rights.VIEWS):
+        return None
+    return [
+        {
+            "node": one.node,
+            "pod": one.pod,
+            "known": one.view is not None,
+            "gaps": node_gaps(one.view) if one.view else [],
+        }
+        for one in views.views(cluster)
+    ]
+
+
 def _warnings(cluster: Cluster, name: str) -> list[str]:
     """About what the Deployments ask for."""
-    from scaletest.cluster import deployment, devices, rights
+    from scaletest.cluster import deployment, devices, rights, views
 
     if name:
         templates = {name: deployment.Deployment(cluster, name).template}
@@ -94,9 +113,11 @@ def _warnings(cluster: Cluster, name: str) -> list[str]:
         return ["the Deployments were not looked at: we may not list them; give --deployment NAME"]
     else:
         templates = deployment.templates(cluster)
-    return [
+    removed = [
         line for one, template in templates.items() for line in devices.removed(f"deployment {one}", template["spec"])
     ]
+    silent = [one for one, template in templates.items() if views.without_causes(template["spec"])]
+    return removed + [f"deployment {one}: its workers have --no-causes, so no run names a cause" for one in silent]
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -118,5 +139,26 @@ def _show(found: dict[str, Any]) -> None:
         echo("\nquotas: unknown, we may not list resourcequotas")
     for row in found["quotas"] or ():
         echo(f"\nquota {row['quota']}: {row['resource']} {row['used']} of {row['hard']}")
+    _show_causes(found["causes"])
     for line in found["warnings"]:
         echo(f"\nwarning: {clean(line)}")
+
+
+def _show_causes(nodes: list[dict[str, Any]] | None) -> None:
+    from scaletest.render.text import clean
+
+    if nodes is None:
+        echo("\ncauses: unknown what the nodes show, we may not list pods or get pods/log")
+        return
+    if not nodes:
+        echo("\ncauses: unknown what the nodes show, since no worker runs; start one and look again")
+    for row in nodes:
+        where = clean(f"causes: node {row['node']}")
+        if not row["known"]:
+            echo(f"\n{where}: the log of {clean(row['pod'])} does not say what it shows; start its pod again")
+        elif not row["gaps"]:
+            echo(f"\n{where}: all can be read")
+        else:
+            echo(f"\n{where}: all can be read but")
+        for gap in row["gaps"]:
+            echo(clean(f"  {gap['missing']}: {gap['effect']}; {gap['remedy']}"))

@@ -13,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from scaletest.cli import logs, options
+from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 from scaletest.model.presets import PRESETS
 
@@ -172,6 +173,11 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
             **behaviour,
         )
 
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
+        from scaletest.system.view import view
+
+        # `scaletest cluster check` reads it there
+        echo(view().to_line(), err=True)
     worker = Retrying(f"worker {name}").run(make)
     try:
         worker.work(burst=given["burst"], logging_level="INFO" if verbose else "WARNING")

@@ -38,6 +38,8 @@ EXPLAIN = (
     Right("list", "", "events", "say why a pod is not ready"),
     Right("get", "", "pods/log", "say why a pod is not ready"),
 )
+# What the nodes show to workers is in their logs.
+VIEWS = (Right("list", "", "pods"), Right("get", "", "pods/log"))
 LISTED = (Right("list", "apps", "deployments", "look at all Deployments, not at one (cluster check)"),)
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (

@@ -1,0 +1,100 @@
+"""What this process can see of its own children and of its node, tried on a child that sleeps."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from scaletest.model.view import View
+from scaletest.system import proc
+from scaletest.system.throttling import CGROUPS
+
+PATIENCE_S = 2.0
+LOOK_S = 0.005
+# Of these drivers the kernel tells how busy a process keeps a device ("DRM client usage stats").
+COUNTING_DRIVERS = ("i915", "xe", "amdgpu")
+_DRM = Path("/sys/class/drm")
+_DEVICES = Path("/dev")
+
+
+def view(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> View:
+    """Look now. A child is started for it, and ended."""
+    with _sleeping() as pid:
+        times, calls, functions = _of_child(pid)
+    drivers = _drivers(devices, drm)
+    counting = [*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])]
+    return View(
+        times=times,
+        calls=calls,
+        functions=functions,
+        locks=_is_readable("/proc/locks"),
+        pressure=_is_readable("/proc/pressure/cpu"),
+        cgroup=_cgroup(cgroups),
+        devices=drivers,
+        counters=tuple(sorted(set(drivers.values()) & set(counting))),
+    )
+
+
+@contextmanager
+def _sleeping() -> Iterator[int]:
+    """A child that waits until it is not needed any more."""
+    nothing = subprocess.DEVNULL
+    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as one:
+        yield one.pid
+
+
+def _of_child(pid: int) -> tuple[bool, bool, bool]:
+    """Whether its times, its system call, and the function that it sleeps in can be read, once it sleeps."""
+    deadline = time.monotonic() + PATIENCE_S
+    call = function = ""
+    while not (call and function) and time.monotonic() < deadline:
+        time.sleep(LOOK_S)
+        status = proc.parse_status(_read(f"/proc/{pid}/stat"))
+        if status is None or status.letter != "S":
+            continue
+        call = _text(f"/proc/{pid}/syscall", "running")
+        function = _text(f"/proc/{pid}/wchan", "0")
+        if not (call or function):  # hidden: it sleeps, and will go on to do so
+            break
+    schedule = proc.parse_schedule(_read(f"/proc/{pid}/schedstat"))
+    return bool(schedule and schedule.slices), bool(call), bool(function)
+
+
+def _text(path: str, nothing: str) -> str:
+    text = _read(path).decode(errors="replace").strip()
+    return "" if text == nothing else text
+
+
+def _read(path: str) -> bytes:
+    try:
+        return proc.read(path)
+    except OSError:
+        return b""
+
+
+def _is_readable(path: str) -> bool:
+    """Whether it has something to say, or could: a kernel without pressure has the file and refuses to read it."""
+    try:
+        proc.read(path)
+    except OSError:
+        return False
+    return True
+
+
+def _cgroup(root: Path) -> int:
+    if (root / "cgroup.controllers").exists():
+        return 2
+    return 1 if any((root / name).is_dir() for name in ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")) else 0
+
+
+def _drivers(devices: Path, drm: Path) -> dict[str, str]:
+    """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is hidden."""
+    found = {}
+    for path in sorted((devices / "dri").glob("renderD*")):
+        driver = drm / path.name / "device" / "driver"
+        found[str(path)] = driver.resolve().name if driver.exists() else ""
+    return {**found, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}

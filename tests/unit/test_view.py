@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.cli import clustercheck
+from scaletest.cluster import rights, views
+from scaletest.cluster.rights import Right
+from scaletest.model.view import MARK, View, node_gaps
+from scaletest.system.view import view
+from tests.unit.fake_api import Answer, api
+
+ALL = View(
+    times=True,
+    calls=True,
+    functions=True,
+    locks=True,
+    pressure=True,
+    cgroup=2,
+    devices={"/dev/dri/renderD128": "i915"},
+    counters=("i915",),
+)
+
+
+def test_all_can_be_read_of_a_child_here(tmp_path: Path) -> None:
+    seen = view(tmp_path, tmp_path, tmp_path)
+    assert (seen.times, seen.locks, seen.cgroup, seen.devices) == (True, True, 0, {})
+    # where Yama hides the calls, the functions stay
+    assert seen.calls or seen.functions
+
+
+def test_devices_have_their_drivers(tmp_path: Path) -> None:
+    (tmp_path / "dri").mkdir()
+    for name in ("dri/renderD128", "dri/renderD129", "nvidia0", "nvidiactl"):
+        (tmp_path / name).touch()
+    driver = tmp_path / "drivers" / "xe"
+    driver.mkdir(parents=True)
+    (tmp_path / "renderD128" / "device").mkdir(parents=True)
+    (tmp_path / "renderD128" / "device" / "driver").symlink_to(driver)
+    seen = view(tmp_path, tmp_path, tmp_path)
+    assert [(Path(path).name, driver) for path, driver in seen.devices.items()] == [
+        ("renderD128", "xe"),
+        ("renderD129", ""),
+        ("nvidia0", "nvidia"),
+    ]
+    assert "xe" in seen.counters
+
+
+@pytest.mark.parametrize(("version", "name"), [(2, "cgroup.controllers"), (1, "cpu,cpuacct"), (0, "other")])
+def test_the_version_of_control_groups(tmp_path: Path, version: int, name: str) -> None:
+    (tmp_path / name).mkdir()
+    assert view(tmp_path, tmp_path, tmp_path).cgroup == version
+
+
+def test_nothing_is_missing_where_all_can_be_read() -> None:
+    assert node_gaps(ALL) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "missing", "effect"),
+    [
+        ({"times": False}, "times of threads", "no cause is named"),
+        ({"calls": False}, "system calls", "may have no name"),
+        ({"calls": False, "functions": False}, "system calls and kernel functions", "not observed"),
+        ({"locks": False}, "/proc/locks", "holder"),
+        ({"pressure": False}, "pressure", "nothing confirms"),
+        ({"cgroup": 1}, "control groups of version 2", "its CPU limit is known"),
+        ({"cgroup": 0}, "control groups", "limits of containers"),
+        ({"devices": {"/dev/nvidia0": "nvidia"}}, "counters of /dev/nvidia0 (nvidia)", "stays unknown"),
+        ({"devices": {"/dev/dri/renderD128": ""}}, "counters of /dev/dri/renderD128 (unknown driver)", "stays unknown"),
+    ],
+)
+def test_what_is_missing_says_what_follows(change: dict[str, Any], missing: str, effect: str) -> None:
+    (gap,) = node_gaps(dataclasses.replace(ALL, **change))
+    assert gap["missing"] == missing and effect in gap["effect"] and gap["remedy"]
+
+
+def test_a_line_is_read_as_it_was_written() -> None:
+    assert View.from_line(ALL.to_line()) == ALL
+
+
+@given(st.text(max_size=60))
+def test_any_other_line_is_none(text: str) -> None:
+    assert View.from_line(text) is None
+    assert View.from_line(MARK + text) is None
+    assert View.from_line(MARK + json.dumps({"times": text})) is None
+
+
+def pod(name: str, node: str, *arguments: str) -> dict[str, Any]:
+    containers = [{"name": "main", "args": list(arguments)}]
+    return {"metadata": {"name": name}, "spec": {"nodeName": node, "containers": containers}}
+
+
+@pytest.fixture
+def lacking(monkeypatch: pytest.MonkeyPatch) -> list[Right]:
+    """Rights that we do not have."""
+    rows: list[Right] = []
+    monkeypatch.setattr(rights, "missing", lambda cluster, wanted: [one for one in rows if one in wanted])
+    return rows
+
+
+def answering(pods: list[dict[str, Any]], logs: dict[str, str]) -> Any:
+    """An API server with these pods and logs."""
+
+    def act(method: str, path: str, query: dict[str, str], body: bytes) -> Answer:
+        name = path.split("/")[-2]
+        if path.endswith("/log"):
+            return (200, {}, iter([logs[name].encode()])) if name in logs else (404, {}, {})
+        return 200, {}, {"items": pods}
+
+    return act
+
+
+def test_a_worker_of_each_node_is_asked() -> None:
+    pods = [
+        pod("c", "node-2", "client", "--queue", "q"),
+        pod("d", "node-2", "worker", "--queue", "q"),
+        pod("a", "node-1", "worker", "--queue", "q"),
+        pod("b", "node-1", "worker", "--queue", "q"),
+    ]
+    # the beginning of one log is gone
+    logs = {"a": "a request\n", "b": f"hello\n{ALL.to_line()}\nmore\n", "d": ""}
+    with api(answering(pods, logs)) as (cluster, asked):
+        assert views.views(cluster) == [views.NodeView("node-1", "b", ALL), views.NodeView("node-2", "d", None)]
+    assert not any("/pods/c/log" in path for _, path in asked)
+
+
+@pytest.mark.parametrize(
+    ("logs", "told"),
+    [
+        ({"a": ALL.to_line()}, "causes: node node-1: all can be read\n"),
+        (
+            {"a": dataclasses.replace(ALL, pressure=False).to_line()},
+            "causes: node node-1: all can be read but\n  pressure: nothing confirms",
+        ),
+        ({}, "causes: node node-1: the log of a does not say what it shows; start its pod again"),
+    ],
+)
+@pytest.mark.usefixtures("lacking")
+def test_check_tells_what_nodes_show(capsys: pytest.CaptureFixture[str], logs: dict[str, str], told: str) -> None:
+    with api(answering([pod("a", "node-1", "worker")], logs)) as (cluster, _):
+        clustercheck._show_causes(clustercheck._causes(cluster))
+    assert told in capsys.readouterr().out
+
+
+def test_check_tells_what_is_unknown(capsys: pytest.CaptureFixture[str], lacking: list[Right]) -> None:
+    with api(answering([], {})) as (cluster, _):
+        clustercheck._show_causes(clustercheck._causes(cluster))
+        lacking.append(rights.VIEWS[1])
+        clustercheck._show_causes(clustercheck._causes(cluster))
+    shown = capsys.readouterr().out
+    assert "since no worker runs" in shown and "we may not list pods or get pods/log" in shown
+
+
+def test_the_workload_may_have_an_option_of_that_name() -> None:
+    assert views.without_causes(pod("a", "n", "worker", "--no-causes", "--", "run")["spec"])
+    assert not views.without_causes(pod("a", "n", "worker", "--", "run", "--no-causes")["spec"])
