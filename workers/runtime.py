@@ -203,7 +203,7 @@ class Runtime:
         options = ProgramOptions(settings.directory, settings.null_input, settings.null_output, settings.kill_grace_s)
         program = Program(options, interrupt, sampler)
         if command[0] == "bench":
-            return BenchWorkload(program, allow_commands=settings.allow_commands)
+            return BenchWorkload(program, allow_commands=settings.allow_commands, no_causes=settings.no_causes)
         if command[0] == "transcode":
             return TranscodeWorkload(command[1:], program, devices, settings.directory, ignore_arguments=ignore)
         return Command(command, program, devices, ignore_arguments=ignore)

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from scaletest.archive.private import make_folder
 from scaletest.benchmarks import machine, namespaces, programs
@@ -26,13 +27,19 @@ from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.common import DIFFERENT_NODES
 from scaletest.kinds.kind import Failed, Failure, Output, Part, Peer, Site, Task
 from scaletest.model.errors import UsageError
+from scaletest.system.sampler import Sampler
 
 NODES = 8
+# Part of a core that looks at where time goes may take: a benchmark is short, and its parts are few.
+LOOKS_SHARE = 0.005
 _AGENT = "agent"
 
 
 class LocalExecutor:
-    """Runs benchmarks one after the other. scratch: where working folders go. logs: where logs are kept, or None."""
+    """Runs benchmarks one after the other. scratch: where working folders go. logs: where logs are kept, or None.
+
+    no_causes: leave out where the time of their parts goes.
+    """
 
     # whatever its nodes are called, it is one machine
     side_by_side = False
@@ -43,7 +50,10 @@ class LocalExecutor:
         logs: Path | None = None,
         environment: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        no_causes: bool = False,
     ) -> None:
+        self._sampler = None if no_causes else Sampler(LOOKS_SHARE)
         self._scratch = scratch
         self._logs = logs
         self._environment = dict(os.environ if environment is None else environment)
@@ -82,7 +92,7 @@ class LocalExecutor:
         """Run it to its end."""
         began = self._clock()
         told(Phase.PREPARING)
-        found = _Run(benchmark, self._environment, self._namespaces, self._scratch, self._logs, told)
+        found = _Run(benchmark, self._environment, self._namespaces, self._scratch, self._logs, told, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
@@ -109,7 +119,9 @@ class _Run:
         scratch: Path | None,
         logs: Path | None,
         told: Told,
+        sampler: Sampler | None,
     ) -> None:
+        self._sampler = sampler
         self._benchmark = benchmark
         self._environment = environment
         self._isolated = can_isolate and _several(benchmark) and not benchmark.spec.host_network
@@ -126,7 +138,8 @@ class _Run:
         make_folder(logs)
         network = self._network()
         until = time.monotonic() + benchmark.limit_s
-        processes = Processes(logs, until, {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"})
+        environment = {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}
+        processes = Processes(logs, until, environment, self._sampler)
         try:
             site = self._site(network, folder, offered)
             output = self._play(site, processes, network, folder)
@@ -143,8 +156,14 @@ class _Run:
             networks.check(benchmark.spec, facts, measured.remote)
         return Ended(
             benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used, where,
-            notes=(*measured.notes, *benchmark.kind.notes, *self._notes()),
+            notes=(*measured.notes, *benchmark.kind.notes, *self._notes()), activities=self._activities(processes),
         )  # fmt: skip
+
+    def _activities(self, processes: Processes) -> dict[str, dict[str, Any]]:
+        """Where the time of each part went, without what prepared it."""
+        names = [f"{part.role}-{part.index}" for part in self._parts]
+        known = processes.activities
+        return {name: known[name].to_dict() for name in names if name in known}
 
     def _room(self, folder: Path) -> None:
         """Files and memory of a benchmark that is larger than the machine would fail late, and take others with it."""

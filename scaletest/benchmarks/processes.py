@@ -15,8 +15,10 @@ from pathlib import Path
 from scaletest.archive.private import open_private
 from scaletest.kinds import reading
 from scaletest.kinds.kind import Failed, Failure, Output, Task
+from scaletest.model import Activity
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
+from scaletest.system.sampler import Sampler, Watch
 from scaletest.system.waiting import end_group, exited, wait_child
 
 GRACE_S = 3.0
@@ -27,12 +29,15 @@ _LISTENING = "0A"
 
 
 class Process:
-    """One running program."""
+    """One running program. watch: of where its time goes, None when nobody asks."""
 
-    def __init__(self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path) -> None:
+    def __init__(
+        self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path, watch: Watch | None = None
+    ) -> None:
         self.name = name
         self.program = program
         self.popen = popen
+        self.watch = watch
         self._logs = logs
 
     def output(self) -> Output:
@@ -58,19 +63,47 @@ class Process:
         return bool(found & _open_files(self.popen.pid))
 
 
-class Processes:
-    """All of one benchmark. `until`: the monotonic time at which it must be over."""
+class _Looks:
+    """The watches of all that runs, as one: whoever waits for one program looks at the others too."""
 
-    def __init__(self, logs: Path, until: float, environment: Mapping[str, str]) -> None:
+    def __init__(self, running: Sequence[Process]) -> None:
+        self._running = running
+
+    @property
+    def due(self) -> float:
+        """When to look next."""
+        return min((one.watch.due for one in self._running if one.watch), default=float("inf"))
+
+    def look(self) -> None:
+        """Look at those whose time has come."""
+        now = time.monotonic()
+        for one in self._running:
+            if one.watch and one.watch.due <= now:
+                one.watch.look()
+
+
+class Processes:
+    """All of one benchmark. `until`: the monotonic time at which it must be over.
+
+    activities: where the time of what has ended went, by name; empty without a sampler.
+    """
+
+    def __init__(
+        self, logs: Path, until: float, environment: Mapping[str, str], sampler: Sampler | None = None
+    ) -> None:
+        self.activities: dict[str, Activity] = {}
+        self._sampler = sampler
         self._logs = logs
         self._until = until
         self._guard = Guard("KILL")
         self._environment = self._guard.environment(without_secrets(environment))
         self._running: list[Process] = []
+        self._looks = _Looks(self._running)
 
     def start(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Process:
         """Start a program. Raises Failed when it cannot be."""
         program = _program(argv)
+        watch = self._sampler.begin() if self._sampler else None
         try:
             with (
                 open_private(self._logs / f"{name}.out", "ab") as out,
@@ -87,15 +120,16 @@ class Processes:
                 )
         except OSError as error:
             raise Failed(Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}") from error
-        process = Process(name, program, popen, self._logs)
+        if watch:
+            watch.start(popen.pid)
+        process = Process(name, program, popen, self._logs, watch)
         self._running.append(process)
         return process
 
     def finish(self, process: Process) -> Output:
         """Wait for its end and take it from the list. Raises Failed when the time is over."""
-        ended = wait_child(process.popen, self._until)
-        end_group(process.popen, GRACE_S)
-        self._running.remove(process)
+        ended = wait_child(process.popen, self._until, watch=self._looks)
+        self._end(process)
         if not ended:
             lines = reading.last_lines(process.output())
             raise Failed(Failure.TIMED_OUT, f"{process.program} did not end in time", lines)
@@ -113,6 +147,7 @@ class Processes:
                 lines = reading.last_lines(process.output())
                 raise Failed(Failure.TIMED_OUT, f"{process.program} was not ready in time", lines)
             time.sleep(LOOK_S)
+            self._looks.look()
 
     def dead(self) -> list[Process]:
         """Those that ended by themselves."""
@@ -125,9 +160,16 @@ class Processes:
         """End all, the last first."""
         try:
             while self._running:
-                end_group(self._running.pop().popen, GRACE_S)
+                self._end(self._running[-1])
         finally:
             self._guard.close()
+
+    def _end(self, process: Process) -> None:
+        usage = end_group(process.popen, GRACE_S, self._looks)
+        self._running.remove(process)
+        activity = process.watch.close(usage) if process.watch else None
+        if activity is not None:
+            self.activities[process.name] = activity
 
 
 def _program(argv: Sequence[str]) -> str:

@@ -62,6 +62,7 @@ def command() -> None:
     metavar="DIR",
     help="Where working folders and test files go.",
 )
+@click.option("--no-causes", is_flag=True, help="Do not sample where the time of local benchmarks goes.")
 @click.option(
     "--run-dir", type=click.Path(path_type=Path), metavar="DIR", help="Where the run is stored. [default: a new one]"
 )
@@ -91,7 +92,8 @@ def run(what: str | None, **given: Any) -> int:
 @click.option(
     "--scratch", type=click.Path(path_type=Path), metavar="DIR", help="Where working folders and test files go."
 )
-def execute(document: str, scratch: Path | None) -> int:
+@click.option("--no-causes", is_flag=True, help="Do not sample where its time goes.")
+def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers call."""
     from scaletest.benchmarks.local import LocalExecutor
     from scaletest.kinds.benchmark import read
@@ -99,7 +101,7 @@ def execute(document: str, scratch: Path | None) -> int:
     from scaletest.model import wire
 
     benchmark = read(wire.load(document, "the document"))
-    executor = LocalExecutor(scratch)
+    executor = LocalExecutor(scratch, no_causes=no_causes)
     executor.refuse(benchmark)
     ended = executor.run(benchmark, lambda phase: echo(f"{benchmark.name}: {phase}", err=True))
     echo(frame(ended))

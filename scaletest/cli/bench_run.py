@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from scaletest.report.benchmarks import BenchmarkRun
 
 _OF_A_SET = {"repetitions": "repetitions", "seed": "seed", "warm_up": "warmUp"}
-_RESUMED = {"resume", "output", "queue", "namespace", "redis_url", "scratch"}
+_RESUMED = {"resume", "output", "queue", "namespace", "redis_url", "scratch", "no_causes"}
 
 
 def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
@@ -146,6 +146,10 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
     executor: Executor
     if given["queue"] and given["namespace"]:
         raise UsageError("--queue and --namespace exclude each other", hint="leave one of them out")
+    if given["no_causes"] and (given["queue"] or given["namespace"]):
+        raise UsageError(
+            "--no-causes is for benchmarks that run here", hint="start the workers of the queue with --no-causes"
+        )
     if given["namespace"]:
         yield _in_cluster(given["namespace"], folder.name)
         return
@@ -162,7 +166,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
     from scaletest.benchmarks.local import LocalExecutor
 
     with _alone():
-        executor = LocalExecutor(given["scratch"], folder.logs)
+        executor = LocalExecutor(given["scratch"], folder.logs, no_causes=given["no_causes"])
         try:
             yield executor
         finally:

@@ -12,7 +12,7 @@ from scaletest.kinds import fields
 from scaletest.kinds.common import CommonSpec
 from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.registry import API_VERSION, FOREIGN, GROUP, SET, kind_of
-from scaletest.model import wire
+from scaletest.model import Activity, wire
 from scaletest.model.errors import InvalidValue
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -75,7 +75,8 @@ class Ended:
     """What came of a benchmark, as it is stored and sent. Times in seconds since the epoch.
 
     failure, message, lines: why there is no result. remedy: what to do, when more is known than the failure
-    advises. environment: versions and places that the executor saw.
+    advises. environment: versions and places that the executor saw. activities: part, as in server-0 -> where its time
+    went, as `Activity.to_dict` writes it; empty where nobody looked.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Ended:
     finished_s: float = 0.0
     permutation: int = 0
     repetition: int = 0
+    activities: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -114,6 +116,8 @@ class Ended:
         row = wire.take(data, "the benchmark's result", _TYPES)
         try:
             row["phase"], row["failure"] = Phase(row["phase"]), Failure(row.get("failure", ""))
+            for activity in row.get("activities", {}).values():
+                Activity.from_dict(activity)
             row |= {name: tuple(map(str, row[name])) for name in ("lines", "notes") if name in row}
             return cls(**row)
         except (KeyError, TypeError, ValueError) as error:
@@ -122,7 +126,7 @@ class Ended:
 
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys(("name", "phase", "failure", "message", "remedy"), str),
-    **dict.fromkeys(("headlines", "result", "network", "environment"), dict),
+    **dict.fromkeys(("headlines", "result", "network", "environment", "activities"), dict),
     **dict.fromkeys(("lines", "notes"), list),
     **dict.fromkeys(("started_s", "finished_s"), (int, float)),
     **dict.fromkeys(("permutation", "repetition"), int),

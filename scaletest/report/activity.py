@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.analysis.cause_words import WORDS
@@ -10,6 +13,8 @@ from scaletest.render.numbers import percent, seconds
 from scaletest.render.text import clean
 
 LEAST_SHARE = 0.001
+# In a sentence: so many states, each of so much of the time. An object that holds so much of its state is named.
+MOST_STATES, LEAST_TOLD, MOST_OF_STATE = 4, 0.01, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,28 @@ def lines(activity: Activity) -> list[str]:
     label = max((len(row.label) for row in table), default=0)
     time = max((len(row.time) for row in table), default=0)
     return [f"{row.label:{label}}  {row.share:>4}  {row.time:>{time}}  {clean(row.objects)}".rstrip() for row in table]
+
+
+def sentence(activities: Sequence[Activity]) -> str:
+    """The largest states of some runs together, each with its part and what it waited for most; "" without any time."""
+    whole_s = sum(sum(activity.seconds.values()) for activity in activities)
+    seconds_by: dict[State, float] = defaultdict(float)
+    waits: dict[tuple[State, str], float] = defaultdict(float)
+    for activity in activities:
+        for state, part_s in activity.seconds.items():
+            seconds_by[state] += part_s
+        for wait in activity.waits:
+            waits[wait.state, wait.object] += wait.seconds
+    named: dict[State, str] = {}
+    for (state, name), part_s in waits.items():
+        if name and part_s > MOST_OF_STATE * seconds_by[state]:
+            named[state] = name
+    parts = [
+        f"{WORDS[state].label} {percent(part_s / whole_s, 0)}" + (f" ({named[state]})" if state in named else "")
+        for state, part_s in heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
+        if part_s >= LEAST_TOLD * whole_s > 0
+    ]
+    return ", ".join(parts)
 
 
 def _share(part: float) -> str:

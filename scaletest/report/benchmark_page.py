@@ -15,7 +15,7 @@ from scaletest.render.style import CHART, PALETTE
 from scaletest.render.svg import CHARACTER, Axis, Chart
 from scaletest.render.text import Markup, clean
 from scaletest.render.units import quantity_measured, scale
-from scaletest.report.benchmarks import BenchmarkRun, Row, networks, table
+from scaletest.report.benchmarks import BenchmarkRun, Row, networks, table, time_rows
 
 WIDTH, HEIGHT = 380.0, 250.0
 # So many failures are shown whole, and so many permutations are drawn.
@@ -51,6 +51,7 @@ def page(run: BenchmarkRun) -> str:
         charts=charts(run),
         failures=[_failure(one) for one in failures[:MOST_FAILURES]],
         left_out=max(0, len(failures) - MOST_FAILURES),
+        times=time_rows(run)[:MOST_DRAWN],
         notes=run.notes,
         run=[("run", run.name), ("kinds", plan.workload), ("network", "; ".join(networks(run)))],
         made_on=[(key.replace("_", " "), clean(value, 300)) for key, value in made_on.items()],

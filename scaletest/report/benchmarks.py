@@ -19,13 +19,16 @@ from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, Ended
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.model import Verdict, VerdictKind
+from scaletest.model import Activity, Verdict, VerdictKind
 from scaletest.render.numbers import plural
 from scaletest.render.text import cell, clean, code
 from scaletest.render.units import quantity, quantity_measured
+from scaletest.report.activity import sentence
 from scaletest.report.benchmark_thresholds import Measured, judged
 from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
+# So many parts of benchmarks are told where their time went, where a page would have a table.
+MOST_TIMES = 6
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
 
 
@@ -187,6 +190,7 @@ def text(run: BenchmarkRun, width: int = 0) -> str:
     if any(row.good > 1 for row in run.rows):
         found.append("± 95 % over repetitions")
     found += [f"network: {line}" for line in networks(run)]
+    found += time_lines(run)
     for ended in run.failures[:5]:
         found += failure_lines(ended)
     found += [f"note: {clean(note)}" for note in run.notes]
@@ -222,6 +226,31 @@ def networks(run: BenchmarkRun) -> list[str]:
     return list(dict.fromkeys(rows))[:4]
 
 
+def time_rows(run: BenchmarkRun) -> list[tuple[str, str, str, str]]:
+    """Permutation, part, its CPU time over the time that it ran, and where its time went, over all repetitions."""
+    found: dict[tuple[int, str], list[Activity]] = {}
+    for one, ended in run.counted:
+        for part, row in ended.activities.items():
+            found.setdefault((one.permutation, part), []).append(Activity.from_dict(row))
+    return [
+        (run.rows[number].what, part, f"{_cores(activities):.2g} cores", sentence(activities))
+        for (number, part), activities in sorted(found.items())
+    ]
+
+
+def _cores(activities: Sequence[Activity]) -> float:
+    whole_s = sum(sum(one.seconds.values()) for one in activities)
+    return sum(one.cpu_s for one in activities) / whole_s if whole_s else 0.0
+
+
+def time_lines(run: BenchmarkRun) -> list[str]:
+    """The same as lines, the first ones where there are many."""
+    rows = time_rows(run)
+    lines = [clean(f"time of {part}, {what}: {cores}; {where}") for what, part, cores, where in rows[:MOST_TIMES]]
+    rest = len(rows) - MOST_TIMES
+    return lines + ([f"where the time of {rest} more parts went is in the page and the JSON"] if rest > 0 else [])
+
+
 def markdown(run: BenchmarkRun) -> str:
     """For a comment in CI. Foreign text stands in code spans."""
     titles, lines = table(run)
@@ -230,6 +259,7 @@ def markdown(run: BenchmarkRun) -> str:
     found += [f"| {code(row[0])} | {' | '.join(row[1:])} |" for row in lines]
     found += ["", *(f"* {code(line)}" for ended in run.failures for line in failure_lines(ended))]
     found += [f"* {code(line)}" for line in threshold_lines(run.thresholds)]
+    found += [f"* {code(line)}" for line in time_lines(run)]
     found += [f"* Note: {code(note)}" for note in run.notes]
     return "\n".join(found).rstrip() + "\n"
 

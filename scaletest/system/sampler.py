@@ -42,15 +42,17 @@ _DENIED = {
 
 
 class Sampler:
-    """Samples programs one after the other."""
+    """Samples programs, for one thread. share: the part of a core that looks may take."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = SHARE) -> None:
         self._told: set[str] = set()
         self.blocking = Blocking(denied=self.tell)
         self.throttling = Throttling()
         self.clients = Clients(denied=self.tell)
         self.chance = random.Random()
-        self.allowance = Allowance()
+        self.allowance = Allowance(share)
+        # CPU time of this thread up to the last look at any program
+        self.cpu_s = 0.0
         self.typical_s = INTERVAL_S
         self._own = OwnSchedule()
         self.works = self.own_schedule() is not None
@@ -90,7 +92,8 @@ class Sampler:
 class Allowance:
     """CPU time for looks: it grows with time, and each look takes what it cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = SHARE) -> None:
+        self._share = share
         self._saved_s = MOST_SAVED_S
         self._cost_s = 0.0
         self._at = time.monotonic()
@@ -98,7 +101,7 @@ class Allowance:
     @property
     def interval_s(self) -> float:
         """Between two looks, when they come one after the other."""
-        return self._cost_s / SHARE
+        return self._cost_s / self._share
 
     def spend(self, seconds: float) -> None:
         """A look cost so much, with the waking up for it."""
@@ -109,11 +112,11 @@ class Allowance:
     def wait_s(self) -> float:
         """Until there is enough for another look."""
         self._accrue()
-        return max(0.0, self._cost_s - self._saved_s) / SHARE
+        return max(0.0, self._cost_s - self._saved_s) / self._share
 
     def _accrue(self) -> None:
         now = time.monotonic()
-        self._saved_s = min(MOST_SAVED_S, self._saved_s + SHARE * (now - self._at))
+        self._saved_s = min(MOST_SAVED_S, self._saved_s + self._share * (now - self._at))
         self._at = now
 
 
@@ -126,7 +129,7 @@ class Watch:
         if self._clients is not None:
             self._clients.begin(device)
         self._began = self._looked = time.monotonic()
-        self._cpu_s = self._first_cpu_s = 0.0
+        self._looks_s = 0.0
         # since the last look that counted
         self._unchanged_s = 0.0
         # how long we waited for a CPU to look, while the program went on
@@ -144,7 +147,7 @@ class Watch:
         if self._sampler.works:
             self._tree = Tree(pid, self._sampler.blocking)
             self.due = time.monotonic() + self._sampler.first_after_s()
-            self._cpu_s = self._first_cpu_s = time.thread_time()
+            self._sampler.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
         """The program was there before, and begins to work. The tree is the caller's; what it did does not count."""
@@ -160,9 +163,7 @@ class Watch:
         if look is not None:
             self._spent.interval(0.0, look._replace(shares=[]))
         self._tree, self._keeps_tree = tree, False
-        self._cpu_s = time.thread_time()
-        self._first_cpu_s = began_s
-        self._sampler.allowance.spend(self._cpu_s - began_s)
+        self._spend(began_s)
         self.due = time.monotonic() + self._sampler.first_after_s()
 
     def look(self) -> None:
@@ -183,10 +184,14 @@ class Watch:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             self.due = NEVER
             return
-        cpu_s = time.thread_time()
-        self._sampler.allowance.spend(cpu_s - self._cpu_s)
-        self._cpu_s = cpu_s
+        self._spend(self._sampler.cpu_s)
         self.due = time.monotonic() + self._sampler.next_after_s(now - self._began)
+
+    def _spend(self, since_s: float) -> None:
+        """A look cost the CPU time of this thread since then, with the waking up for it."""
+        self._sampler.cpu_s = time.thread_time()
+        self._looks_s += self._sampler.cpu_s - since_s
+        self._sampler.allowance.spend(self._sampler.cpu_s - since_s)
 
     def close(self, usage: struct_rusage | None) -> Activity | None:
         """The program has ended, with what it used, None when that is not known. None when nothing can be said."""
@@ -217,7 +222,7 @@ class Watch:
     def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None and self._keeps_tree:
             self._tree.close()
-        self._count_own(self._cpu_s - self._first_cpu_s)
+        self._count_own(self._looks_s)
         self._sampler.ended(time.monotonic() - self._began)
         ended = time.monotonic()
         throttled_s = self._sampler.throttling.seconds() - self._throttled_s

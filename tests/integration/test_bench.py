@@ -19,6 +19,7 @@ from scaletest.benchmarks.local import LocalExecutor
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
+from scaletest.model import Activity, State
 from scaletest.model.errors import UsageError
 from tests.conftest import call, call_here, eventually, missing, processes_with, program
 
@@ -60,6 +61,35 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     assert ended.headlines["bandwidth"] == data["end"]["sum_received"]["bits_per_second"]
     assert ended.network["mtu"] == mtu and ended.network["family"] == family and ended.network["interface"] == "eth0"
     assert ended.result["mss"] == mss, "what the tool negotiated says that the MTU was in force"
+
+
+def test_the_time_of_server_and_client_is_told_apart(tmp_path: Path) -> None:
+    need("iperf3")
+    ended, _ = measure("IPerf", tmp_path, duration=2)
+    assert ended.ok, (ended.message, ended.lines)
+    parts = {name: Activity.from_dict(row) for name, row in ended.activities.items()}
+    assert set(parts) == {"server-0", "client-0"}
+    # each has its own CPU time, and the client knows whom it waits for
+    for activity in parts.values():
+        assert activity.cpu_s > 0 and activity.seconds[State.ON_CPU] > 0
+        assert sum(activity.seconds.values()) >= 1.5
+    assert {wait.object.rpartition(":")[2] for wait in parts["client-0"].waits if wait.state is State.NETWORK} <= {
+        "5201"
+    }
+
+
+def test_where_the_time_went_can_be_left_out(tmp_path: Path) -> None:
+    need("iperf3")
+    line = ("bench", "run", "IPerf", "--set", "duration=1", "--run-dir", str(tmp_path / "run"), "-o", "json")
+    done = call(*line, "--no-causes")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["benchmarks"]
+    assert row["status"]["activities"] == {}
+
+
+def test_leaving_it_out_is_for_what_runs_here(tmp_path: Path) -> None:
+    done = call("bench", "run", "IPerf", "--queue", "q", "--no-causes", "--run-dir", str(tmp_path / "run"))
+    assert done.returncode == 2 and "--no-causes is for benchmarks that run here" in done.stderr
 
 
 @pytest.mark.parametrize("direction", ["reverse", "both"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
 from scaletest.kinds.benchmark import Ended, Phase
 from scaletest.kinds.kind import Failure
+from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.report.benchmark_comparison import compared
 from scaletest.report.benchmarks import FORMATS, BenchmarkRun, of, text, words
@@ -65,6 +67,28 @@ def test_a_run_is_summed_up_over_its_repetitions() -> None:
     assert found.verdict.kind.exit_code == 0
     text = FORMATS["text"](found)
     assert "streams 1" in text and "Gbit/s" in text and "eth0, IPv4, MTU 1500" in text
+
+
+def test_where_the_time_of_each_part_went_is_told_over_all_repetitions() -> None:
+    # given a client that waits longer in the second repetition
+    given = stored()
+    ended = dict(given.ended)
+    for number, one in enumerate(given.plan.benchmarks[:2]):
+        waits = (Wait(State.NETWORK, "198.18.0.1:5201", 1.0 + 2 * number),)
+        activity = Activity({State.ON_CPU: 2.0, State.NETWORK: 1.0 + 2 * number}, waits, cpu_s=2.0)
+        ended[one.name] = replace(ended[one.name], activities={"client-0": activity.to_dict()})
+    found = of("run", "/runs/run", replace(given, ended=ended))
+    told = "time of client-0, streams 1: 0.5 cores; on a CPU 50%, network 50% (198.18.0.1:5201)"
+    assert told in FORMATS["text"](found).splitlines()
+    assert f"* `{told}`" in FORMATS["md"](found).splitlines()
+    assert "<h2>Where the time went</h2>" in FORMATS["html"](found)
+    assert "<h2>Where the time went</h2>" not in FORMATS["html"](a_run())
+
+
+def test_a_wrong_activity_is_refused() -> None:
+    row = Ended("a", Phase.COMPLETED).to_dict()
+    with pytest.raises(InvalidValue, match="activity"):
+        Ended.from_dict({**row, "activities": {"client-0": {"seconds": 3}}})
 
 
 def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:

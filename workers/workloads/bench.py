@@ -24,10 +24,14 @@ _TRUST = "start the worker with --allow-commands if everybody who may submit to 
 
 
 class BenchWorkload:
-    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what runs."""
+    """Runs `scaletest bench execute DOCUMENT`. allow_commands: also documents that decide what runs.
 
-    def __init__(self, program: Program, *, allow_commands: bool = False) -> None:
+    no_causes: leave out where the time of the benchmark's parts goes.
+    """
+
+    def __init__(self, program: Program, *, allow_commands: bool = False, no_causes: bool = False) -> None:
         self._program = program
+        self._options = ["--no-causes"] if no_causes else []
         self._allow_commands = allow_commands
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
@@ -43,7 +47,8 @@ class BenchWorkload:
             refused = _framed(_refused(benchmark), None)
             return replace(refused, error=f"{refused.error} ({_TRUST})")
         # written anew: the child must not find in the text what was not looked at here
-        line = [sys.executable, "-m", "scaletest", "bench", "execute", wire.dump(benchmark.document())]
+        line = [sys.executable, "-m", "scaletest", "bench", "execute", *self._options]
+        line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)
         measured = unframe(ended.output)
         return ended.result if measured is None else _framed(measured, ended.result.exit_code)
