@@ -7,6 +7,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -39,7 +40,12 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
     plan, _ = plan_of(SET, list)
     ended = {}
     for number, one in enumerate(plan.benchmarks):
-        place = {"permutation": one.permutation, "repetition": one.repetition, "started_s": 1e9, "finished_s": 1e9 + 2}
+        place: dict[str, Any] = {
+            "permutation": one.permutation,
+            "repetition": one.repetition,
+            "started_s": 1e9,
+            "finished_s": 1e9 + 2,
+        }
         values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
         ended[one.name] = Ended(one.name, Phase.COMPLETED, values, network=NETWORK, **place)
     if broken:
