@@ -99,6 +99,7 @@ def _measure(
     from scaletest.analysis.saturation.evaluation import conclude
     from scaletest.model.errors import AgentLost
     from scaletest.saturation import Runner
+    from scaletest.saturation.watched import Watched
 
     ends: list[str] = []
     runner: Runner | None = None
@@ -114,6 +115,8 @@ def _measure(
         lines = list(found.shown)
         try:
             load = found.set_up(stack)
+            if not (given["no_causes"] or given["agent_jobs"]):
+                load = Watched(load, found.servers)
             runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
             if ends:
                 runner.stop(ends[0])

@@ -143,6 +143,8 @@ OUTPUT = (
     click.option("--original-csv", default="", metavar="DIR",
                  help="Append history.csv, timing.csv and scaling.csv as the original tool does."),
     click.option("--run-dir", default="", metavar="DIR", help="Where the run is kept. [default: the user's data]"),
+    click.option("--no-causes", is_flag=True,
+                 help="Do not look at what this machine, and a service on it, do meanwhile."),
     click.option("--progress", type=click.Choice(["auto", "plain"]), default="auto", show_default=True,
                  help="Live line, or plain lines."),
     click.option("--dry-run", is_flag=True, help="Print the plan and how long it takes, and do nothing."),

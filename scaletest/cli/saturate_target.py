@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 class Target:
     """shown: what was found about it. make: its load, to be closed. enter: what must be done before, and undone.
 
+    servers: the first processes of the service, when they are on this machine and may be seen.
     replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is done, in lines.
     """
 
@@ -31,6 +32,7 @@ class Target:
     enter: Callable[[ExitStack], None] = field(default=lambda stack: None)
     replicas: int = 0
     after: Callable[[Assessed], list[str]] = field(default=lambda found: [])
+    servers: Callable[[], Sequence[int]] = field(default=lambda: ())
 
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""
@@ -63,7 +65,19 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         from scaletest.cli.saturate_service import target as service
 
         return service(given, plan)
-    return over_http(given, plan, call(given, plan, given["url"]))
+    made = call(given, plan, given["url"])
+    return replace(over_http(given, plan, made), servers=lambda: _servers(made.url))
+
+
+def _servers(url: str) -> Sequence[int]:
+    """Who serves an address of this machine."""
+    from urllib.parse import urlsplit
+
+    from scaletest.system.listeners import is_here, servers
+
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return servers(port) if parts.hostname and is_here(parts.hostname) else ()
 
 
 def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tuple[str, ...] = ()) -> Target:

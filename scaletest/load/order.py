@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scaletest.model.around import Around
 from scaletest.model.sample import Sample
 
 
@@ -27,7 +28,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What came of an order. seconds: until nothing was due any more; the rest as in SaturationStep."""
+    """What came of an order. seconds: until nothing was due any more; the rest as in SaturationStep.
+
+    around: what else happened on this machine; None when nobody looked.
+    """
 
     samples: Sequence[Sample]
     seconds: float
@@ -35,6 +39,7 @@ class Measured:
     beat_s: float
     throttled_s: float
     unsent: int
+    around: Around | None = None
 
 
 class LevelLoad(Protocol):

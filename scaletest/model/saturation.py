@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from scaletest.model import checks, wire
+from scaletest.model.around import Around
 from scaletest.model.errors import InvalidValue
 
 KIND = "saturation"
@@ -169,6 +170,7 @@ class SaturationStep:
     warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
     beat_s: how late the tester's clock rang, 99th percentile. throttled_s: how long the kernel held the tester back for
     its CPU limit. unsent: due, never sent. extra: what else is known of the target then.
+    around: what else the tester's machine did meanwhile; None when nobody looked.
     """
 
     number: int
@@ -184,10 +186,13 @@ class SaturationStep:
     unsent: int = 0
     began: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
+    around: Around | None = None
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return wire.dump({**asdict(self), "schema_version": wire.SCHEMA_VERSION})
+        row = {**asdict(replace(self, around=None)), "schema_version": wire.SCHEMA_VERSION}
+        del row["around"]
+        return wire.dump(row if self.around is None else {**row, "around": self.around.to_dict()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SaturationStep:
@@ -198,9 +203,13 @@ class SaturationStep:
             **dict.fromkeys(("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s"), number),
             **dict.fromkeys(("phase", "load", "began"), str),
             "extra": dict,
+            "around": dict,
         }
         try:
-            made = cls(**wire.take(wire.load(text, "the step"), "the step", known))
+            row = wire.take(wire.load(text, "the step"), "the step", known)
+            if "around" in row:
+                row["around"] = Around.from_dict(row["around"])
+            made = cls(**row)
             Phase(made.phase), LoadKind(made.load)
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the step cannot be read: {error}") from error

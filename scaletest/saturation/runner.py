@@ -124,6 +124,7 @@ class Runner:
             found.throttled_s,
             found.unsent,
             began,
+            around=found.around,
         )
         # judged as they are stored: whoever reads the run decides the same
         return step, [rounded(one) for one in found.samples]

@@ -14,7 +14,7 @@ from scaletest.analysis.saturation import verdict
 from scaletest.analysis.saturation.backlog import pooled
 from scaletest.analysis.saturation.course import Course, at_level, replay, searched
 from scaletest.analysis.saturation.plateau import PLATEAU_SHARE
-from scaletest.analysis.saturation.step import FEWEST, Assessed, assess
+from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full
 from scaletest.analysis.scaling import Measured
 from scaletest.model import Verdict
 from scaletest.model.sample import Sample
@@ -177,6 +177,15 @@ def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
     return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
 
 
+def _disturbed(course: Course) -> list[str]:
+    """Whether others took the cores of a service that shares the tester's machine while it was too slow."""
+    for one in searched(course):
+        around = one.step.around
+        if one.saturated and around and around.service and around.others > around.service and machine_full(around):
+            return [f"{machine_full(around)} while the service was saturated: alone it may hold more"]
+    return []
+
+
 def _warnings(course: Course) -> list[str]:
     lines = []
     bracket = course.bracket
@@ -189,9 +198,12 @@ def _warnings(course: Course) -> list[str]:
     spoilt = bool(operating and operating.tester)
     late = sum(bool(one.tester) and not (spoilt and one.step.phase == Phase.OPERATE) for one in course.steps)
     if late and not (bracket and bracket.unfit):
-        lines.append(f"in {late} steps the tester itself was late; they were measured again")
+        full = [one.step.around for one in course.steps if one.tester and one.step.around]
+        why = next((f" ({text})" for text in map(machine_full, full) if text), "")
+        lines.append(f"in {late} steps the tester itself was late{why}; they were measured again")
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is not known: {operating.tester}")
+    lines += _disturbed(course)
     few = sum(one.few for one in searched(course))
     if few:
         lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")

@@ -26,6 +26,7 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.percentiles import Distribution, quantile, summary
 from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
 from scaletest.analysis.saturation.exceedance import Exceedance
+from scaletest.model.around import Around
 from scaletest.model.sample import UNSENT, Sample
 from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 
@@ -33,6 +34,8 @@ WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
 LATE_S, LATE_SHARE = 0.010, 0.5
 # A tester that uses less of a core than this, and has no limit, is late because others had the processor.
 BUSY = 0.5
+# A machine whose cores are used to this part is full, and who has that part of them is much of the reason.
+FULL, MUCH = 0.85, 0.2
 FEWEST = 20
 USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
 
@@ -118,6 +121,7 @@ class Assessed:
             "undecided": self.undecided,
             "tester_bottleneck": self.tester,
             "too_few": self.few,
+            **({"around": step.around.to_dict()} if step.around else {}),
             **({"extra": step.extra} if step.extra else {}),
         }
 
@@ -201,9 +205,24 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
     held = f", and the kernel held it back for {step.throttled_s:.2g} s by its CPU limit" if step.throttled_s else ""
     what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
     late = f"{what} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a core{held}"
+    full = machine_full(step.around) if step.around else ""
+    if full and not step.throttled_s:
+        return f"{full}: {late}"
     if step.throttled_s or step.cpu >= BUSY:
         return f"the tester was the bottleneck: {late}"
     return f"the tester was disturbed: {late}; something else kept it from a processor"
+
+
+def machine_full(around: Around) -> str:
+    """Who else than the tester filled its machine; "" when nobody did."""
+    if around.busy < FULL * around.cores:
+        return ""
+    of = f"of {around.cores:.0f} cores"
+    if around.others >= MUCH * around.cores:
+        return f"the machine was busy: other programs used {around.others:.1f} {of}"
+    if around.service >= MUCH * around.cores:
+        return f"the machine was full: the service used {around.service:.1f} and the tester {around.tester:.1f} {of}"
+    return ""
 
 
 def _p99(values: list[float]) -> float:

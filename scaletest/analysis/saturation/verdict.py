@@ -50,6 +50,8 @@ def judged(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
     late = next((one.tester for one in _spoilt(course)), "")
     if late and (bracket.unfit or point is None or plan.mode == Mode.SWEEP):
         remedy = "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower --maximum"
+        if late.startswith("the machine was"):
+            remedy = "run the tester on a machine of its own, or end what else runs here"
         return Verdict(invalid, late, remedy)
     return _of_sweep(course, point) if plan.mode == Mode.SWEEP else _of_search(course, point)
 

@@ -13,6 +13,7 @@ from scaletest.archive.queries import Answer, answers
 from scaletest.model.digits import short
 from scaletest.model.saturation import Phase
 from scaletest.render.numbers import NOTHING, between, percent, seconds, significant
+from scaletest.report.activity import sentence
 from scaletest.report.saturation.run import SaturationRun
 from scaletest.report.table import Column
 from scaletest.report.words import KNEES, knee
@@ -62,9 +63,30 @@ def operating(result: SaturationResult) -> str:
     )
 
 
+def ceiling(result: SaturationResult) -> str:
+    """Where the service's time goes at the lowest level that is too much, else at the highest; "" when not known."""
+    fit = [one for one in result.steps if not one.tester and one.step.phase != Phase.WARM]
+    known = [one for one in fit if one.step.around and one.step.around.activities]
+    if not known:
+        return ""
+    over = [one for one in known if one.saturated]
+    # among repeated steps of one level the last
+    found = min(reversed(over), key=_level) if over else max(reversed(known), key=_level)
+    around = found.step.around
+    assert around is not None
+    return (
+        f"at {level_text(found.step)} the service's time: {sentence(around.activities)}; of {around.cores:.0f} cores "
+        f"it used {around.service:.2f}, the tester {around.tester:.2f}, other programs {around.others:.2f}"
+    )
+
+
+def _level(found: Assessed) -> float:
+    return found.step.level
+
+
 def told(result: SaturationResult) -> list[str]:
     """The sentences that stand under the table."""
-    lines = [line for line in (point(result), operating(result)) if line]
+    lines = [line for line in (point(result), operating(result), ceiling(result)) if line]
     known = [f"{one.method} {knee(one)}" for one in result.knees if one.workers is not None]
     if known:
         lines.append(f"knee, {result.plan.unit}: {', '.join(known)}")

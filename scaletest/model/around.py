@@ -1,0 +1,53 @@
+"""What else happened on the tester's machine during a step: who used its cores, and what the service did there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scaletest.model import checks, wire
+from scaletest.model.activity import Activity
+
+_MOST_CORES = 1e6
+MOST_ACTIVITIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Means over a step, in cores. cores: that the machine has. busy: in use, with those that a hypervisor took away.
+
+    tester: used by the tester's processes. service: by the service's, 0 when it is not on this machine.
+    waited: part of the time that the tester's thread waited for a CPU. activities: of the service's processes, each
+    with what it started; empty when it is not on this machine, or may not be looked at.
+    """
+
+    cores: float
+    busy: float
+    tester: float
+    service: float = 0.0
+    waited: float = 0.0
+    activities: tuple[Activity, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in _FIGURES:
+            checks.number(getattr(self, name), name, maximum=_MOST_CORES, zero=True)
+
+    @property
+    def others(self) -> float:
+        """Cores that other programs used."""
+        return max(0.0, self.busy - self.tester - self.service)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        figures = {name: round(getattr(self, name), 4) for name in _FIGURES}
+        return {**figures, "others": round(self.others, 4), "activities": [one.to_dict() for one in self.activities]}
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Around:
+        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        row = wire.take(data, "what was around", {**dict.fromkeys(_FIGURES, (int, float)), "activities": list})
+        row["activities"] = tuple(map(Activity.from_dict, row.get("activities", [])[:MOST_ACTIVITIES]))
+        return cls(**row)
+
+
+_FIGURES = ("cores", "busy", "tester", "service", "waited")

@@ -1,0 +1,129 @@
+"""A load whose machine is looked at meanwhile: who uses its cores, and where the time of a service on it goes.
+
+Both are told apart by their processes: the tester is this process with what it started, the service whoever listens on
+the port, with what it started. A thread looks; it may take as little of a core as a worker's looks.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.model import Activity
+from scaletest.model.around import MOST_ACTIVITIES, Around
+from scaletest.system.cores import machine_time, used_s
+from scaletest.system.sampler import OwnSchedule, Sampler, Watch
+from scaletest.system.tree import Tree
+
+logger = logging.getLogger("scaletest.saturation")
+LONGEST_S = 0.5
+
+
+class Watched:
+    """The load, and what is around it. servers: finds the first processes of the service, none when it is elsewhere."""
+
+    def __init__(self, load: LevelLoad, servers: Callable[[], Sequence[int]]) -> None:
+        self._load, self._servers = load, servers
+        self._told = False
+
+    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+        """As LevelLoad says."""
+        around = self._begin()
+        if around is None:
+            return self._load.measure(order, stopping, tell)
+        try:
+            measured = self._load.measure(order, stopping, tell)
+        finally:
+            seen = around.close()
+        return replace(measured, around=seen)
+
+    def close(self) -> None:
+        """End the load."""
+        self._load.close()
+
+    def _begin(self) -> _Around | None:
+        try:
+            return _Around(list(self._servers())[:MOST_ACTIVITIES])
+        except (OSError, ValueError) as error:
+            if not self._told:
+                self._told = True
+                logger.warning("what else this machine does is not known: %s", error)
+            return None
+
+
+class _Around:
+    """One step, from now on."""
+
+    def __init__(self, servers: Sequence[int]) -> None:
+        self._servers = servers
+        self._own = OwnSchedule()
+        self._began, self._machine = time.monotonic(), machine_time()
+        self._used_s, self._served_s, self._schedule = used_s([os.getpid()]), used_s(servers), self._own.read()
+        self._looks = _Looks(servers)
+
+    def close(self) -> Around | None:
+        """What happened since; None when that cannot be told."""
+        activities = self._looks.close()
+        passed_s = time.monotonic() - self._began
+        try:
+            machine = machine_time()
+        except OSError:
+            return None
+        after = self._own.read()
+        waited_s = after.wait_s - self._schedule.wait_s if after and self._schedule else 0.0
+
+        def cores(seconds: float) -> float:
+            return max(0.0, seconds) / passed_s
+
+        return Around(
+            cores=float(machine.cores),
+            busy=cores(machine.busy_s - self._machine.busy_s),
+            tester=cores(used_s([os.getpid()]) - self._used_s),
+            service=cores(used_s(self._servers) - self._served_s),
+            waited=min(1.0, cores(waited_s)),
+            activities=activities,
+        )
+
+
+class _Looks:
+    """Looks at processes that are there before and after, in a thread."""
+
+    def __init__(self, servers: Sequence[int]) -> None:
+        self._ends = threading.Event()
+        self._activities: tuple[Activity, ...] = ()
+        self._thread: threading.Thread | None = None
+        if servers:
+            self._thread = threading.Thread(target=self._run, args=(servers,), name="scaletest-looks", daemon=True)
+            self._thread.start()
+
+    def close(self) -> tuple[Activity, ...]:
+        """Where their time went."""
+        self._ends.set()
+        if self._thread is not None:
+            self._thread.join()
+        return self._activities
+
+    def _run(self, servers: Sequence[int]) -> None:
+        sampler = Sampler()
+        trees = [Tree(pid, sampler.blocking) for pid in servers]
+        watches = [sampler.begin() for _ in trees]
+        for watch, tree in zip(watches, trees, strict=True):
+            watch.resume(tree)
+        while not self._ends.wait(_until(watches)):
+            for watch in watches:
+                if watch.due <= time.monotonic():
+                    watch.look()
+        found = [watch.close(None) for watch in watches]
+        self._activities = tuple(one for one in found if one is not None)
+        for tree in trees:
+            tree.close()
+
+
+def _until(watches: Sequence[Watch]) -> float:
+    due = min(watch.due for watch in watches)
+    return max(0.0, min(LONGEST_S, due - time.monotonic()))

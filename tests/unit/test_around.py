@@ -1,0 +1,205 @@
+"""What else happens on a tester's machine: read, told apart, and blamed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.saturation.evaluation import evaluate
+from scaletest.analysis.saturation.step import assess, machine_full
+from scaletest.load.order import Measured, Order
+from scaletest.model import Activity, State
+from scaletest.model.activity import Wait
+from scaletest.model.around import Around
+from scaletest.model.errors import InvalidValue
+from scaletest.model.sample import OK, Sample
+from scaletest.model.saturation import SaturationPlan, SaturationStep
+from scaletest.report.saturation import words
+from scaletest.saturation.watched import Watched
+from scaletest.system import listeners
+from scaletest.system.cores import machine_time, parse_machine, used_s
+from scaletest.system.proc import TICKS_PER_S
+
+QUIET = Around(cores=4, busy=0.6, tester=0.3, service=0.2)
+OTHERS = Around(cores=4, busy=3.9, tester=0.3, service=0.2)
+SERVICE = Around(cores=4, busy=3.9, tester=0.5, service=3.2)
+LATE = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+
+
+def step(around: Around | None, **more: float) -> SaturationStep:
+    return SaturationStep(0, "ramp", "open", 100.0, 10.0, 1000, 1.0, around=around, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("around", "cpu", "blamed"),
+    [
+        (OTHERS, 0.3, "the machine was busy: other programs used 3.4 of 4 cores: requests were sent"),
+        # it computed much itself, and the machine was full of others all the same
+        (OTHERS, 0.6, "the machine was busy: other programs used 3.4 of 4 cores"),
+        (SERVICE, 0.5, "the machine was full: the service used 3.2 and the tester 0.5 of 4 cores"),
+        (QUIET, 0.9, "the tester was the bottleneck"),
+        (QUIET, 0.3, "the tester was disturbed"),
+        (None, 0.9, "the tester was the bottleneck"),
+    ],
+)
+def test_a_late_step_blames_who_had_the_cores(around: Around | None, cpu: float, blamed: str) -> None:
+    assert assess(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
+
+
+def test_a_cpu_limit_of_the_tester_is_its_own() -> None:
+    found = assess(SaturationPlan("t"), step(OTHERS, cpu=0.2, throttled_s=3.0), LATE)
+    assert found.tester.startswith("the tester was the bottleneck") and "CPU limit" in found.tester
+
+
+def test_nobody_filled_a_machine_with_free_cores() -> None:
+    assert machine_full(replace(OTHERS, busy=3.0)) == ""
+
+
+def test_a_step_is_read_as_it_was_written() -> None:
+    activity = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
+    made = step(replace(OTHERS, activities=(activity,)))
+    assert SaturationStep.from_json(made.to_json()) == made
+    assert SaturationStep.from_json(step(None).to_json()) == step(None)
+
+
+@pytest.mark.parametrize("text", ['"x"', '{"cores": -1}', '{"cores": 1}', '{"cores": 1, "busy": "x"}'])
+def test_a_wrong_one_is_refused(text: str) -> None:
+    line = step(None).to_json()[:-1] + f',"around":{text}}}'
+    with pytest.raises(InvalidValue):
+        SaturationStep.from_json(line)
+
+
+def test_the_report_says_what_limits_the_service() -> None:
+    # given a rate that holds, and one at which the backlog grows while the service waits for a lock
+    plan = SaturationPlan("t", mode="sweep", start=100.0, maximum=200.0, increment=100.0, warm_s=0.0)
+    lock = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
+    idle = Activity({State.IDLE: 10.0})
+    held = [Sample(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
+    late = [Sample(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
+    first = replace(step(replace(QUIET, activities=(idle,))), phase="sweep")
+    second = replace(first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,)))
+    result = evaluate(plan, [first, second], {0: held, 1: late})
+    assert result.steps[-1].saturated
+    told = words.ceiling(result)
+    assert told == (
+        "at 200/s the service's time: file lock 90% (/l), on a CPU 10%; of 4 cores it used 0.20, the tester 0.30, "
+        "other programs 0.10"
+    )
+    assert told in words.told(result)
+    # what others took of a busy machine is a warning
+    busy = replace(OTHERS, activities=(lock,))
+    result = evaluate(plan, [first, replace(second, around=busy)], {0: held, 1: late})
+    assert any(line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings)
+
+
+def test_nothing_is_said_of_a_service_elsewhere() -> None:
+    result = evaluate(SaturationPlan("t", mode="sweep", start=100.0), [replace(step(QUIET), phase="sweep")], {0: LATE})
+    assert words.ceiling(result) == ""
+
+
+def test_the_machines_time() -> None:
+    text = "cpu  100 20 30 1000 50 6 4 40 10 0\ncpu0 1 2 3 4\ncpu1 1 2 3 4\nintr 5\n"
+    assert parse_machine(text) == (2, 200 / TICKS_PER_S)
+    assert machine_time().cores >= 1
+
+
+@given(st.text(max_size=80))
+def test_any_text_has_no_time_or_some(text: str) -> None:
+    assert parse_machine(text).busy_s >= 0
+
+
+def test_processes_are_counted_with_those_below_them() -> None:
+    burn = "import time\nwhile time.process_time() < 0.5: pass\n"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}]); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        while used_s([process.pid]) < 0.3:
+            assert process.poll() is None
+        process.stdin.close()
+    assert used_s([process.pid]) == 0.0
+
+
+SERVER = """
+import os, socket, time
+server = socket.create_server(("127.0.0.1", 0))
+if not os.fork():
+    time.sleep(600)
+print(server.getsockname()[1], os.getpid(), flush=True)
+time.sleep(600)
+"""
+
+
+def test_the_first_process_of_a_server_is_found() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            port, pid = map(int, process.stdout.readline().split())
+            # its child has the socket, too
+            assert listeners.servers(port) == [pid]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_nobody_serves_a_free_port() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        # we do, and are not meant
+        assert listeners.servers(port) == []
+    assert listeners.servers(port) == []
+
+
+@pytest.mark.parametrize(("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)])
+def test_addresses_of_this_machine(host: str, here: bool) -> None:
+    assert listeners.is_here(host) is here
+
+
+class Waits:
+    """A load that waits until somebody was looked at."""
+
+    def __init__(self, until: Callable[[], bool]) -> None:
+        self._until = until
+
+    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+        while not self._until():
+            pass
+        return Measured([], 1.0, 0.0, 0.0, 0.0, 0)
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+def test_tester_and_service_are_told_apart() -> None:
+    # given a service that computes, and then sleeps
+    code = "import time\nwhile time.process_time() < 0.6: pass\nprint(flush=True)\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
+        load = Watched(Waits(lambda: used_s([process.pid]) >= 0.4), lambda: [process.pid])
+        try:
+            around = load.measure(Order(1.0), lambda: False, lambda ended, failed: None).around
+        finally:
+            process.kill()
+    assert around is not None and around.cores == machine_time().cores
+    assert around.service > 0 and around.tester > 0
+    (activity,) = around.activities
+    assert activity.seconds.get(State.ON_CPU, 0.0) > 0
+
+
+def test_a_service_that_is_gone_leaves_the_machine() -> None:
+    with subprocess.Popen(["true"]) as process:
+        pass
+    around = (
+        Watched(Waits(lambda: True), lambda: [process.pid])
+        .measure(Order(1.0), lambda: False, lambda ended, failed: None)
+        .around
+    )
+    assert around is not None and around.service == 0.0
