@@ -125,6 +125,7 @@ class Watch:
 
     def __init__(self, sampler: Sampler, device: str = "") -> None:
         self._sampler = sampler
+        self._device = device
         self._clients = sampler.clients if present(device) else None
         if self._clients is not None:
             self._clients.begin(device)
@@ -157,6 +158,9 @@ class Watch:
         began_s = time.thread_time()
         try:
             look = tree.look()
+            if self._clients is not None:  # what their counters show now is of before
+                self._clients.look(tree.processes)
+                self._clients.begin(self._device)
         except Exception as error:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             return
@@ -222,6 +226,8 @@ class Watch:
     def _close(self, usage: struct_rusage | None) -> Activity:
         if self._tree is not None and self._keeps_tree:
             self._tree.close()
+        elif self._tree is not None and self._clients is not None:  # its processes live on, and can be read at the end
+            self._clients.look(self._tree.processes)
         self._count_own(self._looks_s)
         self._sampler.ended(time.monotonic() - self._began)
         ended = time.monotonic()
