@@ -18,7 +18,7 @@ from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
-from scaletest.model import Measurement, Plan, Record, Verdict, VerdictKind
+from scaletest.model import Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
 
@@ -79,8 +79,12 @@ def evaluate(
     *,
     interrupted: str = "",
     elapsed_s: float = 0.0,
+    samples: Sequence[NodeSample] = (),
 ) -> Evaluation:
-    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues."""
+    """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues.
+
+    samples: of the nodes, as far as somebody took them.
+    """
     steps = summarise(plan, measurements, records)
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)

@@ -1,4 +1,4 @@
-"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, result.json.
+"""A run's folder: plan.json, environment.json, steps.jsonl, records.jsonl, samples.jsonl, result.json.
 
 Records are on disk before the line in steps.jsonl that says their step is complete, so a reader, or a run that goes on
 after it was killed, knows which records belong to a whole step. Small files are replaced whole or not at all.
@@ -14,7 +14,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,22 +22,23 @@ from scaletest.archive.environment import environment
 from scaletest.archive.private import make_folder, open_private
 from scaletest.kinds.plan import KIND as BENCHMARK
 from scaletest.kinds.plan import BenchmarkPlan
-from scaletest.model import Measurement, Plan, Record, wire
+from scaletest.model import Measurement, NodeSample, Plan, Record, wire
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.lifecycle_plan import KIND as LIFECYCLE
 from scaletest.model.saturation import KIND as SATURATION
 from scaletest.model.saturation import SaturationPlan
 
-PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT = (
+PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT = (
     "plan.json",
     "environment.json",
     "steps.jsonl",
     "records.jsonl",
+    "samples.jsonl",
     "result.json",
 )
 # What makes up a run. Steps come before records: of a run that is still measured, whoever copies the files in this
 # order has the records of every step that is listed.
-FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, RESULT)
+FILES = (PLAN, ENVIRONMENT, STEPS, RECORDS, SAMPLES, RESULT)
 LOCK, LOG, LOGS = ".lock", "workers.log", "logs"
 VALIDATION = "validation"
 # the commands that show runs of other kinds
@@ -72,7 +73,8 @@ def default_root(environment: Mapping[str, str]) -> Path:
 class Stored:
     """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none.
 
-    background: records of the other queues, of complete steps as well.
+    background: records of the other queues, of complete steps as well. samples: of the nodes, in the order in which
+    they came; none where nobody sampled.
     """
 
     plan: Plan
@@ -81,6 +83,7 @@ class Stored:
     records: dict[tuple[int, int], list[Record]]
     background: list[Record]
     result: dict[str, Any]
+    samples: list[NodeSample] = field(default_factory=list)
 
 
 class RunFolder:
@@ -218,6 +221,16 @@ class RunFolder:
             self._append(RECORDS, (record.to_json() for record in records))
             self._append(STEPS, [measurement.to_json()])
 
+    def add_samples(self, samples: Sequence[NodeSample]) -> None:
+        """Append samples of nodes. They need not be on disk at once: a run can be judged without the last of them."""
+        with self._trouble("written"), open_private(self.path / SAMPLES, "a", encoding="utf-8") as file:
+            file.writelines(sample.to_json() + "\n" for sample in samples)
+
+    def replace_samples(self, samples: Sequence[NodeSample]) -> None:
+        """Keep these samples of nodes and no others."""
+        with self._trouble("written"):
+            self._replace(SAMPLES, (sample.to_json() for sample in samples))
+
     def result(self, data: Mapping[str, Any]) -> None:
         """Write the result so far."""
         self._write(RESULT, data)
@@ -252,13 +265,13 @@ class RunFolder:
             if (record.step, record.repeat) in complete:
                 own = record.queue == plan.queue
                 (records[record.step, record.repeat] if own else background).append(record)
-        return Stored(plan, environment, measurements, dict(records), background, result)
+        return Stored(plan, environment, measurements, dict(records), background, result, list(self._node_samples()))
 
     def check(self) -> None:
         """UsageError or InvalidValue unless the whole run can be read. Never holds more than a record of it."""
         self.summary()
         self._measurements()
-        for _ in self._records():
+        for _ in itertools.chain(self._records(), self._node_samples()):
             pass
 
     def _measurements(self) -> list[Measurement]:
@@ -272,6 +285,11 @@ class RunFolder:
         with self._trouble("read"):
             for line in self._lines(RECORDS):
                 yield Record.from_json(line)
+
+    def _node_samples(self) -> Iterator[NodeSample]:
+        with self._trouble("read"):
+            for line in self._lines(SAMPLES):
+                yield NodeSample.from_dict(wire.load(line, f"{SAMPLES} of run {self.name}"))
 
     def forget_unfinished(self, stored: Stored) -> None:
         """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""

@@ -29,6 +29,7 @@ def schema(document: str, output: str) -> None:
     plan                  plan.json of a run
     record                a line of records.jsonl: one request
     measurement           a line of steps.jsonl: one measuring of a step
+    node-sample           a line of samples.jsonl: what a node and its devices did in one interval
     environment           environment.json of a run
     comparison            what compare -o json prints
     lifecycle             lifecycle.json: what a lifecycle was to do

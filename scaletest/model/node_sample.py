@@ -106,6 +106,10 @@ class NodeSample:
             "schema_version": wire.SCHEMA_VERSION,
         }
 
+    def to_json(self) -> str:
+        """One line of samples.jsonl."""
+        return wire.dump(self.to_dict())
+
     @classmethod
     def from_dict(cls, data: Any) -> NodeSample:
         """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are kept."""

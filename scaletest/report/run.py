@@ -48,6 +48,7 @@ def read(folder: RunFolder, root: Path) -> Run:
             stored.background,
             interrupted=_text(stored.result.get("interrupted")),
             elapsed_s=_seconds(stored.result.get("elapsed_s")),
+            samples=stored.samples,
         )
     except InvalidValue as error:
         raise UsageError(

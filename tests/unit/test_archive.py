@@ -25,7 +25,7 @@ from scaletest.archive import RunFolder, find
 from scaletest.archive.folder import FILES
 from scaletest.archive.runs import runs
 from scaletest.archive.transfer import export, import_run
-from scaletest.model import Plan, Record
+from scaletest.model import NodeSample, Plan, Record
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError
 from tests.unit.made import measured
 
@@ -44,8 +44,13 @@ def make(path: Path, cycles: dict[int, float] | None = None, **made: Any) -> Run
     measurements, records = measured(cycles, **made)
     for one in measurements:
         folder.add(one, records[one.key])
+    folder.add_samples([sample(at_s) for at_s in (1.0, 2.0)])
     folder.result(evaluate(plan, measurements, records, random.Random(1), elapsed_s=3.5).to_dict())
     return folder
+
+
+def sample(at_s: float) -> NodeSample:
+    return NodeSample("n", "w", at_s, 1.0, {"cpu": {"user": 1.5}, "device:0": {"energy_j": 7.0}}, {"device:0": "NVML"})
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +97,19 @@ def test_a_run_comes_back_whole(tmp_path: Path) -> None:
     assert again.name == "2026-a"
     assert again.load() == folder.load()
     assert left(tmp_path) == ["2026-a", *(f"2026-a/{name}" for name in sorted(FILES))]
+
+
+def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", count=5)
+    folder.add_samples([sample(3.0)])
+    assert [one.at_s for one in folder.load().samples] == [1.0, 2.0, 3.0]
+    folder.replace_samples([sample(3.0)])
+    assert folder.load().samples == [sample(3.0)]
+    folder.forget_unfinished(folder.load())
+    assert folder.load().samples == [sample(3.0)]
+    (folder.path / "samples.jsonl").unlink()
+    folder.check()
+    assert folder.load().samples == []
 
 
 def test_the_same_run_gives_the_same_bytes_without_logs(tmp_path: Path) -> None:

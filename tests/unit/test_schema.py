@@ -18,7 +18,7 @@ from scaletest.analysis.thresholds import evaluate_thresholds
 from scaletest.archive.environment import environment
 from scaletest.cli import saturate, saturate_file
 from scaletest.cli.main import run as program
-from scaletest.model import Background, Measurement, Plan, Record, Reply
+from scaletest.model import Background, Measurement, NodeSample, Plan, Record, Reply
 from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
 from scaletest.model.lifecycle_plan import LifecyclePlan
 from scaletest.model.reply import ALWAYS
@@ -53,6 +53,7 @@ def test_the_schema_has_the_fields_of_the_classes_and_no_other() -> None:
     assert set(plan) == names(Plan) | {"schema_version"}
     assert set(plan["background"]["items"]["properties"]) == names(Background)
     assert set(validator("measurement").schema["properties"]) == names(Measurement) | {"schema_version"}
+    assert set(validator("node-sample").schema["properties"]) == names(NodeSample) | {"schema_version"}
     record = names(Record) - {"reply"} | names(Reply) | {"overhead_s", "schema_version"}
     assert set(validator("record").schema["properties"]) == record
     assert set(validator("record").schema["required"]) == record - (names(Reply) - ALWAYS) - {"per_device"}
@@ -117,6 +118,8 @@ def test_records_fit(record: Record) -> None:
 def test_measurements_and_environments_fit() -> None:
     checked(json.loads(Measurement(2, 1, 0.5, 3, "precise").to_json()), "measurement")
     checked(environment(["scaletest", "redis://u:p@h"], "/dev/null"), "environment")
+    sample = NodeSample("n", "w", 1.5, 1.0, {"device:0": {"busy": 0.5}}, {"device:0": "NVML"})
+    checked(json.loads(sample.to_json()), "node-sample")
 
 
 RUNS: dict[str, tuple[dict[int, float], dict[str, Any]]] = {

@@ -17,6 +17,7 @@ DOCUMENTS: Mapping[str, Callable[[], Schema]] = {
     "result": result.result,
     "record": record.record,
     "measurement": record.measurement,
+    "node-sample": record.node_sample,
     "environment": environment.environment,
     "comparison": comparison.comparison,
     "lifecycle": lifecycle.plan,

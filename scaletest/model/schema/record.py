@@ -1,9 +1,10 @@
-"""The lines of records.jsonl and steps.jsonl."""
+"""The lines of records.jsonl, steps.jsonl and samples.jsonl."""
 
 from __future__ import annotations
 
 from scaletest.model.activity import COUNTS, MAX_ENGINES, MAX_OBJECT_CHARACTERS, MAX_WAITS, Activity, State
 from scaletest.model.measurement import Measurement
+from scaletest.model.node_sample import NodeSample
 from scaletest.model.record import Record
 from scaletest.model.reply import ALWAYS, Reply
 from scaletest.model.schema.parts import (
@@ -39,6 +40,18 @@ def measurement() -> Schema:
     """One step that was measured."""
     properties = {**properties_of(Measurement), "schema_version": count("version of the format", 1)}
     return document("measurement", "One measuring of one step.", properties)
+
+
+def node_sample() -> Schema:
+    """One sample of a node."""
+    notes = descriptions(NodeSample)
+    properties = {
+        **properties_of(NodeSample, skip=("resources", "sources")),
+        "resources": table(table(number()), notes["resources"]),
+        "sources": table(text(), notes["sources"]),
+        "schema_version": count("version of the format", 1),
+    }
+    return document("node-sample", "One sample of the resources and devices of a node.", properties)
 
 
 def _activity() -> Schema:
