@@ -7,10 +7,15 @@ import re
 import socket
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 # Longer files are cut: whoever maps or locks thousands of things is described by the first of them.
 MOST_BYTES = 262_144
+# Less than a page without its last line: there is no more to read.
+_SHORT_BYTES, _CHUNK_BYTES = 3072, 16_384
+# Of a number of 64 bits.
+_MOST_DIGITS = 20
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -51,6 +56,36 @@ def read_all(path: str) -> str:
     """A file that may be long. Raises OSError."""
     with open(path, "rb") as file:  # noqa: PTH123 - a path of /proc
         return file.read(MOST_BYTES).decode(errors="replace")
+
+
+class KeptFile:
+    """A file of /proc or /sys that is read again and again: opening it would cost more than reading it."""
+
+    def __init__(self, path: Path) -> None:
+        """One that is absent, or denied, is so for good."""
+        try:
+            self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._handle = -1
+
+    def __del__(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+
+    def text(self) -> str:
+        """What it holds now; "" when it cannot be read."""
+        if self._handle < 0:
+            return ""
+        parts = [b""]
+        try:
+            # the kernel answers a page at a time, of which the last line may not fit
+            while (size := sum(map(len, parts))) < MOST_BYTES and (part := os.pread(self._handle, _CHUNK_BYTES, size)):
+                parts.append(part)
+                if len(part) < _SHORT_BYTES:
+                    break
+        except OSError:
+            return ""
+        return b"".join(parts).decode(errors="replace")
 
 
 def read_at(path: str, offset: int, size: int) -> bytes:
@@ -109,14 +144,32 @@ def parse_numbers(data: bytes) -> list[int]:
     return [int(word) for word in data.split() if word.isdigit()]
 
 
+def parse_number(text: str) -> int | None:
+    """The only number in a file, or the first of several."""
+    words = text.split(None, 1)
+    return _whole(words[0]) if words else None
+
+
+def parse_table(text: str) -> dict[str, int]:
+    """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and /proc/vmstat."""
+    rows = (line.split(None, 2) for line in text.splitlines())
+    numbers = ((row[0].rstrip(":"), _whole(row[1])) for row in rows if len(row) >= 2)
+    return {name: number for name, number in numbers if number is not None}
+
+
+def _whole(word: str) -> int | None:
+    """A number as the kernel writes it: int() would take more, and refuse to read some thousand digits."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS else None
+
+
 def parse_limited(text: str) -> tuple[int, float] | None:
     """(periods, seconds) in which a control group's CPU limit held it back, of cpu.stat of either version."""
-    rows = dict(line.split()[:2] for line in text.splitlines() if len(line.split()) >= 2)
+    rows = parse_table(text)
     try:
         if "throttled_usec" in rows:
-            return int(rows["nr_throttled"]), int(rows["throttled_usec"]) / 1e6
-        return int(rows["nr_throttled"]), int(rows["throttled_time"]) / 1e9
-    except (KeyError, ValueError):
+            return rows["nr_throttled"], rows["throttled_usec"] / 1e6
+        return rows["nr_throttled"], rows["throttled_time"] / 1e9
+    except KeyError:
         return None
 
 

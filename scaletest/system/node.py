@@ -1,0 +1,88 @@
+"""The resources of the node that this process runs on, read again and again. No privilege is needed.
+
+Files that are absent or may not be read leave their figures out, never a 0 in their place.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from scaletest.model.node_sample import CONTAINER, CPU, DISK, FIGURES, MEMORY, NETWORK, PRESSURE
+from scaletest.system.control_groups import CGROUPS, OWN
+from scaletest.system.node_container import ContainerReader
+from scaletest.system.node_cpu import CpuReader
+from scaletest.system.node_disks import DiskReader
+from scaletest.system.node_memory import MemoryReader, PressureReader
+from scaletest.system.node_networks import NetworkReader
+from scaletest.system.node_reading import Reading, figures
+
+# The busiest: a node may have hundreds, of which a sample has no room for all.
+MOST_DISKS, MOST_NETWORKS = 8, 4
+
+Figures = dict[str, float]
+
+
+class Single(Protocol):
+    """What reads the only resource of its kind."""
+
+    def read(self) -> Reading:
+        """What can be read of it."""
+
+
+class NodeReader:
+    """Reads what `FIGURES` lists for all but devices. interval_s: between the last two readings; 0 after the first."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        procfs: Path = Path("/proc"),
+        sysfs: Path = Path("/sys"),
+        cgroups: Path = CGROUPS,
+        own_cgroup: Path = OWN,
+    ) -> None:
+        """clock: seconds. The rest: where the node's files lie."""
+        self._clock = clock
+        self._single: dict[str, Single] = {
+            CPU: CpuReader(procfs, sysfs),
+            MEMORY: MemoryReader(procfs),
+            PRESSURE: PressureReader(procfs),
+            CONTAINER: ContainerReader(cgroups, own_cgroup),
+        }
+        self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
+        self._before: Mapping[str, Reading] = {}
+        self._read_at: float | None = None
+        self.interval_s = 0.0
+
+    def read(self) -> dict[str, Figures]:
+        """The figures of every resource since the call before; the first one gives levels, and remembers counters."""
+        now = self._clock()
+        self.interval_s = 0.0 if self._read_at is None else max(0.0, now - self._read_at)
+        readings = {kind: reader.read() for kind, reader in self._single.items()}
+        for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
+            readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
+        rows = {name: self._figures(name, reading) for name, reading in readings.items()}
+        self._before, self._read_at = readings, now
+        return {name: row for name, row in self._bounded(rows).items() if row}
+
+    def _figures(self, name: str, reading: Reading) -> Figures:
+        row = figures(self._before.get(name), reading, self.interval_s)
+        units = FIGURES[name.partition(":")[0]]
+        # an interval is known less exactly than what happened in it
+        return {figure: min(1.0, value) if units[figure] == "1" else value for figure, value in row.items()}
+
+    def _bounded(self, rows: dict[str, Figures]) -> dict[str, Figures]:
+        disks = _busiest(rows, DISK, MOST_DISKS, ("busy",))
+        networks = _busiest(rows, NETWORK, MOST_NETWORKS, ("received", "sent"))
+        for name in networks:
+            rows[name].update(self._networks.speed(name.partition(":")[2]))
+        return {name: row for name, row in rows.items() if name in {*self._single, *disks, *networks}}
+
+
+def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
+    """The names of those that did most; of those that did alike the first by name."""
+    names = [name for name in rows if name.startswith(f"{kind}:")]
+    return sorted(names, key=lambda name: (-sum(rows[name].get(figure, 0.0) for figure in by), name))[:most]

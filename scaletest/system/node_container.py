@@ -1,0 +1,103 @@
+"""The container of this process: its limits, what it used, and how often a limit held it back. Parsers are pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from scaletest.system import control_groups, proc, throttling
+from scaletest.system.node_reading import Reading
+from scaletest.system.proc import KeptFile
+
+# Of both versions; those of the other one are absent.
+_MEMORY_FILES = (
+    *("memory.current", "memory.events"),
+    *("memory.usage_in_bytes", "memory.failcnt", "memory.oom_control"),
+)
+
+
+def parse_cpu(text: str) -> Reading:
+    """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
+    rows = proc.parse_table(text)
+    used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
+    if "nr_periods" not in rows or "nr_throttled" not in rows:
+        return Reading(counters=used)
+    return Reading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
+
+
+def parse_memory_events(text: str) -> dict[str, float]:
+    """How often the limit reclaimed or killed, of memory.events of version 2."""
+    rows = proc.parse_table(text)
+    found = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
+    # "high" is a limit, too: it slows down those who are above it
+    return {"reclaims": float(rows["max"] + rows.get("high", 0)), **found} if "max" in rows else found
+
+
+class ContainerReader:
+    """Reads the control groups and knows the limits that there are when it is made."""
+
+    def __init__(self, root: Path, own: Path) -> None:
+        cpu = _around(control_groups.CPU, root, own)
+        cpu_time = _around(control_groups.CPU_TIME, root, own)
+        memory = _around(control_groups.MEMORY, root, own)
+        tight = _tightest(cpu, control_groups.cpu_limit)
+        tight_memory = _tightest(memory, control_groups.memory_limit)
+        self._limits = _known(
+            {
+                "cpu_limit": control_groups.cpu_limit(tight) if tight else None,
+                "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
+            }
+        )
+        self._cpu = _kept(tight, "cpu.stat")
+        self._cpu_time = _kept(tight if tight in cpu_time else next(iter(cpu_time), None), "cpuacct.usage")
+        self._limited = [KeptFile(Path(path)) for path in throttling.limited(root, own)]
+        self._memory = {name: _kept(tight_memory, name) for name in _MEMORY_FILES}
+
+    def read(self) -> Reading:
+        """What can be read of it."""
+        cpu = parse_cpu(self._cpu.text())
+        memory = {name: file.text() for name, file in self._memory.items()}
+        used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
+        levels = {**self._limits, **_known({"memory_used": used})}
+        counters = {**self._cpu_used(), **cpu.counters, **self._throttled(), **_memory_counters(memory)}
+        return Reading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+
+    def _cpu_used(self) -> dict[str, float]:
+        """Of version 1."""
+        nanoseconds = proc.parse_number(self._cpu_time.text())
+        return {} if nanoseconds is None else {"cpu_used": nanoseconds / 1e9}
+
+    def _throttled(self) -> dict[str, float]:
+        """A sum of which a part is missing would look like a reset now and like a limit when it is back."""
+        held = [proc.parse_limited(file.text()) for file in self._limited]
+        seconds = [each[1] for each in held if each is not None]
+        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(held) else {}
+
+
+def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
+    if texts["memory.events"]:
+        return parse_memory_events(texts["memory.events"])
+    kills = proc.parse_table(texts["memory.oom_control"]).get("oom_kill")
+    return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
+
+
+def _kept(folder: Path | None, name: str) -> KeptFile:
+    return KeptFile((folder or Path("/nonexistent")) / name)
+
+
+def _known(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items() if value is not None}
+
+
+def _around(controller: str, root: Path, own: Path) -> list[Path]:
+    try:
+        return control_groups.folders(controller, root, own)
+    except OSError:  # a folder that may not even be looked for
+        return []
+
+
+def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:
+    """The control group with the lowest limit, of equal ones the innermost; without any limit the innermost."""
+    limits = {folder: limit(folder) for folder in folders}
+    limited = {folder: value for folder, value in limits.items() if value is not None}
+    return min(limited, key=limited.__getitem__) if limited else next(iter(folders), None)

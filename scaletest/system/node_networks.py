@@ -1,0 +1,53 @@
+"""The networks of a node, or of the pod whose network this process sees. Parsers are pure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scaletest.system import proc
+from scaletest.system.control_groups import text_of
+from scaletest.system.node_reading import Reading
+from scaletest.system.proc import KeptFile
+
+_LOOPBACK = "lo"
+_BYTES_PER_MEGABIT = 125_000
+
+
+def parse_networks(text: str) -> dict[str, Reading]:
+    """Every interface of /proc/net/dev that ever carried anything, but for the loopback."""
+    found = {}
+    for line in text.splitlines():
+        name, colon, rest = line.rpartition(":")
+        numbers = [proc.parse_number(word) for word in rest.split()]
+        if colon and name.strip() != _LOOPBACK and len(numbers) >= 16 and None not in numbers:
+            found[name.strip()] = _reading([number or 0 for number in numbers])
+    return {name: reading for name, reading in found.items() if reading.counters["received"] + reading.counters["sent"]}
+
+
+def _reading(row: list[int]) -> Reading:
+    """Bytes, packets, errors, dropped and four more, first of what was received, then of what was sent."""
+    return Reading(counters={"received": float(row[0]), "sent": float(row[8]), "dropped": float(row[3] + row[11])})
+
+
+def parse_speed(text: str) -> dict[str, float]:
+    """Bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
+    megabits = proc.parse_number(text)
+    return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
+
+
+class NetworkReader:
+    """Reads the networks below these roots."""
+
+    def __init__(self, procfs: Path, sysfs: Path) -> None:
+        self._statistics, self._folder = KeptFile(procfs / "net/dev"), sysfs / "class/net"
+        self._speeds: dict[str, dict[str, float]] = {}
+
+    def read(self) -> dict[str, Reading]:
+        """What can be read of each, but for its speed."""
+        return parse_networks(self._statistics.text())
+
+    def speed(self, name: str) -> dict[str, float]:
+        """The figure as it was at the first call; interfaces of software have none."""
+        if name not in self._speeds:
+            self._speeds[name] = parse_speed(text_of(self._folder / name / "speed"))
+        return self._speeds[name]

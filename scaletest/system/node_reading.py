@@ -1,0 +1,35 @@
+"""One reading of a resource's files, and the figures that two of them make. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a resource's files said at one time, by figure.
+
+    levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its growth in a second
+    is the figure. quotients: two counters, of which the first one's growth in units of the second one's is the figure.
+    """
+
+    levels: Mapping[str, float] = field(default_factory=dict)
+    counters: Mapping[str, float] = field(default_factory=dict)
+    quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def figures(before: Reading | None, now: Reading, interval_s: float) -> dict[str, float]:
+    """The figures of an interval. A counter that is new, or less than before, since it was reset, gives none."""
+    found = dict(now.levels)
+    if before is None or interval_s <= 0:
+        return found
+    for name, counter in now.counters.items():
+        grown = counter - before.counters.get(name, float("inf"))
+        if grown >= 0:
+            found[name] = grown / interval_s
+    for name, (counter, unit) in now.quotients.items():
+        counter_before, unit_before = before.quotients.get(name, (0.0, float("inf")))
+        if counter >= counter_before and unit > unit_before:
+            found[name] = (counter - counter_before) / (unit - unit_before)
+    return found
