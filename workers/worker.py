@@ -28,6 +28,7 @@ from scaletest.broker.lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paus
 from scaletest.broker.ledger import Ledger
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline, patience_s
 from scaletest.broker.retry import Retrying
+from scaletest.broker.samples import SamplerLease
 from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
@@ -37,6 +38,7 @@ from workers import admission
 from workers.breaker import Breaker
 from workers.device_faults import NoneFree
 from workers.leasing import Leasing
+from workers.node_sampler import NodeSampler
 from workers.runtime import Runtime, Settings
 from workers.slow_lane import SlowLane
 from workers.workloads.base import Interrupted, Result
@@ -78,6 +80,7 @@ class Worker(SlowLane):
         self._log_messages = log_messages
         self._device_wait_s = device_wait_s
         self._leasing: Leasing | None = None
+        self._sampler: NodeSampler | None = None
         self._force = Wake()
         self._stopping = Wake()
         self._breaker = Breaker()
@@ -115,6 +118,10 @@ class Worker(SlowLane):
         self._ledger = Ledger(self.connection, self._retrying)
         if self._runtime.devices.leasing:
             self._begin_leasing()
+        sampling = None
+        if not self._runtime.settings.no_causes:
+            sampling = SamplerLease(queue, self._runtime.node, self.name)
+            self._sampler = NodeSampler(sampling, begun=lambda: self._fast_jobs + self._slow_jobs)
         self._lifeline = Lifeline(
             twin(self.connection, patience_s(self._interval_s)),
             self.name,
@@ -123,6 +130,7 @@ class Worker(SlowLane):
             max_attempts=self._max_attempts,
             details=self._details,
             renew=self._renew,
+            sampling=sampling,
         )
 
         def start() -> None:
@@ -135,6 +143,8 @@ class Worker(SlowLane):
         self._retrying.run(start)
         self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
         self._lifeline.attend(self._lane)
+        if self._sampler:
+            self._sampler.start()
         self._booting = False
 
     def teardown(self) -> None:
@@ -145,6 +155,8 @@ class Worker(SlowLane):
         lane = self._lane
         if lane is not None:
             lane.close()
+            if self._sampler:
+                self._sampler.stop()
             self._lifeline.stop()
             self._runtime.close()
             self._lane = None

@@ -10,6 +10,8 @@ scaletest:queue:<q>:taking   list    target of the blocking moves, empty but for
 scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
 scaletest:workers:<q>        zset    worker -> deadline in microseconds
 scaletest:suspects:<q>       set     workers whose requests fail at once
+scaletest:samples:<q>        stream  the last 2000 or so samples of its nodes (broker/samples.py)
+scaletest:samplers:<q>       hash    node -> the worker that samples it, as long as that one lives
 scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
@@ -74,6 +76,16 @@ def workers(queue: str) -> str:
 def suspects(queue: str) -> str:
     """The queue's suspect workers."""
     return f"scaletest:suspects:{queue}"
+
+
+def samples(queue: str) -> str:
+    """Samples of the nodes of the queue's workers."""
+    return f"scaletest:samples:{queue}"
+
+
+def samplers(queue: str) -> str:
+    """Who samples each node."""
+    return f"scaletest:samplers:{queue}"
 
 
 def client(name: str) -> str:
@@ -144,4 +156,4 @@ def rq_queue_workers(queue: str) -> str:
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
     own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue), taking(queue)]
-    return [*own, leases(queue), workers(queue), suspects(queue)]
+    return [*own, leases(queue), workers(queue), suspects(queue), samples(queue), samplers(queue)]

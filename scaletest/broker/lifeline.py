@@ -18,6 +18,7 @@ from scaletest.broker.connection import Redis, transient
 from scaletest.broker.lane import Asked, FastLane
 from scaletest.broker.queues import shown_us
 from scaletest.broker.reaper import reap
+from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 from scaletest.model.checks import cut
 from scaletest.system.waiting import Wake
@@ -81,8 +82,12 @@ class Lifeline:
         max_attempts: int = MAX_ATTEMPTS,
         details: Callable[[], Mapping[str, str | int | float]] = dict,
         renew: Callable[[], object] = bool,
+        sampling: SamplerLease | None = None,
     ) -> None:
-        """renew: called by the beating thread after every beat, to extend what else the worker has leased."""
+        """renew: called by the beating thread after every beat, to extend what else the worker has leased.
+
+        sampling: the lease of the node's sampler, which beats ask for. Without it another worker samples, or none.
+        """
         self._client = client
         self._worker = worker
         self._queue = queue
@@ -94,6 +99,9 @@ class Lifeline:
         self._held: Held | None = None
         self._closing = threading.Event()
         self._wake = Wake()
+        self._sampling = sampling
+        if sampling:
+            sampling.wake = self._wake.set
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
         self._lane: FastLane | None = None
@@ -185,6 +193,8 @@ class Lifeline:
                 self._wake.clear()
             try:
                 self._end_blocking()
+                if self._sampling:
+                    self._sampling.send(self._client)
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._tick_s
                     self._beat()
@@ -207,7 +217,7 @@ class Lifeline:
             if self._held is not held:
                 held = None
         details = [part for pair in self._details().items() for part in pair]
-        owned, answered = script("beat")(
+        owned, answered, *sampled = script("beat")(
             self._client,
             [
                 keys.rq_worker(self._worker),
@@ -216,6 +226,9 @@ class Lifeline:
                 keys.rq_started(self._queue),
                 keys.RQ_WORKERS,
                 keys.rq_queue_workers(self._queue),
+                keys.QUEUES,
+                keys.samplers(self._queue),
+                keys.counters(self._queue),
             ],
             [
                 self._worker,
@@ -226,9 +239,13 @@ class Lifeline:
                 int(held is not None and held.slow),
                 asked.call if asked else "",
                 asked.delivers if asked else "",
+                self._queue,
+                self._sampling.node if self._sampling else "",
                 *details,
             ],
         )
+        if self._sampling:
+            self._sampling.answered(sampled)
         if not owned and held is self._held and held is not None and not held.settling:
             logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
         self._look_for_answer(asked, bool(answered))

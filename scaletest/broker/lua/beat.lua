@@ -1,27 +1,33 @@
 -- A worker's heartbeat: it lives, and what it runs is still its own.
--- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 rq:workers  6 rq:workers:<q>
+-- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 rq:workers  6 rq:workers:<q>  7 scaletest:queues
+--      8 samplers:<q>  9 counters
 -- ARGV 1 worker  2 lease in microseconds  3 id of the running request or ''  4 attempt  5 interval in microseconds
 --      6 '1' when RQ's own code runs the request  7 the call that the worker waits for an answer to, or ''
---      8 lease of the request whose result that call delivers, or ''
+--      8 lease of the request whose result that call delivers, or ''  9 queue  10 the node that it could sample, or ''
 --      then pairs of fields to write into the worker hash
--- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered}
+-- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered}, and more for
+--         the worker that samples its node: see sampling.lua
 --@include now
 --@include stamp
 --@include pulse
+--@include sampling
 local call = redis.call
-local ends = micros(deadline_clock(tonumber(ARGV[5])) + ARGV[2])
+local at = deadline_clock(tonumber(ARGV[5]))
+local ends = micros(at + ARGV[2])
 remember_interval(tonumber(ARGV[5]), ends)
 call('ZADD', KEYS[3], ends, ARGV[1])
 call('SADD', KEYS[5], KEYS[1])
 call('SADD', KEYS[6], KEYS[1])
-call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 9))
+call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 11))
 -- RQ gave it a time to live, which a step of the clock would end. A reaper deletes it.
 call('PERSIST', KEYS[1])
 local answered = ARGV[7] ~= '' and call('HGET', KEYS[1], 'call') == ARGV[7] and 1 or 0
 if ARGV[8] ~= '' then call('ZADD', KEYS[2], 'XX', ends, ARGV[8]) end
-if ARGV[3] == '' then return {1, answered} end
+local sampled = sampling(KEYS[7], KEYS[8], KEYS[3], KEYS[2], KEYS[9], ARGV[9], ARGV[10], ARGV[1], at)
+local function told(owned) return {owned, answered, unpack(sampled)} end
+if ARGV[3] == '' then return told(1) end
 local member = ARGV[3] .. ':' .. ARGV[4] .. ':' .. ARGV[1]
-if not call('ZSCORE', KEYS[2], member) then return {0, answered} end
+if not call('ZSCORE', KEYS[2], member) then return told(0) end
 call('ZADD', KEYS[2], ends, member)
 -- What runs longer than a moment becomes visible to RQ's tools. Its score lies far ahead of our lease, so that stock
 -- maintenance, which fails what has expired when it merely counts it, never acts before our reaper.
@@ -32,7 +38,7 @@ if ARGV[6] == '1' then
     call('EXPIRE', 'rq:execution:' .. ARGV[3] .. ':' .. execution, 660)
     call('EXPIRE', 'rq:executions:' .. ARGV[3], 660)
   end
-  return {1, answered}
+  return told(1)
 end
 call('ZADD', KEYS[4], clock[1] + 31536000, ARGV[3] .. ':' .. ARGV[4])
 local job = 'rq:job:' .. ARGV[3]
@@ -42,4 +48,4 @@ if status == 'queued' then
   call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', stamp(started))
 end
 if status then call('HSET', job, 'last_heartbeat', stamp(now)) end
-return {1, answered}
+return told(1)

@@ -1,0 +1,207 @@
+"""Samples of nodes on their way through Redis: a bounded stream for each queue, and who may add to it.
+
+One worker of a node samples it for its queue. The right to do so is asked for and renewed by heartbeats, which tell as
+well whether the queue has work; so workers that do not sample make no call for it. Samples go the lifeline's way, too:
+they need no connection of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from scaletest.broker import keys
+from scaletest.broker.connection import Redis, transient
+from scaletest.broker.reader import BEGIN
+from scaletest.broker.scripts import script
+from scaletest.model import NodeSample, wire
+from scaletest.model.checks import cut
+from scaletest.model.errors import InvalidValue
+from scaletest.model.node_sample import DEVICE, DISK, NETWORK
+from scaletest.model.packing import unpack
+
+logger = logging.getLogger("scaletest.broker")
+
+INTERVAL_S = 1.0
+# With many nodes the interval grows, so that a queue gets no more than this.
+MOST_SAMPLES_PER_S = 100
+# Of one queue, about: a reader that comes every few seconds misses none.
+KEPT = 2000
+MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
+# From when a worker begins to sample, for what an idle node does; and after the queue's last work.
+AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
+# What waited longer for Redis would be stamped with a time that is not its own.
+FRESH_S = 2.0
+READ_AT_ONCE = 1000
+# What a sample does without first, when it is too long.
+_LEAST_NEEDED = (NETWORK, DISK, DEVICE)
+# Six digits tell more than any sensor does; energy is a counter, of which differences are taken.
+_DIGITS = {"energy_j": 12}
+
+
+def encode(sample: NodeSample) -> bytes:
+    """The sample as it lies in Redis, at most MOST_BYTES; what has no room is left out."""
+    row = sample.to_dict()
+    row["resources"] = {name: _rounded(figures) for name, figures in row["resources"].items()}
+    packed = zlib.compress(wire.dump(row).encode(), 1)
+    while len(packed) > MOST_BYTES and row["resources"]:
+        dropped = _least_needed(list(row["resources"]))
+        del row["resources"][dropped]
+        row["sources"].pop(dropped, None)
+        packed = zlib.compress(wire.dump(row).encode(), 1)
+    return packed
+
+
+def decode(packed: bytes, at_s: float) -> NodeSample:
+    """A sample that Redis got at that time; InvalidValue when it is none."""
+    row = wire.load(unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
+    return NodeSample.from_dict({**row, "at_s": at_s})
+
+
+def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
+    return {name: float(f"{value:.{_DIGITS.get(name, 6)}g}") for name, value in figures.items()}
+
+
+def _least_needed(names: Sequence[str]) -> str:
+    """The last of the kind that is needed least."""
+    for kind in _LEAST_NEEDED:
+        of_kind = [name for name in names if name.startswith(f"{kind}:")]
+        if of_kind:
+            return of_kind[-1]
+    return names[-1]
+
+
+class SamplerLease:
+    """A worker's right to sample its node for its queue. The lifeline keeps it; a sampling thread makes use of it.
+
+    interval_s: how long samples shall be apart.
+    """
+
+    def __init__(self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self.queue, self.node, self.worker = queue, node, worker
+        self.interval_s = INTERVAL_S
+        self.wake: Callable[[], None] = lambda: None
+        self._clock = clock
+        self._held = threading.Event()
+        self._ended = False
+        self._work_until = 0.0
+        self._submitted: int | None = None
+        self._waiting: tuple[float, bytes] | None = None
+        self._told = False
+
+    # -- for the lifeline -------------------------------------------------------------------------------------------
+
+    def answered(self, row: Sequence[int]) -> None:
+        """What a heartbeat brought: nothing when another worker samples, else nodes, running, submitted."""
+        if not row or self._ended:
+            self._held.clear()
+            return
+        nodes, running, submitted = row
+        self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
+        if not self._held.is_set():
+            self._submitted = None
+            self._work_until = self._clock() + AT_FIRST_S
+        self._note(running, submitted)
+        self._held.set()
+
+    def send(self, client: Redis) -> None:
+        """Bring to Redis what waits for it. A sample that does not arrive is lost, and nothing else."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or self._clock() - waiting[0] > FRESH_S:
+            return
+        try:
+            row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, KEPT, waiting[1]])
+        except Exception as error:
+            self._failed(error)
+            return
+        if row is None:
+            self._held.clear()
+        else:
+            self._note(*row)
+
+    def end(self) -> None:
+        """Sample no more, and let who waits for the lease go on."""
+        self._ended = True
+        self._held.set()
+
+    # -- for the sampling thread --------------------------------------------------------------------------------------
+
+    def wait(self) -> bool:
+        """Until the lease is ours; False when it was ended."""
+        self._held.wait()
+        return not self._ended
+
+    @property
+    def has_work(self) -> bool:
+        """Whether the queue has work, or had some just now."""
+        return self._clock() < self._work_until
+
+    def note_work(self) -> None:
+        """The worker itself has work."""
+        self._work_until = max(self._work_until, self._clock() + AFTERWARDS_S)
+
+    def offer(self, sample: NodeSample) -> None:
+        """Have the lifeline send it. One that still waits is replaced."""
+        self._waiting = (self._clock(), encode(sample))
+        self.wake()
+
+    def _keys(self) -> list[str]:
+        queue = self.queue
+        return [keys.QUEUES, keys.samples(queue), keys.samplers(queue), keys.leases(queue), keys.counters(queue)]
+
+    def _note(self, running: int, submitted: int) -> None:
+        if running or self._submitted not in (None, submitted):
+            self.note_work()
+        self._submitted = submitted
+
+    def _failed(self, error: Exception) -> None:
+        """Redis being away is told by others."""
+        if not transient(error) and not self._told:
+            self._told = True
+            logger.warning("worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200))
+
+
+class SampleReader:
+    """Reads the samples of a queue that come after it was made. position: the last entry that was read."""
+
+    def __init__(self, client: Redis, queue: str, position: str = "") -> None:
+        """position: where to go on instead."""
+        self._client, self._key = client, keys.samples(queue)
+        self.position = position or _last(client, self._key)
+
+    def read(self) -> list[NodeSample]:
+        """Those that came since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py raises.
+
+        Entries that are no samples are left out: anybody may write to Redis.
+        """
+        rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
+        entries = rows[0][1] if rows else []
+        if entries:
+            self.position = entries[-1][0].decode()
+        return _samples(entries)
+
+
+def fresh(client: Redis, queue: str, seconds: float, most: int) -> list[NodeSample]:
+    """The samples of the last seconds, on the clock of the stream's entries, the latest first. Not more than `most`."""
+    now_s, micros = client.time()
+    since = f"{int((now_s + micros / 1e6 - seconds) * 1000)}-0"
+    return _samples(client.xrevrange(keys.samples(queue), "+", since, count=most))
+
+
+def _last(client: Redis, key: str) -> str:
+    rows: Any = client.xrevrange(key, count=1)
+    return rows[0][0].decode() if rows else BEGIN
+
+
+def _samples(entries: Any) -> list[NodeSample]:
+    found = []
+    for name, fields in entries:
+        try:
+            found.append(decode(fields[b"s"], int(name.partition(b"-")[0]) / 1000))
+        except (InvalidValue, KeyError, TypeError):
+            continue
+    return found

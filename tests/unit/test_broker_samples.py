@@ -1,0 +1,292 @@
+"""Samples of nodes on a Redis in this process: who samples, what is kept, and what comes out again."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from scaletest.broker import Queues, keys
+from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.samples import (
+    AFTERWARDS_S,
+    AT_FIRST_S,
+    FRESH_S,
+    INTERVAL_S,
+    MOST_BYTES,
+    MOST_SAMPLES_PER_S,
+    SampleReader,
+    SamplerLease,
+    decode,
+    encode,
+    fresh,
+)
+from scaletest.model import NodeSample
+from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
+from workers.node_sampler import NodeSampler
+
+
+def sample(node: str = "n", resources: dict[str, dict[str, float]] | None = None) -> NodeSample:
+    return NodeSample(node, "w", 0.0, 1.0, resources or {"cpu": {"user": 1.5}}, {})
+
+
+class Sampling:
+    """A worker that could sample, and what its lifeline does."""
+
+    def __init__(self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q") -> None:
+        self.redis = redis
+        self.lease = SamplerLease(queue, node, worker, clock.seconds)
+        self.line = Lifeline(redis, worker, queue, sampling=self.lease)
+
+    def beat(self) -> None:
+        self.line._beat()
+
+    def held(self) -> bool:
+        return self.lease._held.is_set()
+
+    def send(self, sampled: NodeSample | None = None) -> None:
+        self.lease.offer(sampled or sample())
+        self.lease.send(self.redis)
+
+
+@pytest.fixture
+def sampling(redis: VirtualRedis, queues: Queues, clock: Clock) -> Sampling:
+    found = Sampling(redis, "w", clock)
+    found.beat()
+    return found
+
+
+def test_one_worker_a_node_and_queue_samples(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    queues.add("other")
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    elsewhere, other = Sampling(redis, "third", clock, node="m"), Sampling(redis, "fourth", clock, queue="other")
+    for _ in range(2):
+        for each in (first, second, elsewhere, other):
+            each.beat()
+    assert [each.held() for each in (first, second, elsewhere, other)] == [True, False, True, True]
+    # who does not sample says nothing, whatever it was told to send
+    second.send()
+    assert redis.xlen(keys.samples("q")) == 0
+
+
+def test_another_worker_takes_over_from_one_that_died(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    beats_for(clock, 8, second.beat)
+    assert not second.held()
+    beats_for(clock, 4, second.beat)
+    assert second.held()
+    # the first one was only frozen
+    first.send()
+    assert redis.xlen(keys.samples("q")) == 0 and not first.held()
+    first.beat()
+    assert not first.held() and second.held()
+
+
+def test_a_worker_that_leaves_gives_it_back(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    first.line.forget()
+    second.beat()
+    assert second.held()
+
+
+def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    for seconds in (3600.0, -7200.0):
+        clock.step(seconds)
+        second.beat()
+        assert not second.held()
+
+
+def test_a_worker_that_does_not_sample_asks_for_nothing(redis: VirtualRedis, queues: Queues) -> None:
+    Lifeline(redis, "w", "q")._beat()
+    assert not redis.exists(keys.samplers("q"))
+
+
+def test_nodes_that_are_gone_are_forgotten(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    for number in range(300):
+        Sampling(redis, f"w{number}", clock, node=f"n{number}").beat()
+    assert redis.hlen(keys.samplers("q")) == 300
+    last = Sampling(redis, "last", clock, node="last")
+    beats_for(clock, 600, last.beat)
+    assert redis.hgetall(keys.samplers("q")) == {b"last": b"last"}
+    assert last.lease.interval_s == INTERVAL_S
+
+
+def test_with_many_nodes_samples_are_farther_apart(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    lines = [Sampling(redis, f"w{number}", clock, node=f"n{number}") for number in range(3 * MOST_SAMPLES_PER_S)]
+    for _ in range(2):
+        for line in lines:
+            line.beat()
+    assert sum(1 / line.lease.interval_s for line in lines) == pytest.approx(MOST_SAMPLES_PER_S)
+
+
+def test_a_key_of_another_type_stops_no_heartbeat(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    redis.set(keys.samplers("q"), "mine")
+    line = Sampling(redis, "w", clock)
+    line.beat()
+    assert not line.held() and queues.worker_names("q") == ["w"]
+
+
+def test_samples_come_out_with_the_time_of_redis(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+    sampling.send()
+    reader = SampleReader(redis, "q")
+    assert reader.read() == []
+    resources = {"cpu": {"user": 1.23456789}, "device:0": {"energy_j": 123456789.25}}
+    clock.step(1.5)
+    sampling.send(sample(resources=resources))
+    (read,) = reader.read()
+    assert read.at_s == pytest.approx(clock.seconds(), abs=0.001)
+    assert read.resources == {"cpu": {"user": 1.23457}, "device:0": {"energy_j": 123456789.25}}
+    assert reader.read() == []
+    # who goes on from where another one stopped
+    assert len(SampleReader(redis, "q", "0-0").read()) == 2
+    assert SampleReader(redis, "q", reader.position).read() == []
+
+
+def test_only_samples_of_the_last_seconds_are_fresh(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+    for node in "abc":
+        sampling.send(sample(node))
+        clock.step(4.0)
+    assert [one.node for one in fresh(redis, "q", 10.0, 100)] == ["c", "b"]
+    assert [one.node for one in fresh(redis, "q", 10.0, 1)] == ["c"]
+
+
+@pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])
+def test_what_is_no_sample_is_left_out(redis: VirtualRedis, sampling: Sampling, fields: Any) -> None:
+    redis.xadd(keys.samples("q"), fields)
+    sampling.send()
+    assert len(SampleReader(redis, "q", "0-0").read()) == 1
+
+
+def test_a_removed_queue_keeps_no_samples(redis: VirtualRedis, queues: Queues, sampling: Sampling) -> None:
+    sampling.send()
+    assert redis.exists(keys.samples("q"), keys.samplers("q")) == 2
+    queues.remove("q")
+    assert not redis.exists(keys.samples("q"), keys.samplers("q"))
+    # nor does a worker of its that lives on leave any
+    sampling.send()
+    sampling.beat()
+    sampling.send()
+    assert not redis.exists(keys.samples("q"), keys.samplers("q"))
+
+
+def test_the_stream_is_bounded(redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scaletest.broker.samples.KEPT", 100)
+    for _ in range(300):
+        sampling.send()
+    assert redis.xlen(keys.samples("q")) <= 200  # about, as Redis trims whole nodes of its tree
+
+
+def test_a_sample_is_bounded() -> None:
+    chance = random.Random(1)
+    row = {f"busy.engine{number}": chance.random() for number in range(30)}
+    names = ["cpu", "disk:a", "network:a", *(f"device:{number}" for number in range(40))]
+    packed = encode(sample(resources=dict.fromkeys(names, row)))
+    full = encode(sample(resources={name: {key: chance.random() for key in row} for name in names}))
+    assert len(packed) < 1000 and len(full) <= MOST_BYTES
+    kept = decode(full, 0.0).resources
+    assert "cpu" in kept and "disk:a" not in kept and 0 < len(kept) < len(names)
+    assert set(decode(packed, 0.0).resources) == set(names)
+
+
+def test_a_sample_that_waited_too_long_is_not_sent(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+    sampling.lease.offer(sample())
+    clock.step(FRESH_S + 1)
+    sampling.lease.send(redis)
+    assert redis.xlen(keys.samples("q")) == 0
+
+
+def test_a_failing_stream_is_told_once(
+    redis: VirtualRedis, sampling: Sampling, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis.set(keys.samples("q"), "mine")
+    for _ in range(3):
+        sampling.send()
+    assert caplog.text.count("samples of its node are lost") == 1
+
+
+# -- the thread -----------------------------------------------------------------------------------------------------
+
+
+def test_samples_are_taken_at_first_and_while_there_is_work(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
+) -> None:
+    begun = 0
+    sampler = NodeSampler(sampling.lease, begun=lambda: begun, clock=clock.seconds)
+
+    def after(seconds: int) -> int:
+        """How many samples come in that time."""
+        before = redis.xlen(keys.samples("q"))
+        for second in range(seconds):
+            clock.step(1.0)
+            sampler._look()
+            sampling.lease.send(redis)
+            if second % 2:
+                sampling.beat()
+        return int(redis.xlen(keys.samples("q")) - before)
+
+    sampler._look()
+    # what the node does without work
+    assert after(30) == AT_FIRST_S - 1
+    # work of this worker: the first reading after the pause is only remembered
+    begun = 1
+    assert after(30) == AFTERWARDS_S - 1
+    # work of another worker, that the next heartbeat sees
+    redis.hincrby(keys.counters("q"), "submitted")
+    assert after(30) == AFTERWARDS_S - 2
+    # a request that runs on
+    redis.zadd(keys.leases("q"), {"r:1:other": 9e18})
+    assert after(30) == 27
+    (read, *_) = SampleReader(redis, "q", "0-0").read()
+    assert read.interval_s == 1.0 and read.resources["cpu"]["cores"] >= 1
+
+
+def test_a_reader_that_fails_is_told_once_and_left_out(
+    redis: VirtualRedis, sampling: Sampling, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    calls = []
+
+    def devices() -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError("the driver is gone")
+        return {"device:0": {"busy": 0.5}}, {"device:0": "sysfs"}
+
+    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    for _ in range(6):
+        sampler._look()
+        sampling.lease.send(redis)
+        clock.step(1.0)
+    assert len(calls) == 3 and caplog.text.count("the driver is gone") == 1
+    rows = SampleReader(redis, "q", "0-0").read()
+    assert [row.value("device:0", "busy") for row in rows] == [0.5, None, None, None, None]
+    assert rows[0].sources == {"device:0": "sysfs"} and rows[-1].value("cpu", "cores")
+
+
+def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+    waiting = NodeSampler(SamplerLease("q", "n", "w"))
+    never_started = NodeSampler(SamplerLease("q", "n", "w"))
+    busy, broken = SamplerLease("q", "n", "w"), SamplerLease("q", "n", "w")
+    busy.interval_s = 600.0
+    for lease in (busy, broken):
+        lease.answered([1, 1, 1])
+    busy.interval_s = 600.0
+    samplers = [waiting, NodeSampler(busy), NodeSampler(broken, begun=_raise)]
+    for sampler in samplers:
+        sampler.start()
+    for sampler in (*samplers, never_started):
+        sampler.stop()
+        sampler.stop()
+    for sampler in samplers:
+        sampler._thread.join(60)
+        assert not sampler._thread.is_alive()
+    # a mistake of ours ends the thread, and the worker does not notice
+    assert "the node is sampled no more: ZeroDivisionError" in caplog.text
+
+
+def _raise() -> int:
+    raise ZeroDivisionError("a mistake")

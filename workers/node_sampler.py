@@ -1,0 +1,112 @@
+"""The sampler of nodes: a thread that reads the resources and devices of its node while the worker holds the lease.
+
+One worker a node and queue does. The thread sleeps for good in the others, and in this one between two looks; it takes
+samples while the queue has work, a little before, and a little afterwards. Nothing that it meets reaches the worker.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from scaletest.broker.samples import SamplerLease
+from scaletest.model import NodeSample
+from scaletest.model.checks import cut
+from scaletest.system.node import NodeReader
+
+logger = logging.getLogger("scaletest.worker")
+
+# How long the end of a worker waits for a reader; one that hangs ends with the process.
+STOP_S = 1.0
+
+# What a reader gives: the figures of each resource, and where those of devices come from.
+Resources = dict[str, dict[str, float]]
+Sources = dict[str, str]
+Reader = Callable[[], tuple[Resources, Sources]]
+
+
+class NodeSampler:
+    """Samples one node for one worker, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        lease: SamplerLease,
+        *,
+        begun: Callable[[], int] = int,
+        devices: Reader | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """begun: how many requests this worker has begun. devices: reads the devices, as `model.node_sample` has them.
+
+        A reader that fails is told once and asked no more.
+        """
+        self._lease = lease
+        self._begun = begun
+        self._clock = clock
+        self._node: NodeReader | None = None
+        self._readers: list[Reader] = [self._read_node, *([devices] if devices else [])]
+        self._closing = threading.Event()
+        # when the last reading was, to whose counters the next one is compared; None after a pause
+        self._read_at: float | None = None
+        self._seen_begun = 0
+        self._thread = threading.Thread(target=self._live, name="scaletest-node-sampler", daemon=True)
+
+    def start(self) -> None:
+        """Go on in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it. Does nothing before `start`, and the second time."""
+        self._closing.set()
+        self._lease.end()
+        if self._thread.is_alive():
+            self._thread.join(STOP_S)
+
+    def _live(self) -> None:
+        while self._lease.wait() and not self._closing.is_set():
+            began = self._clock()
+            try:
+                self._look()
+            except Exception as error:
+                logger.error("the node is sampled no more: %s: %s", type(error).__name__, cut(str(error), 200))
+                return
+            self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
+
+    def _look(self) -> None:
+        """Sample when there is work. The first reading after a pause is compared with none, and so it is no sample."""
+        begun = self._begun()
+        if begun != self._seen_begun:
+            self._seen_begun = begun
+            self._lease.note_work()
+        if not self._lease.has_work:
+            self._read_at = None
+            return
+        before, self._read_at = self._read_at, self._clock()
+        resources, sources = self._read()
+        if before is not None:
+            self._lease.offer(self._sample(self._read_at - before, resources, sources))
+
+    def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
+        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, resources, sources)
+
+    def _read(self) -> tuple[Resources, Sources]:
+        resources: Resources = {}
+        sources: Sources = {}
+        for reader in list(self._readers):
+            try:
+                read, named = reader()
+            except Exception as error:
+                self._readers.remove(reader)
+                text = f"{type(error).__name__}: {cut(str(error), 200)}"
+                logger.warning("a part of what the node does is sampled no more: %s", text)
+                continue
+            resources.update(read)
+            sources.update(named)
+        return resources, sources
+
+    def _read_node(self) -> tuple[Resources, Sources]:
+        if self._node is None:
+            self._node = NodeReader(self._clock)
+        return self._node.read(), {}
