@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from socket import socket
 
     from scaletest.load import Loop, Statistics, Steering
+    from scaletest.model import NodeSample
+    from scaletest.web.api import SamplesAfter
     from scaletest.web.gate import HttpCounts
 
 CLOSED_MAXIMUM = 512
@@ -239,10 +241,28 @@ def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCou
     from scaletest.web.app import make_app
     from scaletest.web.gate import HEADERS
 
-    app = make_app(steering, counts, token=given["token"], prefix=given["prefix"], hosts=given["allow_host"])
+    own = {"token": given["token"], "prefix": given["prefix"], "hosts": given["allow_host"]}
+    app = make_app(steering, counts, **own, samples=_samples(stack, given))
     server = Server(app, bound, headers=HEADERS, refused=counts.count)
     stack.callback(server.close)
     echo(f"queue {given['queue']}, load: {steering.load}; page and statistics at {server.url}/", err=True)
+
+
+def _samples(stack: ExitStack, given: dict[str, Any]) -> SamplesAfter:
+    """Over a connection of its own, which is made when somebody asks: the load's must not wait for it."""
+    from scaletest.broker.connection import explained, prepare
+    from scaletest.broker.samples import SampleReader
+
+    redis = prepare(given["redis_url"], socket_timeout_s=REDIS_TIMEOUT_S)
+    stack.callback(redis.close)
+
+    def after(position: str) -> tuple[str, list[NodeSample]]:
+        with explained(given["redis_url"]):
+            reader = SampleReader(redis, given["queue"], position)
+            samples = reader.read() if position else []
+        return reader.position, samples
+
+    return after
 
 
 def _run(steering: Steering, settings: dict[str, Any], given: dict[str, Any], stopping: threading.Event) -> bool:

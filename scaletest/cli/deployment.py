@@ -15,9 +15,10 @@ from scaletest.model.errors import Unreachable, UsageError, WaitTimeout
 if TYPE_CHECKING:
     from scaletest.cluster.connection import Cluster
     from scaletest.cluster.deployment import Deployment
+    from scaletest.cluster.proxy import Direct, ServiceProxy
     from scaletest.cluster.rights import Right
     from scaletest.model import Plan
-    from scaletest.validation import Backend, Load, Runner
+    from scaletest.validation import Backend, Load, ReadSamples, Runner
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,14 +102,18 @@ class Target:
         refuse_local(plan)
         return replace(plan, queue=self.queue)
 
-    def set_up(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Backend, Load]:
-        """Backend and load; nothing has changed yet. Taken down with the stack: first the load, then the pods."""
+    def set_up(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Backend, Load, ReadSamples]:
+        """Backend, load, and what reads samples of the nodes; nothing has changed yet.
+
+        Taken down with the stack: first the load, then the pods.
+        """
         from scaletest.validation.kubernetes import KubernetesBackend
+        from scaletest.validation.remote import RemoteSamples
 
         backend = KubernetesBackend(self.deployment, ready_s=self.given["ready_timeout"], pause=self.pause)
         stack.callback(backend.close)
         if not self.given["client"]:
-            return backend, self._own_load(plan, runner, stack)
+            return backend, *self._own_load(plan, runner, stack)
         load = _remote(self.cluster, self.given["client"], runner.record)
         load.check_limit(plan.limit)
         stack.callback(load.close)
@@ -118,19 +123,22 @@ class Target:
                 raise WaitTimeout(
                     "the client's requests did not end within 60 s", hint="look whether there are workers"
                 )
-        return backend, load
+        return backend, load, RemoteSamples(_http(self.cluster, self.given["client"])).read
 
-    def _own_load(self, plan: Plan, runner: Runner, stack: ExitStack) -> Load:
+    def _own_load(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Load, ReadSamples]:
         from scaletest.broker import Client, connect
+        from scaletest.broker.samples import SampleReader
         from scaletest.cli.site import REDIS_PATIENCE_S
         from scaletest.load import ClosedLoop
 
+        redis = connect(self.given["redis_url"])
+        stack.callback(redis.close)
         client = stack.enter_context(Client(connect(self.given["redis_url"]), patience_s=REDIS_PATIENCE_S))
         load = ClosedLoop(
             client, self.queue, runner.record, arguments=(repr(plan.seconds),), time_limit_s=plan.time_limit_s
         )
         stack.callback(load.close)
-        return load
+        return load, SampleReader(redis, self.queue).read
 
 
 def target(given: dict[str, Any], limit: int) -> Target:
@@ -242,14 +250,20 @@ def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ..
 
 
 def _remote(cluster: Cluster, client: str, record: Callable[[Any], None]) -> Any:
-    from scaletest.cluster.proxy import Direct, ServiceProxy
     from scaletest.validation.remote import RemoteLoad
+
+    return RemoteLoad(_http(cluster, client), record)
+
+
+def _http(cluster: Cluster, client: str) -> Direct | ServiceProxy:
+    """The way to a client's HTTP. UsageError for what names none."""
+    from scaletest.cluster.proxy import Direct, ServiceProxy
 
     token = os.environ.get("SCALETEST_CLIENT_TOKEN", "")
     if client.startswith(URLS):
-        return RemoteLoad(Direct(client, token), record)
+        return Direct(client, token)
     kind, slash, name = client.partition("/")
     if not slash or kind not in ("svc", "service", "services") or not name:
         raise UsageError(f"--client is {client!r}", hint="give svc/NAME, svc/NAME:PORT, or a URL")
     name, _, port = name.partition(":")
-    return RemoteLoad(ServiceProxy(cluster, name, port or CLIENT_PORT, token), record)
+    return ServiceProxy(cluster, name, port or CLIENT_PORT, token)

@@ -9,10 +9,11 @@ from typing import Any
 
 from scaletest.broker import Client, Queues, connect
 from scaletest.broker.retry import Retrying
+from scaletest.broker.samples import SampleReader
 from scaletest.cli.sharing import same_devices
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
-from scaletest.validation import LocalBackend, Runner, WorkerOptions
+from scaletest.validation import LocalBackend, ReadSamples, Runner, WorkerOptions
 
 # How long a run waits for a Redis that went away before it gives up.
 REDIS_PATIENCE_S = 60.0
@@ -33,6 +34,10 @@ class Site:
     stack: ExitStack
     no_causes: bool = False
     device_metrics_url: str = ""
+
+    def samples(self, queue: str) -> ReadSamples | None:
+        """Reads what the queue's nodes do from now on."""
+        return None if self.no_causes else SampleReader(self.redis, queue).read
 
     def set_up(self, queue: str, what: Background, plan: Plan | None = None) -> tuple[LocalBackend, ClosedLoop]:
         """Declare a queue of the run's own, and make its backend and its load; neither has begun yet.

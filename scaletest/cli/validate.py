@@ -212,7 +212,8 @@ def _validate(
         with stopping(runner.stop, unwind=bool(target)) as stack:
             if target:
                 _warn([*dryrun.doubts(plan), *target.warnings], teller)
-                result = runner.run(*target.set_up(plan, runner, stack))
+                backend, load, samples = target.set_up(plan, runner, stack)
+                result = runner.run(backend, load, samples=samples)
             else:
                 site = _site(given, folder.log, runner, stack)
                 _warn(dryrun.doubts(plan), teller)
@@ -253,7 +254,8 @@ def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:
         time_limit_s=plan.time_limit_s,
     )
     others = [BackgroundLoad(one, *site.set_up(queue_of(plan, one), one)) for one in plan.background]
-    return runner.run(*site.set_up(plan.queue, main, plan), others)
+    backend, load = site.set_up(plan.queue, main, plan)
+    return runner.run(backend, load, others, site.samples(plan.queue))
 
 
 def _show_result(result: Evaluation, form: str, folder: RunFolder) -> None:

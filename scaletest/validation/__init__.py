@@ -3,5 +3,16 @@
 from scaletest.validation.interfaces import Backend, Load, Progress
 from scaletest.validation.local import LocalBackend, WorkerOptions
 from scaletest.validation.runner import READY_TIMEOUT_S, Runner, complete
+from scaletest.validation.samples import ReadSamples
 
-__all__ = ["Backend", "Load", "LocalBackend", "Progress", "READY_TIMEOUT_S", "Runner", "WorkerOptions", "complete"]
+__all__ = [
+    "Backend",
+    "Load",
+    "LocalBackend",
+    "Progress",
+    "READY_TIMEOUT_S",
+    "ReadSamples",
+    "Runner",
+    "WorkerOptions",
+    "complete",
+]

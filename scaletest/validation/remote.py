@@ -13,13 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from scaletest.model import Record
+from scaletest.model import NodeSample, Record, wire
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
 
 logger = logging.getLogger("scaletest.validation")
 
 LOOK_S = 0.25
 PATIENCE_S = 15.0
+POSITION_HEADER = "scaletest-samples-position"
 
 
 class Http(Protocol):
@@ -158,3 +159,22 @@ class RemoteLoad:
         }.get(status, "look at the client's log")
         kind = UsageError if status == 404 else Unreachable
         return kind(f"client {self._http.name} answered {status}: {reason}", hint=hint)
+
+
+class RemoteSamples:
+    """Reads the samples of a client's queue from the first call on; that one only asks where they begin."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+        self._position = ""
+
+    def read(self) -> list[NodeSample]:
+        """Those that came since the last call. UsageError when the client knows none; Unreachable for what may pass."""
+        query = {"since": self._position} if self._position else {}
+        status, body, headers = self._http.get("/api/v1/samples", **query)
+        if status == 404:
+            raise UsageError(f"client {self._http.name} tells nothing of the nodes", hint="use the newest scaletest")
+        if status != 200:
+            raise Unreachable(f"client {self._http.name} answered {status} when asked for samples of the nodes")
+        self._position = headers.get(POSITION_HEADER, self._position)
+        return [NodeSample.from_dict(wire.load(line, "a sample")) for line in body.splitlines()]

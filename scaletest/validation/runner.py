@@ -21,11 +21,12 @@ from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, sample, summarise
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.archive import RunFolder, Stored
-from scaletest.model import Measurement, Plan, Record, VerdictKind
+from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
 from scaletest.validation.interfaces import Backend, Load, Other, Progress
+from scaletest.validation.samples import Collector, KeptSamples, ReadSamples
 from scaletest.validation.tally import Tally
 
 READY_TIMEOUT_S = 120.0
@@ -78,6 +79,8 @@ class Runner:
         self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
         self._background: list[Record] = list(stored.background) if stored else []
         self._saved = len(self._background)
+        self._samples = KeptSamples(folder, stored.samples if stored else ())
+        self._collector = Collector(_no_samples, self._samples.add)
         self._tally = Tally()
         self._wake = wake or Wake()
         self._stopped_by = ""
@@ -99,14 +102,32 @@ class Runner:
         self._stopped_by = self._stopped_by or reason
         self._wake.set()
 
-    def run(self, backend: Backend, load: Load, others: Sequence[Other] = ()) -> Evaluation:
-        """All steps that are not measured yet, then the verdict. others: loads on other queues, kept up meanwhile."""
+    def run(
+        self,
+        backend: Backend,
+        load: Load,
+        others: Sequence[Other] = (),
+        samples: ReadSamples | None = None,
+    ) -> Evaluation:
+        """All steps that are not measured yet, then the verdict.
+
+        others: loads on other queues, kept up meanwhile. samples: reads what the nodes do meanwhile.
+        """
         self._others = others
+        if samples:
+            self._collector = Collector(samples, self._samples.add)
+            self._collector.start()
+        try:
+            self._measure_pairs(backend, load)
+        finally:
+            self._collector.close()
+        return self.result()
+
+    def _measure_pairs(self, backend: Backend, load: Load) -> None:
         for number in count():
             turns = self._turns(number)
             if not turns or not self._measure_all(turns, backend, load):
                 break
-        return self.result()
 
     def _turns(self, number: int) -> list[Turn]:
         """The measurings of that pair of ways, by what the pairs before it have said; all of them for other orders.
@@ -147,6 +168,7 @@ class Runner:
             self._background,
             interrupted=self._stopped_by,
             elapsed_s=elapsed_s,
+            samples=self._samples.rows,
         )
 
     def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
@@ -183,6 +205,7 @@ class Runner:
             self._measurements.append(measurement)
             others, self._saved = self._background[self._saved :], len(self._background)
             self._folder.add(measurement, [*rows, *others])
+        self._collector.collect()
         result = self.result()
         self._folder.result(result.to_dict())
         for step in result.steps:
@@ -256,6 +279,10 @@ class Runner:
         patience_s = max(30.0, 2.0 * limit_s)
         if not load.wait_idle(patience_s):
             self.stop(f"requests still ran {patience_s:.0f} s after the load was taken away")
+
+
+def _no_samples() -> Sequence[NodeSample]:
+    return ()
 
 
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from threading import BoundedSemaphore
 from typing import Any
 
 from flask import Response, current_app, make_response, request
-from werkzeug.exceptions import BadRequest, ServiceUnavailable
+from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
 from scaletest.load.series import MEASURES, Point
-from scaletest.model import Record
+from scaletest.model import NodeSample, Record
 from scaletest.model.checks import cut
+from scaletest.model.errors import Unreachable
 from scaletest.web import metrics
 from scaletest.web.values import NUMBER, READ, as_json, counts, steering, with_http
 
@@ -20,6 +22,9 @@ CHUNK = 200
 # Each keeps a thread of the server busy for as long as its reader takes; the others are for everybody else.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
+# From a position to where to go on and the samples between; "" asks for the last one. Unreachable without Redis.
+SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
+_POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
 
 def api_stats() -> Response:
@@ -53,6 +58,27 @@ def api_records() -> Response:
     response.call_on_close(downloads.release)
     response.headers["Scaletest-First-Seq"] = str(first)
     response.headers["Content-Disposition"] = 'attachment; filename="records.jsonl"'
+    return response
+
+
+def api_samples() -> Response:
+    """Samples of the queue's nodes after a position, one a line; the next position is in a header.
+
+    Without a position it only tells where they go on.
+    """
+    after: SamplesAfter | None = current_app.config["SAMPLES"]
+    if after is None:
+        raise NotFound("samples of nodes are not kept here")
+    since = request.args.get("since", "")
+    if since and not _POSITION.fullmatch(since):
+        raise BadRequest(f"since is {cut(since, 40)!r}, not a position as in the header Scaletest-Samples-Position")
+    try:
+        position, samples = after(since)
+    except Unreachable as error:
+        raise ServiceUnavailable(error.message, retry_after=5) from error
+    body = "".join(f"{sample.to_json()}\n" for sample in samples)
+    response = Response(body, mimetype="application/x-ndjson")
+    response.headers["Scaletest-Samples-Position"] = position
     return response
 
 
@@ -107,6 +133,7 @@ ROUTES = (
     ("/api/v1/stats", READ, api_stats),
     ("/api/v1/series", READ, api_series),
     ("/api/v1/records", READ, api_records),
+    ("/api/v1/samples", READ, api_samples),
     ("/metrics", READ, prometheus),
     ("/healthz", READ, healthz),
     ("/readyz", READ, readyz),

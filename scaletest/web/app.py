@@ -29,18 +29,24 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
 
 
 def make_app(
-    steering: Steering, counts: gate.HttpCounts, *, token: str = "", prefix: str = "", hosts: Iterable[str] = ()
+    steering: Steering,
+    counts: gate.HttpCounts,
+    *,
+    token: str = "",
+    prefix: str = "",
+    hosts: Iterable[str] = (),
+    samples: api.SamplesAfter | None = None,
 ) -> Flask:
     """The application for one load.
 
     token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    hosts: further names under which it answers without a token.
+    hosts: further names under which it answers without a token. samples: tells what came of the queue's nodes.
     """
     prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
     app.url_map.merge_slashes = False
     app.url_map.redirect_defaults = False
-    app.config.update(STEERING=steering, COUNTS=counts, SEND_FILE_MAX_AGE_DEFAULT=3600)
+    app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, SEND_FILE_MAX_AGE_DEFAULT=3600)
     app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
     gate.install(app, counts, token, prefix, names)
     for module in (values, api, page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -9,10 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from scaletest.archive import RunFolder
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.samples import SampleReader, fresh
+from scaletest.cluster.proxy import Direct
 from scaletest.model import NodeSample, Request
-from tests.conftest import Gate, eventually, wait_for
+from scaletest.validation.remote import RemoteSamples
+from tests.conftest import Gate, call, eventually, program, wait_for
 
 Start = Callable[..., subprocess.Popen[bytes]]
 # A worker that gets no processor for two seconds is no dead one.
@@ -90,3 +94,50 @@ def test_stock_rq_starts_our_worker_with_its_sampler(url: str, redis: Any, queue
         finally:
             process.terminate()
     assert process.returncode == 0
+
+
+def validated(folder: Path, *options: str) -> RunFolder:
+    """A short run of a command that uses a processor."""
+    line = ["--local", "--limit", "2", "--step-time", "2", "--scale", "1.1", "--run-dir", str(folder), *options]
+    done = call("validate", *line, "--", sys.executable, "-c", "sum(range(2_000_000))")
+    assert done.returncode in (0, 3, 4), done.stderr
+    return RunFolder(folder)
+
+
+def test_a_local_run_keeps_samples_of_its_time(tmp_path: Path) -> None:
+    stored = validated(tmp_path / "run").load()
+    replies = [record.reply for records in stored.records.values() for record in records]
+    assert {sample.node for sample in stored.samples} == {reply.node for reply in replies}
+    # one sampler at a time, though there were two workers
+    times = [sample.at_s for sample in stored.samples]
+    assert times == sorted(times) and len(set(times)) == len(times) >= 3
+    began, ended = min(reply.started_s for reply in replies), max(reply.ended_s for reply in replies)
+    during = [sample for sample in stored.samples if began < sample.at_s < ended + 2]
+    assert max(sample.value("cpu", "user") or 0.0 for sample in during) > 0.1
+    result = call("runs", "export", str(tmp_path / "run"), str(tmp_path / "run.tar.gz"))
+    assert result.returncode == 0, result.stderr
+
+
+def test_no_causes_leaves_no_samples(tmp_path: Path) -> None:
+    folder = validated(tmp_path / "run", "--no-causes")
+    assert folder.load().samples == [] and not (folder.path / "samples.jsonl").exists()
+
+
+def test_a_client_tells_samples_over_http(url: str, queues: Queues, redis: Any, start: Start, tmp_path: Path) -> None:
+    start("--name", "w")
+    with (tmp_path / "log").open("w+") as log:
+        options = ("--queue", "q", "--redis-url", url, "--listen", "127.0.0.1:0", "--parallel", "1")
+        client = subprocess.Popen(program("client", *options, "--", "0.05"), stdout=log, stderr=log)
+        try:
+            match = eventually(lambda: re.search(r"at (http://\S+)/$", Path(log.name).read_text(), re.MULTILINE))
+            reader, found = RemoteSamples(Direct(match[1])), []
+
+            def come() -> bool:
+                found.extend(reader.read())
+                return len(found) >= 2
+
+            eventually(come)
+        finally:
+            client.terminate()
+            client.wait()
+    assert {sample.worker for sample in found} == {"w"} and found[0].at_s < found[1].at_s

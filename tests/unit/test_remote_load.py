@@ -13,9 +13,9 @@ from kubernetes.client import ApiClient, Configuration
 
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.proxy import Direct, ServiceProxy
-from scaletest.model import Outcome, Record, Reply
+from scaletest.model import NodeSample, Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, ScaletestError, Unreachable, UsageError
-from scaletest.validation.remote import LOOK_S, PATIENCE_S, RemoteLoad
+from scaletest.validation.remote import LOOK_S, PATIENCE_S, RemoteLoad, RemoteSamples
 
 Answer = tuple[int, bytes, dict[str, str]]
 
@@ -262,3 +262,28 @@ def test_the_clients_token_has_a_header_of_its_own(
 def test_nobody_at_a_url_is_said(server: tuple[str, Any]) -> None:
     with pytest.raises(Unreachable, match="does not answer"):
         Direct("http://127.0.0.1:1").get("/")
+
+
+def test_samples_are_read_from_the_first_call_on() -> None:
+    http = FakeHttp()
+    sample = NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})
+    lines = f"{sample.to_json()}\n".encode()
+    http.answers = [
+        (200, b"", {"scaletest-samples-position": "5-0"}),
+        (200, lines * 2, {"scaletest-samples-position": "7-1"}),
+        (200, b"", {"scaletest-samples-position": "7-1"}),
+        Unreachable("away"),
+        (502, b"", {}),
+        (404, b"", {}),
+    ]
+    samples = RemoteSamples(http)
+    assert samples.read() == []
+    assert samples.read() == [sample, sample]
+    assert samples.read() == []
+    for _ in range(2):
+        with pytest.raises(Unreachable):
+            samples.read()
+    with pytest.raises(UsageError, match="tells nothing of the nodes"):
+        samples.read()
+    positions = [query.get("since") for _, query in http.asked]
+    assert positions == [None, "5-0", "7-1", "7-1", "7-1", "7-1"]

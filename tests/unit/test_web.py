@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
-from scaletest.model import Outcome, Reason, Record, Reply
-from scaletest.model.errors import InvalidValue
+from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
+from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.web import api, page, values
 from scaletest.web.app import make_app
 from scaletest.web.gate import HttpCounts
@@ -41,6 +41,10 @@ class Clock:
         return self.now
 
 
+def _samples(position: str) -> tuple[str, list[NodeSample]]:
+    return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})]
+
+
 class Site:
     """An application over a load that does nothing by itself."""
 
@@ -51,7 +55,7 @@ class Site:
         self.loop = ClosedLoop(client, "q", self.statistics.add, observer=None)
         self.steering = Steering(self.loop, self.statistics, load="closed", maximum=16)
         self.counts = HttpCounts()
-        self.app = make_app(self.steering, self.counts, **options)
+        self.app = make_app(self.steering, self.counts, **{"samples": _samples, **options})
         self.http: FlaskClient = self.app.test_client()
 
     def fill(self) -> None:
@@ -138,6 +142,26 @@ def test_records_are_lines_that_go_on_where_the_last_ones_ended(site: Site) -> N
     rows = [json.loads(line) for line in answer.text.splitlines()]
     assert [row.pop("seq") for row in rows] == [42, 43]
     assert Record.from_json(json.dumps(rows[0])).reply.error == "/bin/x returned error code 1"
+
+
+def test_samples_are_lines_that_go_on_at_a_position() -> None:
+    asked = []
+
+    def after(position: str) -> tuple[str, list[NodeSample]]:
+        asked.append(position)
+        if position == "9-9":
+            raise Unreachable("Redis cannot be reached")
+        return "7-1", [NodeSample("n", "w", 7.0, 1.0, {"cpu": {"user": 1.5}}, {})] if position else []
+
+    http = Site(samples=after).http
+    first, second = (http.get(f"/api/v1/samples{query}") for query in ("", "?since=5-0"))
+    assert first.headers["Scaletest-Samples-Position"] == second.headers["Scaletest-Samples-Position"] == "7-1"
+    assert (first.text, NodeSample.from_dict(second.get_json(force=True)).value("cpu", "user")) == ("", 1.5)
+    assert asked == ["", "5-0"]
+    assert http.get("/api/v1/samples?since=9-9").status_code == 503
+    for wrong in ("5", "$", "-", "5-٣", "1" * 30 + "-0"):
+        assert http.get("/api/v1/samples", query_string={"since": wrong}).status_code == 400
+    assert Site(samples=None).http.get("/api/v1/samples").status_code == 404
 
 
 def test_metrics_can_be_read_by_prometheus_and_survive_a_reset(site: Site) -> None:

@@ -1,0 +1,118 @@
+"""Samples of nodes while a run lasts: read beside it, thinned where there are too many, kept in its folder."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from scaletest.archive import RunFolder
+from scaletest.model import NodeSample
+from scaletest.model.checks import cut
+from scaletest.model.errors import UsageError
+
+logger = logging.getLogger("scaletest.validation")
+
+LOOK_S = 1.5
+MOST_SAMPLES, MOST_BYTES = 20_000, 10_000_000
+
+# Gives what came since the last call, and returns soon.
+ReadSamples = Callable[[], Sequence[NodeSample]]
+
+
+class KeptSamples:
+    """The samples of a run, in memory and in its folder. Where there are too many every second of a node goes.
+
+    Rates and levels stay true without their neighbours, and energy is a counter.
+    """
+
+    def __init__(self, folder: RunFolder, stored: Sequence[NodeSample] = ()) -> None:
+        """stored: what an earlier process kept of the run."""
+        self._folder = folder
+        self._rows = list(stored)
+        self._bytes = sum(map(_size, stored))
+        self._every = 1
+        self._seen: Counter[str] = Counter()
+
+    @property
+    def rows(self) -> list[NodeSample]:
+        """All that are kept, in the order in which they came."""
+        return list(self._rows)
+
+    def add(self, samples: Sequence[NodeSample]) -> None:
+        """Keep these, or, once there were too many, every second, fourth, eighth of each node."""
+        kept = [sample for sample in samples if self._is_kept(sample)]
+        if not kept:
+            return
+        self._rows += kept
+        self._bytes += sum(map(_size, kept))
+        if len(self._rows) <= MOST_SAMPLES and self._bytes <= MOST_BYTES:
+            self._folder.add_samples(kept)
+            return
+        self._thin()
+        self._folder.replace_samples(self._rows)
+
+    def _is_kept(self, sample: NodeSample) -> bool:
+        self._seen[sample.node] += 1
+        return self._seen[sample.node] % self._every == 0
+
+    def _thin(self) -> None:
+        seen: Counter[str] = Counter()
+        rows = []
+        for sample in self._rows:
+            seen[sample.node] += 1
+            if seen[sample.node] % 2 == 0:
+                rows.append(sample)
+        self._rows, self._bytes, self._every = rows, sum(map(_size, rows)), 2 * self._every
+
+
+class Collector:
+    """A thread that reads the samples of a queue while a run lasts. Whatever it meets, the run goes on."""
+
+    def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
+        """read: raises UsageError where there is nothing to read, and anything else for what may pass."""
+        self._read, self._keep = read, keep
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._told = False
+        self._thread = threading.Thread(target=self._live, name="scaletest-samples", daemon=True)
+
+    def start(self) -> None:
+        """Go on in the background."""
+        self._thread.start()
+
+    def collect(self) -> None:
+        """Read what has come by now."""
+        with self._lock:
+            if self._closing.is_set():
+                return
+            try:
+                self._keep(self._read())
+            except UsageError as error:
+                self._closing.set()
+                self._tell(error)
+            except Exception as error:
+                self._tell(error)
+
+    def close(self) -> None:
+        """Read what has come by now, and nothing more."""
+        self.collect()
+        self._closing.set()
+        with suppress(RuntimeError):  # never started
+            self._thread.join()
+
+    def _live(self) -> None:
+        while not self._closing.is_set():
+            self.collect()
+            self._closing.wait(LOOK_S)
+
+    def _tell(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            logger.warning("samples of the nodes are missing: %s: %s", type(error).__name__, cut(str(error), 300))
+
+
+def _size(sample: NodeSample) -> int:
+    return len(sample.to_json()) + 1
