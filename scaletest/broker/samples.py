@@ -37,6 +37,8 @@ AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
 # What waited longer for Redis would be stamped with a time that is not its own.
 FRESH_S = 2.0
 READ_AT_ONCE = 1000
+# What is shown of the present: samples so young, of so many nodes.
+SHOWN_S, MOST_NODES = 10.0, 200
 # What a sample does without first, when it is too long.
 _LEAST_NEEDED = (NETWORK, DISK, DEVICE)
 # Six digits tell more than any sensor does; energy is a counter, of which differences are taken.
@@ -185,11 +187,29 @@ class SampleReader:
         return _samples(entries)
 
 
-def fresh(client: Redis, queue: str, seconds: float, most: int) -> list[NodeSample]:
-    """The samples of the last seconds, on the clock of the stream's entries, the latest first. Not more than `most`."""
-    now_s, micros = client.time()
-    since = f"{int((now_s + micros / 1e6 - seconds) * 1000)}-0"
-    return _samples(client.xrevrange(keys.samples(queue), "+", since, count=most))
+def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample]]:
+    """The last sample of each node, as far as it is fresh, by queue. nodes: how many each queue has.
+
+    Of many nodes only some: MOST_NODES of a queue, and of all together. Queues without a fresh sample are left out.
+    """
+    asked, left = {}, MOST_NODES
+    for queue, count in nodes.items():
+        if part := min(count, left):
+            asked[queue] = part
+            left -= part
+    if not asked:
+        return {}
+    seconds, micros = client.time()
+    since = f"{int((seconds + micros / 1e6 - SHOWN_S) * 1000)}-0"
+    pipe = client.pipeline(transaction=False)
+    for queue, count in asked.items():
+        # samples of a second come in any order
+        pipe.xrevrange(keys.samples(queue), "+", since, count=2 * count)
+    rows = pipe.execute(raise_on_error=False)
+    # anybody may write to Redis: that must not hide the other queues
+    read = {queue: _samples(row) for queue, row in zip(asked, rows, strict=True) if isinstance(row, list)}
+    # the last one wins, and the entries come the latest first
+    return {queue: list({row.node: row for row in reversed(found)}.values()) for queue, found in read.items() if found}
 
 
 def _last(client: Redis, key: str) -> str:

@@ -13,6 +13,8 @@ from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.buckets import cumulative
 from scaletest.exporter.view import QueueView, View
+from scaletest.model import NodeSample
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, MEMORY, PRESSURE
 from scaletest.model.reply import Outcome
 
 Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -42,6 +44,32 @@ def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Ro
 
 def _counter(name: str) -> Callable[[QueueView], Rows]:
     return _one(lambda view: view.counter(name))
+
+
+def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
+    """A figure of every node that has it."""
+    return lambda view: _known([((sample.node,), sample.value(resource, figure)) for sample in view.nodes])
+
+
+def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
+    """A figure of every device that has it."""
+
+    def rows(view: QueueView) -> Rows:
+        devices = [(sample.node, name, row) for sample in view.nodes for name, row in sample.of_kind(DEVICE).items()]
+        return _known([((node, name), row.get(figure)) for node, name, row in devices])
+
+    return rows
+
+
+def _busy(sample: NodeSample) -> float | None:
+    """Part of the CPUs' time that was used, by whomever."""
+    values = [sample.value(CPU, figure) for figure in ("user", "system", "cores")]
+    known = [value for value in values if value is not None]
+    return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
+
+
+def _known(rows: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
+    return [(labels, value) for labels, value in rows if value is not None]
 
 
 METRICS = (
@@ -164,6 +192,69 @@ METRICS = (
         COUNTER,
         "Results dropped because another worker had taken the request again.",
         _counter("stale"),
+    ),
+    Metric(
+        "scaletest_node_cpu_busy_ratio",
+        GAUGE,
+        "Part of the CPU time of a node of the queue's workers that was used, while the queue has work.",
+        lambda v: _known([((sample.node,), _busy(sample)) for sample in v.nodes]),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_node_cpu_pressure_ratio",
+        GAUGE,
+        "Part of the time in which some thread of the node waited for a CPU.",
+        _of_nodes(PRESSURE, "cpu_some"),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_node_memory_pressure_ratio",
+        GAUGE,
+        "Part of the time in which some thread of the node waited for memory.",
+        _of_nodes(PRESSURE, "memory_some"),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_node_io_pressure_ratio",
+        GAUGE,
+        "Part of the time in which some thread of the node waited for storage.",
+        _of_nodes(PRESSURE, "io_some"),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_node_memory_available_bytes",
+        GAUGE,
+        "Memory of the node that programs can still have.",
+        _of_nodes(MEMORY, "available"),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_node_container_throttled_ratio",
+        GAUGE,
+        "Part of the periods in which its CPU limit held the sampling worker's container back; missing without one.",
+        _of_nodes(CONTAINER, "throttled_periods"),
+        labels=("node",),
+    ),
+    Metric(
+        "scaletest_device_busy_ratio",
+        GAUGE,
+        "Part of the time in which a device's busiest engine worked, or what its driver calls utilisation.",
+        _of_devices("busy"),
+        labels=("node", "device"),
+    ),
+    Metric(
+        "scaletest_device_memory_used_bytes",
+        GAUGE,
+        "Memory of the device that is in use.",
+        _of_devices("memory_used"),
+        labels=("node", "device"),
+    ),
+    Metric(
+        "scaletest_device_energy_joules_total",
+        COUNTER,
+        "Energy that the device used, as its driver counts it.",
+        _of_devices("energy_j"),
+        labels=("node", "device"),
     ),
 )
 

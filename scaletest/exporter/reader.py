@@ -10,8 +10,10 @@ from scaletest.analysis.desired import Demand, History, Targets, desired, wanted
 from scaletest.analysis.window import over
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.reaper import Watcher
+from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, snapshot
 from scaletest.exporter.view import QueueView, View
+from scaletest.model import NodeSample
 
 # A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
 SOCKET_TIMEOUT_S = 5.0
@@ -42,9 +44,11 @@ class Reader:
         began = time.perf_counter()
         with explained(self._url):
             seen = snapshot(self._redis)
+            nodes = {queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in seen.queues}
+            samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
-            queues = tuple(self._view(queue) for queue in seen.queues)
+            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in seen.queues)
             known = {queue.name for queue in seen.queues}
             self._histories = {name: rows for name, rows in self._histories.items() if name in known}
         return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
@@ -54,7 +58,7 @@ class Reader:
         with explained(self._url):
             self._watcher.tick()
 
-    def _view(self, queue: QueueSnapshot) -> QueueView:
+    def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
         demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
         value, now = wanted(demand, self.targets), self._clock()
@@ -62,4 +66,4 @@ class Reader:
         # the exporter never takes any away. HPA does the same with its first recommendation.
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
         number, self._histories[queue.name] = desired(now, value, before, self.targets.window_s)
-        return QueueView(queue, window, value, number)
+        return QueueView(queue, window, value, number, tuple(samples))

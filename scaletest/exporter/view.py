@@ -8,7 +8,7 @@ from typing import Any
 
 from scaletest.analysis.window import Window
 from scaletest.broker.snapshot import QueueSnapshot
-from scaletest.model import wire
+from scaletest.model import NodeSample, wire
 from scaletest.model.reply import Outcome
 
 STATES = ("idle", "busy", "suspect")
@@ -16,12 +16,16 @@ STATES = ("idle", "busy", "suspect")
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """desired: workers that the queue needs. wanted: the same at this moment, without waiting for the window."""
+    """desired: workers that the queue needs. wanted: the same at this moment, without waiting for the window.
+
+    nodes: what the nodes of its workers do now, as far as somebody samples them.
+    """
 
     queue: QueueSnapshot
     window: Window
     wanted: int
     desired: int
+    nodes: tuple[NodeSample, ...] = ()
 
     def counter(self, name: str) -> int:
         """A counter of docs/reference/redis.md; 0 when nothing was counted yet."""

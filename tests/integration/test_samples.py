@@ -10,10 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from scaletest.analysis.desired import Targets
 from scaletest.archive import RunFolder
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.samples import SampleReader, fresh
+from scaletest.broker.samples import SampleReader, latest
 from scaletest.cluster.proxy import Direct
+from scaletest.exporter.reader import Reader
 from scaletest.model import NodeSample, Request
 from scaletest.validation.remote import RemoteSamples
 from tests.conftest import Gate, call, eventually, program, wait_for
@@ -36,7 +38,7 @@ def next_samples(redis: Any, count: int) -> list[NodeSample]:
 
 
 def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
-    client: Client, redis: Any, start: Start, gate: Gate
+    client: Client, url: str, redis: Any, start: Start, gate: Gate
 ) -> None:
     # given two workers of a node, of which the second has work, and one that shall not sample
     workers = {name: start(*STEADY, "--name", name, "--", *gate.command) for name in ("first", "second")}
@@ -50,6 +52,9 @@ def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
     assert {row.worker for row in sampled} == {sampler} <= set(workers)
     assert all(row.value("cpu", "cores") and row.interval_s > 0 for row in sampled)
     assert before_s <= sampled[0].at_s <= sampled[-1].at_s <= redis.time()[0] + 1
+    # and metrics of it
+    (row,) = Reader(url, Targets()).read().queues
+    assert [sample.worker for sample in row.nodes] == [sampler]
     # when it is killed
     workers.pop(sampler).kill()
     (other,) = workers
@@ -67,7 +72,7 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(redis: Any, que
     # what an idle node does is sampled as well
     assert next_samples(redis, 1)[0].value("memory", "total")
 
-    eventually(lambda: redis.exists(keys.samples("q")) and not fresh(redis, "q", 5.0, 1))
+    eventually(lambda: redis.exists(keys.samples("q")) and not latest(redis, {"q": 1}))
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(60) == 0
     queues.remove("q")
@@ -75,14 +80,17 @@ def test_a_worker_without_work_stops_sampling_and_leaves_at_once(redis: Any, que
 
 
 def test_sampling_needs_no_connection_of_its_own(redis: Any, start: Start) -> None:
-    def connections(*options: str) -> int:
-        before = len(redis.client_list())
-        start("--name", f"w{before}", *options)
-        if not options:
-            next_samples(redis, 2)
-        return len(redis.client_list()) - before
+    def connections() -> int:
+        return len(redis.client_list())
 
-    assert connections() == connections("--no-causes")
+    # given a worker that samples, and has all of its connections
+    before = connections()
+    start("--name", "sampler")
+    next_samples(redis, 3)
+    sampling = connections() - before
+    # expect one that does not sample to have as many
+    start("--name", "other", "--no-causes")
+    eventually(lambda: connections() - before == 2 * sampling)
 
 
 def test_stock_rq_starts_our_worker_with_its_sampler(url: str, redis: Any, queues: Queues, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from scaletest.broker.samples import (
     SamplerLease,
     decode,
     encode,
-    fresh,
+    latest,
 )
 from scaletest.model import NodeSample
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
@@ -147,12 +147,20 @@ def test_samples_come_out_with_the_time_of_redis(redis: VirtualRedis, sampling: 
     assert SampleReader(redis, "q", reader.position).read() == []
 
 
-def test_only_samples_of_the_last_seconds_are_fresh(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
-    for node in "abc":
-        sampling.send(sample(node))
+def test_the_last_fresh_sample_of_each_node_is_shown(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user, node in enumerate("abcb"):
+        sampling.send(sample(node, {"cpu": {"user": float(user)}}))
         clock.step(4.0)
-    assert [one.node for one in fresh(redis, "q", 10.0, 100)] == ["c", "b"]
-    assert [one.node for one in fresh(redis, "q", 10.0, 1)] == ["c"]
+    # a key that is not ours hides no other queue
+    redis.set(keys.samples("other"), "mine")
+    rows = latest(redis, {"other": 1, "q": 3, "empty": 2, "none": 0})
+    assert {queue: {one.node: one.value("cpu", "user") for one in found} for queue, found in rows.items()} == {
+        "q": {"b": 3.0, "c": 2.0}
+    }
+    monkeypatch.setattr("scaletest.broker.samples.MOST_NODES", 3)
+    assert latest(redis, {"other": 3, "q": 3}) == latest(redis, {}) == {}
 
 
 @pytest.mark.parametrize("fields", [{"s": "nonsense"}, {"x": "y"}, {"s": encode(sample())[:-5]}])

@@ -24,12 +24,21 @@ from scaletest.exporter.lines import Lines
 from scaletest.exporter.reader import Reader
 from scaletest.exporter.service import THREADS, Background
 from scaletest.exporter.view import QueueView, View
-from scaletest.model import histogram
+from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
 from scaletest.model.slots import Slot
 from tests.conftest import eventually
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
+
+
+NODE = NodeSample(
+    "n\"1", "a", 1e9, 1.0, {
+        "cpu": {"cores": 4.0, "user": 1.5, "system": 0.5}, "memory": {"available": 5e9},
+        "pressure": {"cpu_some": 0.25, "memory_some": 0.0, "io_some": 0.5}, "container": {"throttled_periods": 0.75},
+        "device:/dev/dri/renderD128": {"busy": 0.5, "memory_used": 1e6, "energy_j": 123.5}, "device:nvidia0": {},
+    }, {},
+)  # fmt: skip
 
 
 def queue(name: str = "q", **given: Any) -> QueueSnapshot:
@@ -45,7 +54,7 @@ def queue(name: str = "q", **given: Any) -> QueueSnapshot:
 
 def view(*queues: QueueSnapshot) -> View:
     window = Window(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
-    return View(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6) for row in queues or (queue(),)))
+    return View(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),)))
 
 
 def client_of(what: View | None, **options: Any) -> Any:
@@ -78,6 +87,10 @@ def test_every_metric_of_the_table_is_given(openmetrics: bool) -> None:
     assert found["scaletest_requests_total", "outcome=client_gone", "queue=q"] == 3
     assert found["scaletest_requests_abandoned_total", "queue=q"] == 4
     assert found["scaletest_queue_wait_seconds_count", "queue=q"] == 9
+    assert found["scaletest_node_cpu_busy_ratio", 'node=n"1', "queue=q"] == 0.5
+    device = ("device=/dev/dri/renderD128", 'node=n"1', "queue=q")
+    assert found["scaletest_device_energy_joules_total", *device] == 123.5
+    assert not [row for row in found if "device=nvidia0" in row]
 
 
 def test_without_redis_there_is_no_number() -> None:
