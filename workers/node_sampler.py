@@ -6,6 +6,7 @@ samples while the queue has work, a little before, and a little afterwards. Noth
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import NodeSample
 from scaletest.model.checks import cut
+from scaletest.model.node_sample import MAX_RESOURCES
 from scaletest.system.node import NodeReader
 
 logger = logging.getLogger("scaletest.worker")
@@ -89,7 +91,10 @@ class NodeSampler:
             self._lease.offer(self._sample(self._read_at - before, resources, sources))
 
     def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
-        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, resources, sources)
+        """Of more resources than a sample may have the first: those of the node, then as many devices as fit."""
+        kept = dict(itertools.islice(resources.items(), MAX_RESOURCES))
+        named = {name: source for name, source in sources.items() if name in kept}
+        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, kept, named)
 
     def _read(self) -> tuple[Resources, Sources]:
         resources: Resources = {}

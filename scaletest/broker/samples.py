@@ -8,6 +8,7 @@ they need no connection of their own.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 import zlib
@@ -65,7 +66,9 @@ def decode(packed: bytes, at_s: float) -> NodeSample:
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(f"{value:.{_DIGITS.get(name, 6)}g}") for name, value in figures.items()}
+    """What is no number is unknown."""
+    known = {name: value for name, value in figures.items() if math.isfinite(value)}
+    return {name: float(f"{value:.{_DIGITS.get(name, 6)}g}") for name, value in known.items()}
 
 
 def _least_needed(names: Sequence[str]) -> str:
@@ -149,7 +152,8 @@ class SamplerLease:
     def offer(self, sample: NodeSample) -> None:
         """Have the lifeline send it. One that still waits is replaced."""
         self._waiting = (self._clock(), encode(sample))
-        self.wake()
+        if not self._ended:  # else the lifeline may be closed already
+            self.wake()
 
     def _keys(self) -> list[str]:
         queue = self.queue

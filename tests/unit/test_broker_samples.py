@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from typing import Any
 
@@ -23,6 +24,7 @@ from scaletest.broker.samples import (
     latest,
 )
 from scaletest.model import NodeSample
+from scaletest.model.node_sample import MAX_RESOURCES
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 from workers.node_sampler import NodeSampler
 
@@ -273,6 +275,24 @@ def test_a_reader_that_fails_is_told_once_and_left_out(
     rows = SampleReader(redis, "q", "0-0").read()
     assert [row.value("device:0", "busy") for row in rows] == [0.5, None, None, None, None]
     assert rows[0].sources == {"device:0": "sysfs"} and rows[-1].value("cpu", "cores")
+
+
+def test_devices_without_number_or_end_do_no_harm(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:
+    names = [f"device:{number}" for number in range(100)]
+    figures = {"busy": 0.5, "power": math.nan, "energy_j": math.inf}
+
+    def devices() -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+        return dict.fromkeys(names, figures), dict.fromkeys(names, "sysfs")
+
+    sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
+    for _ in range(2):
+        sampler._look()
+        sampling.lease.send(redis)
+        clock.step(1.0)
+    (row,) = SampleReader(redis, "q", "0-0").read()
+    assert len(row.resources) == MAX_RESOURCES and row.value("cpu", "cores")
+    assert row.resources["device:0"] == {"busy": 0.5}
+    assert set(row.sources) == {name for name in row.resources if name.startswith("device:")}
 
 
 def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
