@@ -72,8 +72,8 @@ class NodeSampler:
             try:
                 self._look()
             except Exception as error:
-                logger.error("the node is sampled no more: %s: %s", type(error).__name__, cut(str(error), 200))
-                return
+                logger.error("this worker samples no more: %s: %s", type(error).__name__, cut(str(error), 200))
+                self._lease.end()
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
 
     def _look(self) -> None:

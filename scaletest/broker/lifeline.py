@@ -240,7 +240,7 @@ class Lifeline:
                 asked.call if asked else "",
                 asked.delivers if asked else "",
                 self._queue,
-                self._sampling.node if self._sampling else "",
+                self._sampling.asks if self._sampling else "",
                 *details,
             ],
         )

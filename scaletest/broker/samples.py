@@ -92,13 +92,18 @@ class SamplerLease:
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
         self._held = threading.Event()
-        self._ended = False
+        self._ended = self._given_back = False
         self._work_until = 0.0
         self._submitted: int | None = None
         self._waiting: tuple[float, bytes] | None = None
         self._told = False
 
     # -- for the lifeline -------------------------------------------------------------------------------------------
+
+    @property
+    def asks(self) -> str:
+        """The node that this worker could sample; "" when it samples no more."""
+        return "" if self._ended else self.node
 
     def answered(self, row: Sequence[int]) -> None:
         """What a heartbeat brought: nothing when another worker samples, else nodes, running, submitted."""
@@ -115,23 +120,20 @@ class SamplerLease:
 
     def send(self, client: Redis) -> None:
         """Bring to Redis what waits for it. A sample that does not arrive is lost, and nothing else."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is None or self._clock() - waiting[0] > FRESH_S:
-            return
         try:
-            row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, KEPT, waiting[1]])
+            if self._ended:
+                self._give_back(client)
+            else:
+                self._send(client)
         except Exception as error:
             self._failed(error)
-            return
-        if row is None:
-            self._held.clear()
-        else:
-            self._note(*row)
 
     def end(self) -> None:
-        """Sample no more, and let who waits for the lease go on."""
-        self._ended = True
-        self._held.set()
+        """Sample no more: another worker may. Who waits for the lease goes on."""
+        if not self._ended:
+            self._ended = True
+            self._held.set()
+            self.wake()
 
     # -- for the sampling thread --------------------------------------------------------------------------------------
 
@@ -154,6 +156,24 @@ class SamplerLease:
         self._waiting = (self._clock(), encode(sample))
         if not self._ended:  # else the lifeline may be closed already
             self.wake()
+
+    def _send(self, client: Redis) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or self._clock() - waiting[0] > FRESH_S:
+            return
+        row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, KEPT, waiting[1]])
+        if row is None:
+            self._held.clear()
+        else:
+            self._note(*row)
+
+    def _give_back(self, client: Redis) -> None:
+        """Others leave it alone as long as we live; who took us for dead holds it by now."""
+        if not self._given_back:
+            self._given_back = True
+            key = keys.samplers(self.queue)
+            if client.hget(key, self.node) == self.worker.encode():
+                client.hdel(key, self.node)
 
     def _keys(self) -> list[str]:
         queue = self.queue

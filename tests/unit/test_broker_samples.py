@@ -94,6 +94,19 @@ def test_a_worker_that_leaves_gives_it_back(redis: VirtualRedis, queues: Queues,
     assert second.held()
 
 
+def test_a_worker_whose_sampler_ended_gives_it_back(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
+    first.beat()
+    first.lease.end()
+    first.lease.send(redis)
+    second.beat()
+    first.beat()
+    assert second.held() and redis.hgetall(keys.samplers("q")) == {b"n": b"second"}
+    # what is given back is another's by now
+    first.lease.send(redis)
+    assert redis.hlen(keys.samplers("q")) == 1
+
+
 def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
     first, second = Sampling(redis, "first", clock), Sampling(redis, "second", clock)
     first.beat()
@@ -313,7 +326,7 @@ def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogC
         sampler._thread.join(60)
         assert not sampler._thread.is_alive()
     # a mistake of ours ends the thread, and the worker does not notice
-    assert "the node is sampled no more: ZeroDivisionError" in caplog.text
+    assert "this worker samples no more: ZeroDivisionError" in caplog.text
 
 
 def _raise() -> int:
