@@ -48,11 +48,15 @@ class KeptSamples:
             return
         self._rows += kept
         self._bytes += sum(map(_size, kept))
-        if len(self._rows) <= MOST_SAMPLES and self._bytes <= MOST_BYTES:
+        if not self._are_too_many():
             self._folder.add_samples(kept)
             return
-        self._thin()
+        while self._are_too_many():
+            self._thin()
         self._folder.replace_samples(self._rows)
+
+    def _are_too_many(self) -> bool:
+        return len(self._rows) > MOST_SAMPLES or self._bytes > MOST_BYTES
 
     def _is_kept(self, sample: NodeSample) -> bool:
         self._seen[sample.node] += 1
