@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
+from scaletest.archive import RunFolder
 from scaletest.broker import Queues
 from tests.cluster.conftest import CHART, Agent, Helm, kubeconfig_of, needs_own
 from tests.conftest import eventually, program
@@ -82,7 +83,10 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
     assert ("capacity is unknown" in errors) is not cluster_read
     rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
     assert len({row["pod"] for row in rows if row.get("step") == most}) == most
-    assert {row["node"] for row in rows if row.get("step") == most} <= {"plain-0", "plain-1", "intel-0", "intel-1"}
+    nodes = {row["node"] for row in rows}
+    assert nodes <= {"plain-0", "plain-1", "intel-0", "intel-1"}
+    # and what each of these nodes did meanwhile, as the client told
+    assert {sample.node for sample in RunFolder(tmp_path / "run").load().samples} == nodes
     assert replicas(plane, released) == 0
 
 
