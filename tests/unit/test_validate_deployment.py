@@ -18,7 +18,7 @@ from scaletest.cluster.connection import Refused
 from scaletest.cluster.deployment import Scaler
 from scaletest.cluster.rights import Right
 from scaletest.cluster.states import Pod
-from scaletest.model import Outcome, Plan, Record, Reply
+from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation import Runner
 
@@ -68,6 +68,10 @@ class Played:
         return SimpleNamespace(name=url, get=self._get)
 
     def _get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
+        if path == "/api/v1/samples":  # in a thread of its own
+            number = int(query.get("since", "0-0").partition("-")[0]) + 1
+            sample = NodeSample("node", "w-0", float(number), 1.0, {"cpu": {"user": 0.5}}, {})
+            return 200, f"{sample.to_json()}\n".encode(), {"scaletest-samples-position": f"{number}-0"}
         self._work()
         if path == "/parallel":
             self.parallel = int(query["value"])
@@ -134,6 +138,8 @@ def test_a_client_elsewhere_is_steered_and_all_is_put_back(
     assert steps(tmp_path / "run") == [1, 2, 2, 1]
     rows = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text("utf-8").splitlines()]
     assert {row["step"] for row in rows} == {1, 2}
+    samples = RunFolder(tmp_path / "run").load().samples
+    assert [sample.at_s for sample in samples] == [float(number) for number in range(1, len(samples) + 1)] != []
     # and what is not known, or no longer works, is said
     assert "capacity is unknown: we may not list nodes" in told.err
     assert "gpu.intel.com/millicores" in told.err
