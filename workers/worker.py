@@ -118,10 +118,6 @@ class Worker(SlowLane):
         self._ledger = Ledger(self.connection, self._retrying)
         if self._runtime.devices.leasing:
             self._begin_leasing()
-        sampling = None
-        if not self._runtime.settings.no_causes:
-            sampling = SamplerLease(queue, self._runtime.node, self.name)
-            self._sampler = NodeSampler(sampling, begun=lambda: self._fast_jobs + self._slow_jobs)
         self._lifeline = Lifeline(
             twin(self.connection, patience_s(self._interval_s)),
             self.name,
@@ -130,7 +126,7 @@ class Worker(SlowLane):
             max_attempts=self._max_attempts,
             details=self._details,
             renew=self._renew,
-            sampling=sampling,
+            sampling=self._prepare_sampling(queue),
         )
 
         def start() -> None:
@@ -197,9 +193,24 @@ class Worker(SlowLane):
             raise
         self._leasing = leasing
 
+    def _prepare_sampling(self, queue: str) -> SamplerLease | None:
+        """What the lifeline asks for, so that this worker may sample its node; None when causes are turned off."""
+        if self._runtime.settings.no_causes:
+            return None
+        sampling = SamplerLease(queue, self._runtime.node, self.name)
+        devices = self._runtime.device_reader(self._tell_of_devices)
+        self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
+        return sampling
+
     def _renew(self) -> None:
         if self._leasing is not None:
             self._leasing.renew()
+
+    def _begun(self) -> int:
+        return self._fast_jobs + self._slow_jobs
+
+    def _tell_of_devices(self, _: str, text: str) -> None:
+        logger.warning("worker %s: %s", self.name, text)
 
     def _details(self) -> dict[str, str | int | float]:
         return {
@@ -309,7 +320,7 @@ class Worker(SlowLane):
             raise
 
     def _enough(self) -> bool:
-        return self._max_jobs is not None and self._fast_jobs + self._slow_jobs >= self._max_jobs
+        return self._max_jobs is not None and self._begun() >= self._max_jobs
 
     def _is_over(self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None) -> bool:
         """Nothing was taken: whether that is the end. Waits a little while the queue is paused."""
