@@ -67,3 +67,8 @@ def seconds_text(seconds: float) -> str:
     if abs(seconds) >= 10.0:
         return f"{seconds:.0f} s"
     return f"{seconds:.2g} s" if abs(seconds) >= 0.01 else f"{1000.0 * seconds:.2g} ms"
+
+
+def workers_text(count: int) -> str:
+    """1 worker, 2 workers."""
+    return "1 worker" if count == 1 else f"{count} workers"

@@ -50,6 +50,9 @@ MOST_UNCOVERED = 0.5
 MAIN_SHARE = 0.5
 NOTHING_GREW = "nothing grew"
 AS_WANTED = "nothing grew more than is wanted"
+ALONE = "one step does not tell what grows"
+# These say that there is no cause to look for.
+NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
 Seconds = Mapping[str, float]
 Pair = tuple[Step, Step]
 
@@ -59,7 +62,8 @@ class Cause:
     """One place where requests spend added time. state: a State or "gap". share: of what a cycle grew by, at most 1.
 
     before_s, after_s: seconds a request in the two steps. object: what most of the added time was spent on: a path, an
-    address, a device; "" where it has none, or where none holds more than half.
+    address, a device; "" where it has none, or where none holds more than half. evidence: what the resources of the
+    nodes did meanwhile. confirmed: whether they agree; None where nothing measured speaks to it.
     """
 
     state: str
@@ -70,6 +74,8 @@ class Cause:
     object: str
     sentence: str
     remedy: str
+    evidence: tuple[str, ...] = ()
+    confirmed: bool | None = None
 
     @property
     def label(self) -> str:
@@ -87,6 +93,8 @@ class Cause:
             "object": self.object,
             "sentence": self.sentence,
             "remedy": self.remedy,
+            "evidence": list(self.evidence),
+            "confirmed": self.confirmed,
         }
 
 
@@ -112,7 +120,8 @@ class StepTime:
 class Causes:
     """What grew between two steps of a run.
 
-    before, after: their workers. causes: ranked, the largest share first. grown_s: by how much a cycle grew.
+    before, after: their workers; the same where one step alone says where its requests spend the time.
+    causes: ranked, the largest share first. grown_s: by how much a cycle grew.
     observed: the part of that which was observed. covered: the part of the requests that say where their time went.
     headline: why no cause is named, "" when one is. slow: the one worker, device or node that got slower alone.
     times: where the requests of every step spent their time.
@@ -131,9 +140,10 @@ class Causes:
     @property
     def sentence(self) -> str:
         """The causes in a few words; "" when nothing grew."""
-        if self.headline in (NOTHING_GREW, AS_WANTED):
+        if self.headline in NO_CAUSE:
             return ""
         parts = [self.headline or self.causes[0].sentence]
+        parts += () if self.headline else self.causes[0].evidence[:1]
         if not self.headline and len(self.causes) > 1 and self.causes[0].share.value < MAIN_SHARE:
             parts.append(self.causes[1].sentence)
         parts += [self.slow.sentence] if self.slow else []
@@ -208,12 +218,16 @@ def attribute(
 ) -> Causes | None:
     """What grew in the doubling that failed, else from the first step to the last; None where no request says so.
 
+    One step alone says where its requests spend the time, and names no cause.
+
     failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is not met.
     """
     times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
     known = {step.workers: step for step in steps if step.workers in times and times[step.workers].cycles}
     ends = list(known.values())
     pair = failed or ((ends[0], ends[-1]) if len(ends) > 1 else None)
+    if pair is None and ends:
+        return _alone(times[ends[0].workers])
     if pair is None or not all(step.workers in known for step in pair):
         return None
     repeats = repeats_of(pair[0]) & repeats_of(pair[1]) or repeats_of(pair[0]) | repeats_of(pair[1])
@@ -229,6 +243,21 @@ def attribute(
     causes = _ranked(grown)
     slow = slow_member(before, after) if sum(grown.growth.values()) > 2.0 * grown.growth[GAP] else None
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
+
+
+def _alone(time: RequestTime) -> Causes:
+    """Where the requests of the only step that says so spend their time."""
+    return Causes(
+        before=time.workers,
+        after=time.workers,
+        causes=(),
+        grown_s=Estimate(0.0, 0.0, 0.0),
+        observed=1.0,
+        covered=time.covered,
+        headline=ALONE,
+        slow=None,
+        times=(_step_time(time),),
+    )
 
 
 def _as_wanted(steps: Sequence[Step]) -> bool:
@@ -336,8 +365,6 @@ def _part(value: float, whole: float) -> float:
 
 def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
     named = _object(grown, place)
-    on = f" ({named})" if named else ""
-    added = seconds_text(sum(grown.growth.values()))
     return Cause(
         state=str(place),
         share=share,
@@ -345,9 +372,15 @@ def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
         before_s=grown.base[place],
         after_s=grown.base[place] + grown.growth[place],
         object=named,
-        sentence=f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {added}",
+        sentence=cause_sentence(place, named, share, sum(grown.growth.values())),
         remedy=WORDS[place].remedy,
     )
+
+
+def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
+    """A cause in a few words. named: its object, "" for none. added_s: what a cycle grew by."""
+    on = f" ({named})" if named else ""
+    return f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
 
 
 def _object(grown: _Grown, place: str) -> str:

@@ -9,12 +9,16 @@ from typing import Any
 
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
+from scaletest.analysis.busy import busy_before
 from scaletest.analysis.causes import Causes, attribute
+from scaletest.analysis.evidence import supported
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
+from scaletest.analysis.interference import Interference, interferences
 from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, warnings
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
+from scaletest.analysis.resources import StepResources, began, resources
 from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
@@ -27,7 +31,8 @@ class Evaluation:
     """What a validation found. elapsed_s: wall seconds of the whole run.
 
     trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
-    causes: what stops it; None where no request says where its time went.
+    causes: what stops it; None where no request says where its time went. resources: of the steps of which samples of
+    nodes are there; disturbed: what disturbed the run, by these.
     """
 
     plan: Plan
@@ -43,6 +48,8 @@ class Evaluation:
     sharing: Sharing | None = None
     trend_per_s: float = 0.0
     causes: Causes | None = None
+    resources: Sequence[StepResources] = ()
+    disturbed: Sequence[Interference] = ()
 
     @property
     def law(self) -> Choice | None:
@@ -67,6 +74,8 @@ class Evaluation:
             "elapsed_s": self.elapsed_s,
             "trend_per_s": self.trend_per_s,
             "causes": self.causes.to_dict() if self.causes else None,
+            "resources": [step.to_dict() for step in self.resources],
+            "interference": [spell.to_dict() for spell in self.disturbed],
         }
 
 
@@ -79,18 +88,22 @@ def evaluate(
     *,
     interrupted: str = "",
     elapsed_s: float = 0.0,
+    noticed: Sequence[str] = (),
     samples: Sequence[NodeSample] = (),
 ) -> Evaluation:
     """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues.
 
-    samples: of the nodes, as far as somebody took them.
+    noticed: warnings from before the run. samples: of the nodes, while it lasted.
     """
     steps = summarise(plan, measurements, records)
     grown = growth(steps, chance)
     thresholds = evaluate_thresholds(plan, steps, grown.coefficients)
     shared = sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
-    causes = attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed)
+    used, odd = resources(steps, records, samples)
+    causes = supported(attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed), used)
+    disturbed = interferences(steps, records, samples)
+    before = noticed or busy_before(samples, began(records))
     trend_per_s = course_of(plan, [step.samples for step in steps]).per_s
     return Evaluation(
         plan=plan,
@@ -99,11 +112,13 @@ def evaluate(
         thresholds=thresholds,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
-        warnings=[*warnings(steps), *changed_evenly(trend_per_s)],
-        verdict=judge(plan, steps, interrupted, thresholds, shared, causes),
+        warnings=[*before, *warnings(steps, disturbed), *changed_evenly(trend_per_s), *odd],
+        verdict=judge(plan, steps, interrupted, thresholds, shared, causes, disturbed),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
         sharing=shared,
         trend_per_s=trend_per_s,
         causes=causes,
+        resources=used,
+        disturbed=disturbed,
     )

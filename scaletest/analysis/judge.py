@@ -10,8 +10,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from scaletest.analysis.cause_words import workers_text
 from scaletest.analysis.causes import Causes
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
+from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.ratio import Ratio
 from scaletest.analysis.sharing import Sharing
 from scaletest.analysis.steps import Sample, Step
@@ -42,11 +44,12 @@ def judge(
     thresholds: Sequence[ThresholdResult] = (),
     shared: Sharing | None = None,
     causes: Causes | None = None,
+    disturbed: Sequence[Interference] = (),
 ) -> Verdict:
     """The verdict of a run.
 
     shared: which number of workers per device is best, where the run compares them. causes: what grew in the doubling
-    that failed, where the records tell.
+    that failed, where the records tell. disturbed: by what, where the nodes' samples tell.
     """
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
@@ -57,22 +60,25 @@ def judge(
         or _tester(steps)
         or _failed_ratio(plan, steps, causes)
         or verdict_of(thresholds, VerdictKind.FAIL)
-        or _missing(plan, steps)
-        or _undecided(plan, steps, shared)
+        or _missing(plan, steps, disturbed)
+        or _undecided(plan, steps, shared, disturbed)
         or _unlike(steps)
         or verdict_of(thresholds, VerdictKind.INVALID)
         or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, shared.sentence if shared else ""))
     )
 
 
-def warnings(steps: Sequence[Step]) -> list[str]:
-    """What a reader should know although it decides nothing, one line each with the cure."""
+def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> list[str]:
+    """What a reader should know although it decides nothing, one line each with the cure.
+
+    disturbed: what disturbed the run, in the order of time.
+    """
     lines = [f"{line}; compare run times by worker and device" for line in _too_good(steps, WARN_TOO_GOOD)]
     for step in steps:
-        at = _workers(step.workers)
+        at = workers_text(step.workers)
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
             lines.append(f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer requests")
-        lines += [line for one in step.samples for line in _unsteady(at, one)]
+        lines += [line for one in step.samples for line in _unsteady(at, one, disturbed)]
         for group, found in step.fairness.items():
             most, least = found.shares[0], found.shares[-1]
             if found.ratio > WARN_UNFAIR and most.amount - least.amount > 3.0 * math.sqrt(most.amount):
@@ -80,7 +86,8 @@ def warnings(steps: Sequence[Step]) -> list[str]:
                     f"{at}: {group} {most.name} did {found.ratio:.1f} times as much as {least.name}; "
                     "compare their run times"
                 )
-    return lines
+    told = "; ".join(lines)
+    return lines + [spell.sentence for spell in disturbed if spell.sentence not in told]
 
 
 def changed_evenly(trend_per_s: float) -> list[str]:
@@ -94,33 +101,43 @@ def changed_evenly(trend_per_s: float) -> list[str]:
     ]
 
 
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
-
-
 def _too_good(steps: Sequence[Step], much: float) -> list[str]:
     """Ratios above what so many workers can add: the step before was held up, and that hides what workers share."""
     return [
         f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than equal workers can "
-        f"bring, so something slowed down {_workers(before.workers)}"
+        f"bring, so something slowed down {workers_text(before.workers)}"
         for before, step in itertools.pairwise(steps)
         if step.ratio and step.ratio.low > much * step.workers / before.workers
     ]
 
 
-def _unsteady(at: str, sample: Sample) -> list[str]:
+def _unsteady(at: str, sample: Sample, disturbed: Sequence[Interference]) -> list[str]:
     found, warm_s = sample.drift, sample.warmup_s
+    seen = _disturbed([sample], disturbed)
     lines = []
     if found.shift:
         way = "fell" if found.shift < 0 else "rose"
         lines.append(
             f"{at}: throughput {way} by {abs(found.shift):.1%} after "
-            f"{warm_s + found.shift_at_s:.0f} s; look for heat, clocks or neighbours"
+            f"{warm_s + found.shift_at_s:.0f} s; {seen or 'look for heat, clocks or neighbours'}"
         )
     if found.dips:
         at_s, depth = min(found.dips, key=lambda dip: dip[1])
-        lines.append(f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; look at what else ran then")
+        lines.append(
+            f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
+            f"{seen or 'look at what else ran then'}"
+        )
     return lines
+
+
+def _disturbed(samples: Sequence[Sample], disturbed: Sequence[Interference]) -> str:
+    """What disturbed these measurings most, with its time; "" where nothing is known."""
+    spells = [
+        spell
+        for sample in samples
+        if (spell := between(disturbed, sample.began_s, sample.began_s + sample.measurement.measured_s))
+    ]
+    return max(spells, key=lambda spell: spell.cost).sentence if spells else ""
 
 
 def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
@@ -150,10 +167,10 @@ def _damaged(steps: Sequence[Step]) -> Verdict | None:
     for step in steps:
         for one in step.samples:
             if one.measurement.stop == Stop.ENDED:
-                reason = f"the measuring with {_workers(step.workers)} was cut short"
+                reason = f"the measuring with {workers_text(step.workers)} was cut short"
                 return Verdict(VerdictKind.INVALID, reason, "go on with it where it ended: --resume")
             if one.lost:
-                at = _workers(step.workers)
+                at = workers_text(step.workers)
                 reason = f"{-one.lost} records with {at} are too many"
                 if one.lost > 0:
                     reason = f"{one.lost} of {one.measurement.requests} records with {at} are missing"
@@ -168,7 +185,7 @@ def _stalled(steps: Sequence[Step]) -> Verdict | None:
             if one.stall:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {_workers(step.workers)}, {one.stall.worker} finished nothing in the last "
+                    f"with {workers_text(step.workers)}, {one.stall.worker} finished nothing in the last "
                     f"{one.stall.silent_s:.1f} s, much longer than any request took",
                     "look whether it, its device or its node stopped: the end of workers.log, or of the pod's log",
                 )
@@ -178,17 +195,18 @@ def _stalled(steps: Sequence[Step]) -> Verdict | None:
 def _tester(steps: Sequence[Step]) -> Verdict | None:
     """Whether the tester, not the workload, was measured. It comes first: it could cause any ratio."""
     for step in steps:
+        at = workers_text(step.workers)
         if step.overhead_share > MOST_OVERHEAD:
             return Verdict(
                 VerdictKind.INVALID,
-                f"with {_workers(step.workers)} the tester itself cost {step.overhead_share:.0%} of a request's time",
+                f"with {at} the tester itself cost {step.overhead_share:.0%} of a request's time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
         for one in step.samples:
             if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {_workers(step.workers)} the records show {one.little:.2f} of the requests in flight "
+                    f"with {at} the records show {one.little:.2f} of the requests in flight "
                     "(Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
@@ -224,20 +242,22 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> V
     return Verdict(VerdictKind.FAIL, reason, remedy)
 
 
-def _missing(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
+def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]) -> Verdict | None:
     longer = "give a longer --max-step" if not plan.step_s else f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
-            reason = f"no request was completed with {_workers(step.workers)}"
+            reason = f"no request was completed with {workers_text(step.workers)}"
             return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
         if not step.throughput.enough:
             return Verdict(VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or a true --seconds")
         for one in () if step.sound else step.samples:
             if one.drift.unsteady:
-                reason = f"with {_workers(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
-                return Verdict(VerdictKind.INVALID, reason, _steadier(one))
+                reason = (
+                    f"with {workers_text(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
+                )
+                return Verdict(VerdictKind.INVALID, reason, _steadier(one, disturbed))
             if not one.settled:
-                reason = f"with {_workers(step.workers)} throughput had not settled by the end of the step"
+                reason = f"with {workers_text(step.workers)} throughput had not settled by the end of the step"
                 return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
     if not _complete(plan, steps):
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
@@ -250,19 +270,24 @@ def _too_few(plan: Plan, step: Step) -> str:
     fewest = min(counts, default=step.throughput.completions)
     once = f"{fewest} in one of {len(step.samples)} measurings" if len(step.samples) > 1 else f"{fewest}"
     return (
-        f"too few requests completed with {_workers(step.workers)}: {once} "
+        f"too few requests completed with {workers_text(step.workers)}: {once} "
         f"(needs {least_total(plan.parts)}, and {least_per_worker(plan.parts)} of every worker)"
     )
 
 
-def _steadier(sample: Sample) -> str:
+def _steadier(sample: Sample, disturbed: Sequence[Interference]) -> str:
+    seen = _disturbed([sample], disturbed)
+    if seen:
+        return f"{seen}: end that, and run it again"
     if sample.drift.shift > 0:
         return f"it may have been warming up: try --warmup {math.ceil(sample.warmup_s + sample.drift.shift_at_s)}"
     at_s = sample.warmup_s + sample.drift.shift_at_s
     return f"find what changed after {at_s:.0f} s (heat, clocks, neighbours), and run it again"
 
 
-def _undecided(plan: Plan, steps: Sequence[Step], shared: Sharing | None) -> Verdict | None:
+def _undecided(
+    plan: Plan, steps: Sequence[Step], shared: Sharing | None, disturbed: Sequence[Interference]
+) -> Verdict | None:
     if shared and shared.vague:
         return Verdict(VerdictKind.INVALID, shared.vague, _sharper(plan, steps))
     for before, step in itertools.pairwise(steps):
@@ -270,7 +295,7 @@ def _undecided(plan: Plan, steps: Sequence[Step], shared: Sharing | None) -> Ver
         if ratio and ratio.kind is VerdictKind.INVALID:
             at = f"{before.workers} -> {step.workers} workers"
             if ratio.widened_by == WAYS:
-                return _changed(at, ratio)
+                return _changed(at, ratio, _disturbed([*before.samples, *step.samples], disturbed))
             reason = (
                 f"{at}: ratio {ratio.value:.2f} [{ratio.low:.2f}, {ratio.most:.2f}] "
                 f"neither reaches nor misses {ratio.wanted:.2f}"
@@ -281,19 +306,20 @@ def _undecided(plan: Plan, steps: Sequence[Step], shared: Sharing | None) -> Ver
     return None
 
 
-def _changed(at: str, ratio: Ratio) -> Verdict:
-    """The machine changed during the run, and not evenly, so the two ways do not cancel it."""
+def _changed(at: str, ratio: Ratio, seen: str) -> Verdict:
+    """The machine changed during the run, and not evenly, so the two ways do not cancel it. seen: by what, or ""."""
+    cure = f"{seen}: end that" if seen else "find what changed (clock rates, heat, other load)"
     return Verdict(
         VerdictKind.INVALID,
         f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the machine changed "
         f"between them, and {ratio.wanted:.2f} is neither reached nor missed",
-        "find what changed (clock rates, heat, other load), and run it again",
+        f"{cure}, and run it again",
     )
 
 
 def _slow(before: Step, step: Step) -> str:
     """How many requests of two steps were slow."""
-    rows = [(one.tail.slow, one.tail.count, _workers(one.workers)) for one in (before, step)]
+    rows = [(one.tail.slow, one.tail.count, workers_text(one.workers)) for one in (before, step)]
     counts = " and ".join(f"{slow} of {count} with {workers}" for slow, count, workers in rows)
     return f"{counts} took more than {SLOW:g} times as long as usual, which"
 
@@ -356,5 +382,5 @@ def _unseen(steps: Sequence[Step]) -> str:
     if fewest.tail.slow or share <= NEGLIGIBLE:
         return ""
     rarest = max(2, round(1.0 / share))
-    at = _workers(fewest.workers)
+    at = workers_text(fewest.workers)
     return f" ({fewest.tail.count} requests with {at} cannot show slow ones rarer than 1 in {rarest})"

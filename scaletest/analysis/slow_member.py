@@ -26,22 +26,27 @@ CERTAIN = 4.0
 
 @dataclass(frozen=True, slots=True)
 class SlowMember:
-    """kind: worker, device or node. place: where a slow worker is, where nobody else is. Mean run times in seconds."""
+    """kind: worker, device or node. place: where a slow worker is, where nobody else is. Mean run times in seconds.
+
+    evidence: what the resources there did, where that differs from elsewhere.
+    """
 
     kind: str
     name: str
     place: str
     run_s: float
     others_run_s: float
+    evidence: tuple[str, ...] = ()
 
     @property
     def sentence(self) -> str:
         """How it is said behind a cause."""
         where = f" ({self.place})" if self.place else ""
-        return (
+        told = (
             f"only one {self.kind} is slow, {self.name}{where}: {seconds_text(self.run_s)} a request, "
             f"{seconds_text(self.others_run_s)} elsewhere"
         )
+        return "; ".join([told, *self.evidence])
 
     @property
     def remedy(self) -> str:
@@ -50,7 +55,7 @@ class SlowMember:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return asdict(self)
+        return {**asdict(self), "evidence": list(self.evidence)}
 
 
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from scaletest.analysis.cause_words import workers_text
 from scaletest.analysis.drift import BATCHES
 from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
@@ -121,7 +122,7 @@ def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> Threshol
 
 
 def _judge(threshold: Threshold, found: _Found, workers: int | None) -> ThresholdResult:
-    at = f"{_workers(workers)}: " if workers is not None and threshold.workers is None else ""
+    at = f"{workers_text(workers)}: " if workers is not None and threshold.workers is None else ""
     text, estimate = str(threshold), found.estimate
     if estimate is None:
         return ThresholdResult(text, VerdictKind.INVALID, at + found.missing, found.remedy, workers)
@@ -155,12 +156,8 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
     before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
     for one in (step, before):
         if one is not None and not one.sound:
-            return _Found(None, f"{_workers(one.workers)}: not steady, or too few requests to tell")
+            return _Found(None, f"{workers_text(one.workers)}: not steady, or too few requests to tell")
     return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](step, steps)
-
-
-def _workers(count: int) -> str:
-    return "1 worker" if count == 1 else f"{count} workers"
 
 
 def _before(step: Step, steps: Sequence[Step]) -> Step | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Cause, Causes
+from scaletest.analysis.causes import ALONE, NO_CAUSE, Cause, Causes
 from scaletest.render.numbers import percent_between, seconds
 
 # In a page and in a comment; a terminal shows fewer.
@@ -35,13 +35,15 @@ def doubling(causes: Causes) -> str:
 
 def grew(causes: Causes | None) -> bool:
     """Whether there is anything to say of what limits the run."""
-    return causes is not None and causes.headline not in (NOTHING_GREW, AS_WANTED)
+    return causes is not None and causes.headline not in NO_CAUSE
 
 
 def note(causes: Causes) -> str:
     """What a reader must know of the rows: why there are none, and what they do not hold."""
     lines = []
-    if not grew(causes):
+    if causes.headline == ALONE:
+        lines.append("One step does not tell what grows with the workers.")
+    elif not grew(causes):
         lines.append(f"From {causes.before} to {causes.after} workers {causes.headline}.")
     if causes.headline and grew(causes):
         lines.append(f"The cause is {causes.headline}.")

@@ -32,7 +32,7 @@ class Phase:
     object: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class Injected:
     """A workload with a known cause.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scaletest.model.activity import State
-from scaletest.model.schema.parts import Schema, closed, count, estimate, maybe, number, one_of, rows, table, text
+from scaletest.model.schema.parts import Schema, closed, count, estimate, flag, maybe, number, one_of, rows, table, text
 
 # Where the time of a worker can be spent: in a state of the request that it runs, or in the gap before it.
 PLACES = (*State, "gap")
@@ -18,6 +18,7 @@ def causes() -> Schema:
             "place": text("where a slow worker is, when no other worker is there"),
             "run_s": number("mean run time there"),
             "others_run_s": number("and elsewhere"),
+            "evidence": rows(text(), "what the resources there did, where that differs from elsewhere"),
         },
         "the one worker, device or node whose requests got slower alone",
     )
@@ -31,7 +32,7 @@ def causes() -> Schema:
     return closed(
         {
             "before": count("workers of the step from which the time of a request grew", 1),
-            "after": count("workers of the step to which it grew", 1),
+            "after": count("workers of the step to which it grew; the same where only one step was measured", 1),
             "headline": text("why no cause is named; empty when one is"),
             "sentence": text("the cause in one line; empty when nothing grew"),
             "grown_s": estimate("by how much the time of a request grew, the gap before it included"),
@@ -56,5 +57,7 @@ def _cause() -> Schema:
             "object": text("what most of the added time was spent on: a path, an address, a device; empty for none"),
             "sentence": text(),
             "remedy": text("what to try"),
+            "evidence": rows(text(), "what the resources of the nodes did meanwhile, the most telling first"),
+            "confirmed": maybe(flag("whether the resources agree; null where nothing measured speaks to it")),
         }
     )

@@ -22,6 +22,7 @@ from scaletest.model.schema.parts import (
     table,
     text,
 )
+from scaletest.model.schema.resources import interference, resources
 from scaletest.model.verdict import JUDGEMENTS, VerdictKind
 
 LAWS = ("linear", "amdahl", "usl", "capped")
@@ -47,6 +48,8 @@ def result() -> Schema:
             "elapsed_s": number("wall seconds of the whole run"),
             "trend_per_s": number("by which part the machine's speed changed every second of a mirrored run"),
             "causes": maybe(causes()),
+            "resources": resources(),
+            "interference": interference(),
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
             "folder": text("where the run is kept; printed, not stored"),
         },

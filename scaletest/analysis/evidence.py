@@ -1,0 +1,362 @@
+"""Whether the resources of the nodes agree with a cause: where requests wait, what they wait for should be busy.
+
+States say where requests spend the added time, resources say from the other side how busy the thing is. Each place has
+its own questions; what was not sampled gives no line, and where no line speaks for or against a cause it is left open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from scaletest.analysis.cause_words import GAP, WORDS, seconds_text
+from scaletest.analysis.causes import Cause, Causes, cause_sentence
+from scaletest.analysis.node_words import cores_text, differing, on_node
+from scaletest.analysis.resources import Place, StepResources
+from scaletest.model import State
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
+
+# A resource is full from the first on, and has room below the second: parts of its time.
+FULL, ROOM = 0.9, 0.5
+# Disks and devices answer later long before they are always busy.
+DISK_FULL, DISK_ROOM = 0.8, 0.2
+# Pressure that speaks for a resource, and so little of it that it speaks against.
+PRESSED, UNPRESSED = 0.2, 0.05
+# A container is throttled in this part of its periods, or in hardly any.
+THROTTLED, UNTHROTTLED = 0.1, 0.02
+# Clocks that fell by this part, and steal of this part of the cores, slow requests down.
+CLOCK_FELL, STOLEN = 0.05, 0.03
+# A clock below this part of its highest, and a device that is throttled for this part of the time, is slow.
+LOW_CLOCK, SLOWED = 0.8, 0.5
+# Where a device may hide: its driver waits in user space.
+HIDING = (State.LOCK, State.IDLE, State.SLEEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """lines: what was measured, the most telling first. confirmed: None for open. remedy: "" for that of the place."""
+
+    lines: tuple[str, ...] = ()
+    confirmed: bool | None = None
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The resources in the two steps that are compared; before is None where nothing was sampled then."""
+
+    before: StepResources | None
+    after: StepResources
+
+    def was(self, value: Callable[[StepResources], float | None]) -> float | None:
+        """A value of the first step."""
+        return value(self.before) if self.before else None
+
+    def earlier(self, kind: str, place: Place) -> float | None:
+        """The part of the time in which a disk or a device was busy in the first step."""
+        same = self.before.place(kind, place.node, place.name) if self.before else None
+        return same.figures.get("busy") if same else None
+
+
+def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
+    """The causes with what the resources of the two steps say of each."""
+    if causes is None:
+        return None
+    by_workers = {step.workers: step for step in used}
+    after = by_workers.get(causes.after)
+    if after is None:
+        return causes
+    pair = Pair(by_workers.get(causes.before), after)
+    ranked = tuple(_supported(cause, pair, causes) for cause in causes.causes)
+    slow = causes.slow
+    if slow:
+        slow = replace(slow, evidence=tuple(_slow_place(slow.kind, slow.name, slow.place, pair)))
+    return replace(causes, causes=ranked, slow=slow)
+
+
+def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
+    hidden = _hidden(cause, pair, causes)
+    cause = hidden or cause
+    evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
+    if hidden:
+        evidence = replace(evidence, lines=(*evidence.lines, "its driver waits where no call to the device shows"))
+    return replace(cause, evidence=evidence.lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
+
+
+def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
+    """The same cause as a wait for the device, whose driver shows as a lock or as idle; None where it is none."""
+    if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
+        return None
+    device = pair.after.busiest(DEVICE)
+    if device is None or device.figures["busy"] < FULL:
+        return None
+    before = pair.earlier(DEVICE, device)
+    if before is None or not (before >= FULL or device.figures["busy"] - before >= 1.0 - FULL):
+        return None
+    added_s = causes.grown_s.value
+    return replace(
+        cause,
+        state=str(State.DEVICE),
+        object=device.name,
+        sentence=cause_sentence(State.DEVICE, device.name, cause.share, added_s),
+        remedy=WORDS[State.DEVICE].remedy,
+    )
+
+
+def _cpu_wait(pair: Pair, _: str) -> Evidence:
+    after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
+    stolen = after.total(CPU, "steal") or 0.0
+    pressure = after.highest(PRESSURE, "cpu_some")
+    rest = [*_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
+    if not cores or busy is None:
+        return Evidence(tuple(rest), _pressed(pressure))
+    taken = (busy + stolen) / cores
+    if taken < ROOM and not _one_full(after):
+        line = f"but only {cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
+        remedy = "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
+        return Evidence((line, *rest), False, remedy)
+    line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
+    return Evidence((line, *rest), True if taken >= FULL or _one_full(after) else _pressed(pressure))
+
+
+def _throttled(pair: Pair, _: str) -> Evidence:
+    limit, part = pair.after.highest(CONTAINER, "cpu_limit"), pair.after.highest(CONTAINER, "throttled_periods")
+    used = pair.after.highest(CONTAINER, "cpu_used")
+    if part is None:
+        return Evidence()
+    bound = "" if limit is None else f"limit is {_cores(limit)}, "
+    lines = [f"the container's {bound}throttled in {part:.0%} of its periods{_before(pair, _periods, _share)}"]
+    if not bound:
+        lines = [f"the container is throttled in {part:.0%} of its periods{_before(pair, _periods, _share)}"]
+    lines += [] if used is None else [f"it uses {_cores(used)}"]
+    return Evidence(tuple(lines), _between(part, THROTTLED, UNTHROTTLED))
+
+
+def _disk(pair: Pair, _: str) -> Evidence:
+    disk, pressure = pair.after.busiest(DISK), pair.after.highest(PRESSURE, "io_some")
+    rest = _pressure(pair, "io_some")
+    if disk is None:
+        return Evidence(tuple(rest), _pressed(pressure))
+    busy = disk.figures["busy"]
+    was = pair.earlier(DISK, disk)
+    earlier = "" if was is None else f" ({was:.0%} before)"
+    place = f"{disk.name}{on_node(disk.node, pair.after)}"
+    moved = [f"{_bytes(disk.figures[name])} {name}" for name in ("read", "written") if disk.figures.get(name)]
+    rest += [f"{place}: {', '.join(moved)}"] if moved else []
+    wait_s = disk.figures.get("wait_s")
+    rest = [*([f"a read or write there takes {seconds_text(wait_s)}"] if wait_s else []), *rest]
+    if busy < DISK_ROOM and (pressure is None or pressure < UNPRESSED):
+        line = f"but no disk is busy for more than {busy:.0%} of the time"
+        return Evidence((line, *rest), False, "look for a network file system, or a lock of the file system")
+    full = True if busy >= DISK_FULL else _pressed(pressure)
+    return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
+
+
+def _memory(pair: Pair, _: str) -> Evidence:
+    after = pair.after
+    pressure, reclaims = after.highest(PRESSURE, "memory_some"), after.highest(CONTAINER, "reclaims")
+    swap = [after.highest(MEMORY, name) for name in ("swap_in", "swap_out")]
+    lines = _pressure(pair, "memory_some")
+    if reclaims:
+        lines.append(f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit")
+    if any(swap):
+        lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
+    used, limit = after.highest(CONTAINER, "memory_used"), after.highest(CONTAINER, "memory_limit")
+    if used is not None and limit:
+        lines.append(f"the container uses {used / limit:.0%} of its memory limit")
+    signs = [pressure is not None and pressure >= PRESSED, bool(reclaims), any(swap)]
+    calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
+    return Evidence(tuple(lines), True if any(signs) else _no(calm))
+
+
+def _network(pair: Pair, _: str) -> Evidence:
+    """A full link explains the wait; one that has room leaves the peer, of which nothing is measured."""
+    links = [(place, rate, speed) for place in pair.after.places(NETWORK) for rate, speed in _link(place)]
+    if not links:
+        return Evidence()
+    place, rate, speed = max(links, key=lambda link: link[1] / link[2])
+    where = f"{place.name}{on_node(place.node, pair.after)} moves {_bytes(rate)} of {_bytes(speed)}"
+    dropped = place.figures.get("dropped")
+    rest = (f"{dropped:.1f} packets a second are dropped there",) if dropped else ()
+    if rate >= FULL * speed:
+        return Evidence((f"{where}: a full link", *rest), True, "a faster link, or less data in each request")
+    if rate < ROOM * speed:
+        return Evidence((f"{where}, so the peer is the limit, not the link", *rest))
+    return Evidence((where, *rest))
+
+
+def _device(pair: Pair, named: str) -> Evidence:
+    places = pair.after.places(DEVICE)
+    own = [place for place in places if place.name == named] or places
+    busy = [place for place in own if "busy" in place.figures]
+    slow = [line for place in own for line in _slow_device(place, places, pair.after)]
+    if not busy:
+        return Evidence(tuple(slow), True if slow else None, SLOW_REMEDY if slow else "")
+    device = max(busy, key=lambda place: place.figures["busy"])
+    part, was = device.figures["busy"], pair.earlier(DEVICE, device)
+    earlier = "" if was is None else f" ({was:.0%} before)"
+    where = f"{device.name}{on_node(device.node, pair.after)}"
+    if slow:
+        return Evidence((*slow, f"{where} is busy for {part:.0%} of the time{earlier}"), True, SLOW_REMEDY)
+    if part < ROOM:
+        line = f"but {where} is busy for only {part:.0%} of the time{earlier}"
+        return Evidence((line,), False, "look for a lock in its driver, and for copies to and from the device")
+    line = f"{where} is busy for {part:.0%} of the time{earlier}"
+    return Evidence((line, *_device_memory(device)), True if part >= FULL else None)
+
+
+SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
+
+
+def _slow_device(device: Place, all_of_them: list[Place], after: StepResources) -> list[str]:
+    """How a device is slow by itself, however many share it."""
+    where = f"{device.name}{on_node(device.node, after)}"
+    throttled, clock = device.figures.get("throttled"), device.figures.get("frequency")
+    lines = []
+    if throttled is not None and throttled >= SLOWED:
+        lines.append(f"heat, power or another limit lowers the clock of {where} for {throttled:.0%} of the time")
+    others = [place.figures["frequency"] for place in all_of_them if place != device and "frequency" in place.figures]
+    if clock is not None and others and clock < LOW_CLOCK * min(others):
+        lines.append(f"the clock of {where} is at {clock:.0%} of its highest, at {min(others):.0%} elsewhere")
+    elif clock is not None and lines:
+        lines.append(f"its clock is at {clock:.0%} of its highest")
+    return lines
+
+
+def _device_memory(device: Place) -> list[str]:
+    used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
+    return [f"{used / total:.0%} of its memory is used"] if used is not None and total else []
+
+
+def _on_cpu(pair: Pair, _: str) -> Evidence:
+    """Why the same work may need more CPU seconds: slower clocks, or a hypervisor that takes cores away."""
+    clock, was = pair.after.lowest(CPU, "frequency"), pair.was(lambda step: step.lowest(CPU, "frequency"))
+    stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
+    heat = pair.after.highest(CPU, "heat_throttled")
+    lines, signs = [], []
+    if stolen is not None and cores and stolen >= STOLEN * cores:
+        lines += _steal(pair)
+        signs.append("ask for cores of one's own: another machine of the same host uses them")
+    if clock is not None and was is not None and clock <= was * (1.0 - CLOCK_FELL):
+        lines.append(f"clocks fell to {clock:.0%} of the highest ({was:.0%} before)")
+        signs.append("clocks fall as more cores work: compare with a fixed clock rate, and look at cooling and power")
+    if heat:
+        lines.append(f"heat lowered a clock {heat:.1f} times a second")
+        signs.append("look at the cooling of the machine")
+    if signs:
+        return Evidence(tuple(lines), True, signs[0])
+    busy = pair.after.cores_busy
+    if cores and busy is not None:
+        lines.append(f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}")
+    if clock is not None and stolen is not None:
+        lines.append("clocks and steal did not change: caches, memory bandwidth or hyper-threads are left")
+    return Evidence(tuple(lines))
+
+
+def _gap(pair: Pair, _: str) -> Evidence:
+    """Idle workers: a client and a Redis on these nodes lack a CPU when all cores are busy."""
+    cores, busy = pair.after.cores, pair.after.cores_busy
+    if not cores or busy is None:
+        return Evidence()
+    line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
+    return Evidence((line,), True if busy >= FULL * cores else None)
+
+
+EVIDENCE: dict[str, Callable[[Pair, str], Evidence]] = {
+    State.ON_CPU: _on_cpu,
+    State.CPU_WAIT: _cpu_wait,
+    State.THROTTLED: _throttled,
+    State.DISK: _disk,
+    State.MEMORY: _memory,
+    State.DEVICE: _device,
+    State.NETWORK: _network,
+    GAP: _gap,
+}
+
+
+def _slow_place(kind: str, name: str, place: str, pair: Pair) -> list[str]:
+    """What is different about the slow device or node, or about where the slow worker is."""
+    lines: list[str] = []
+    places = pair.after.places(DEVICE)
+    if kind == "node" or f"node {name}" in place:
+        lines += [line for line in differing(pair.after.nodes) if line.startswith(f"{name}: ")]
+    for device in places:
+        if (kind == "device" and device.name == name) or f"device {device.name}" in place.split(", "):
+            lines += _slow_device(device, places, pair.after)
+    return lines
+
+
+def _one_full(step: StepResources) -> bool:
+    """Whether all cores of one of the nodes are busy, which is enough to make its requests wait."""
+    return any(
+        busy + (node.value(CPU, "steal") or 0.0) >= FULL * cores
+        for node in step.nodes
+        if (busy := node.cores_busy) is not None and (cores := node.value(CPU, "cores"))
+    )
+
+
+def _link(place: Place) -> list[tuple[float, float]]:
+    """What a network moves each way, with its speed; nothing where the speed is unknown."""
+    speed = place.figures.get("speed")
+    ways = (place.figures.get(name) for name in ("received", "sent"))
+    return [(rate, speed) for rate in ways if rate is not None and speed]
+
+
+def _steal(pair: Pair) -> list[str]:
+    stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
+    if stolen is None or not cores or stolen < STOLEN * cores:
+        return []
+    was = _before(pair, lambda step: step.total(CPU, "steal"), _decimal)
+    return [f"the hypervisor takes {cores_text(stolen, cores)}{was}"]
+
+
+def _pressure(pair: Pair, figure: str) -> list[str]:
+    part = pair.after.highest(PRESSURE, figure)
+    if part is None:
+        return []
+    return [f"pressure {part:.0%}{_before(pair, lambda step: step.highest(PRESSURE, figure), _share)}"]
+
+
+def _pressed(pressure: float | None) -> bool | None:
+    """Pressure that is high speaks for a resource; none at all is not enough to speak against it."""
+    return True if pressure is not None and pressure >= PRESSED else None
+
+
+def _between(part: float, yes: float, no: float) -> bool | None:
+    return True if part >= yes else _no(part < no)
+
+
+def _no(contradicted: bool) -> bool | None:
+    return False if contradicted else None
+
+
+def _before(pair: Pair, value: Callable[[StepResources], float | None], text: Callable[[float], str]) -> str:
+    """The same figure in the first step, in brackets; "" where it is unknown."""
+    was = pair.was(value)
+    return "" if was is None else f" ({text(was)} before)"
+
+
+def _cores_busy(step: StepResources) -> float | None:
+    return step.cores_busy
+
+
+def _periods(step: StepResources) -> float | None:
+    return step.highest(CONTAINER, "throttled_periods")
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _share(value: float) -> str:
+    return f"{value:.0%}"
+
+
+def _cores(value: float) -> str:
+    return f"{value:.3g} {'core' if value == 1 else 'cores'}"
+
+
+def _bytes(per_s: float) -> str:
+    """Bytes a second with a prefix."""
+    size, prefix = next(((size, name) for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if per_s >= size), (1, ""))
+    return f"{per_s / size:.3g} {prefix}B/s"

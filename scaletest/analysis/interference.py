@@ -1,0 +1,241 @@
+"""What disturbed a run from outside, by the samples of its nodes: what it was, where, and from when to when.
+
+Other programs: the cores that are busy beyond the CPU time that the requests themselves used. A request says its CPU
+seconds as a whole, not when it used them, so only what exceeds the CPU time of all requests that touch a span of time
+counts, and the span is four times as long as requests are. Where the tester itself costs a notable part of a request,
+it is one of the other programs; then only what exceeds the usual of the same measuring counts.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scaletest.analysis.node_words import clock_text, cores_text
+from scaletest.analysis.steps import Rows, Step
+from scaletest.model import Record
+from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
+
+# Cores that others use, as a part of all of them and at least so many.
+FOREIGN_PART, FOREIGN_CORES = 0.15, 0.25
+# The tester is worth a word beyond this part of a request's time: the same limit as that of the warning.
+TESTER = 0.02
+STOLEN = 0.05
+# By so much less than usual, or more.
+CLOCK_FELL, PRESSURE_ROSE = 0.10, 0.30
+# What is shorter is no news. A span for other programs is at least so long, and holds so many run times.
+SHORTEST_S = 1.5
+LEAST_SPAN_S = 2.0
+RUNS_IN_SPAN = 4.0
+MOST_SPELLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Interference:
+    """One disturbance. kind: other programs, steal, pressure, heat, clock, device. begin_s, end_s: Redis's clock.
+
+    cost: how much of the node it took or held back, for ranking: a part of 1.
+    """
+
+    kind: str
+    node: str
+    begin_s: float
+    end_s: float
+    cost: float
+    text: str
+
+    @property
+    def sentence(self) -> str:
+        """Its time and its figure."""
+        return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {**asdict(self), "sentence": self.sentence}
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """Some time of one node, how much was seen in it, whether that is a disturbance, and whether it certainly is."""
+
+    begin_s: float
+    end_s: float
+    value: float
+    disturbed: bool
+    certain: bool
+
+
+def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]) -> list[Interference]:
+    """What disturbed the measurings of a run, in the order of time; the costliest where there are too many."""
+    by_node: dict[str, list[NodeSample]] = defaultdict(list)
+    for sample in sorted(samples, key=lambda sample: sample.at_s):
+        by_node[sample.node].append(sample)
+    several = len(by_node) > 1
+    spells: list[Interference] = []
+    for step in steps:
+        for measured in step.samples:
+            rows = records.get(measured.measurement.key, ())
+            last_s = max((row.reply.ended_s for row in rows), default=0.0)
+            for node, own in by_node.items():
+                inside = [one for one in own if measured.began_s < one.at_s - one.interval_s and one.at_s < last_s]
+                served = [row for row in rows if row.reply.node == node and row.reply.ended_s]
+                if served and len(inside) > 1:
+                    where = f" on {node}" if several else ""
+                    spells += _of_node(node, where, inside, served, step.overhead_share)
+    costliest = sorted(spells, key=lambda spell: -spell.cost * (spell.end_s - spell.begin_s))[:MOST_SPELLS]
+    return sorted(costliest, key=lambda spell: spell.begin_s)
+
+
+def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Interference | None:
+    """The costliest disturbance that touches that time; None where there is none."""
+    touching = [spell for spell in spells if spell.begin_s < end_s and spell.end_s > begin_s]
+    return max(touching, key=lambda spell: spell.cost, default=None)
+
+
+def _of_node(
+    node: str, where: str, samples: Sequence[NodeSample], rows: Sequence[Record], tester: float
+) -> Iterator[Interference]:
+    """The disturbances of one node in one measuring."""
+    cores = samples[-1].value(CPU, "cores") or 0.0
+    for spell in _spells(_foreign(samples, rows, cores, tester)):
+        text = f"other programs used {cores_text(spell.value, cores)}{where}"
+        yield Interference("other programs", node, spell.begin_s, spell.end_s, spell.value / cores, text)
+    for spell in _spells(_levels(samples, CPU, "steal", STOLEN * cores)) if cores else ():
+        text = f"the hypervisor took {cores_text(spell.value, cores)}{where}"
+        yield Interference("steal", node, spell.begin_s, spell.end_s, spell.value / cores, text)
+    for spell in _spells(_levels(samples, CPU, "heat_throttled", 1e-9)):
+        text = f"heat lowered a CPU's clock{where} {spell.value:.1f} times a second"
+        yield Interference("heat", node, spell.begin_s, spell.end_s, 0.1, text)
+    yield from _changes(node, where, samples)
+    for name in sorted({name for sample in samples for name in sample.of_kind(DEVICE)}):
+        for spell in _spells(_levels(samples, f"{DEVICE}:{name}", "throttled", 0.5)):
+            text = f"heat, power or another limit lowered the clock of {name}{where}"
+            yield Interference("device", node, spell.begin_s, spell.end_s, 0.1, text)
+
+
+def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[Interference]:
+    """Clocks that are lower, and pressure that is higher, than in most of the measuring."""
+    usual = _median(samples, CPU, "frequency")
+    for spell in _spells(_levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)):
+        text = f"the clocks{where} were at {spell.value:.0%} of their highest, usually at {usual:.0%}"
+        yield Interference("clock", node, spell.begin_s, spell.end_s, 1.0 - spell.value / usual, text)
+    for figure, name in (("cpu_some", "CPUs"), ("memory_some", "memory"), ("io_some", "disks")):
+        usual = _median(samples, PRESSURE, figure)
+        for spell in _spells(_levels(samples, PRESSURE, figure, usual + PRESSURE_ROSE)):
+            text = f"the pressure on {name}{where} was {spell.value:.0%}, usually {usual:.0%}"
+            yield Interference("pressure", node, spell.begin_s, spell.end_s, spell.value - usual, text)
+
+
+def _levels(
+    samples: Sequence[NodeSample], resource: str, figure: str, limit: float, *, above: bool = True
+) -> Iterator[_Span]:
+    """One span for each sample that has the figure; disturbed where it lies above the limit, or below it."""
+    for sample in samples:
+        value = sample.value(resource, figure)
+        if value is not None:
+            disturbed = value >= limit if above else value < limit
+            yield _Span(sample.at_s - sample.interval_s, sample.at_s, value, disturbed, disturbed)
+
+
+def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
+    """The usual value of a figure; 0 where no sample has it."""
+    values = [value for sample in samples if (value := sample.value(resource, figure)) is not None]
+    return statistics.median(values) if values else 0.0
+
+
+def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float) -> Iterator[_Span]:
+    """What others than the requests use of a node's cores: spans around each sample, as long as requests need."""
+    if not cores or any(row.reply.activity is None for row in rows):
+        return
+    own = _OwnCpu(rows)
+    run_s = statistics.quantiles([row.reply.run_s for row in rows], n=10)[-1] if len(rows) > 1 else rows[0].reply.run_s
+    spans = list(_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * run_s)))
+    if not spans:
+        return
+    used = [(_busy(part), *own.between(_begin(part), part[-1].at_s)) for part in spans]
+    usual = statistics.median(busy - (least + most) / 2.0 for busy, least, most in used) if tester > TESTER else 0.0
+    limit = max(FOREIGN_PART * cores, FOREIGN_CORES) + max(0.0, usual)
+    for number, (part, (busy, least, most)) in enumerate(zip(spans, used, strict=True)):
+        middle = part[len(part) // 2]
+        begin_s = _begin(part) if number == 0 else middle.at_s - middle.interval_s
+        end_s = part[-1].at_s if number == len(spans) - 1 else middle.at_s
+        others = busy - (least + most) / 2.0
+        yield _Span(begin_s, end_s, min(cores, others), others >= limit, busy - most >= limit)
+
+
+def _spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[Sequence[NodeSample]]:
+    """Neighbouring samples that cover so many seconds, one run of them from each sample on."""
+    for first in range(len(samples)):
+        last, begin_s = first, samples[first].at_s - samples[first].interval_s
+        while last < len(samples) and samples[last].at_s - begin_s < seconds:
+            last += 1
+        if last == len(samples):
+            return
+        part = samples[first : last + 1]
+        if all(sample.value(CPU, "user") is not None for sample in part):
+            yield part
+
+
+def _begin(part: Sequence[NodeSample]) -> float:
+    return part[0].at_s - part[0].interval_s
+
+
+def _busy(part: Sequence[NodeSample]) -> float:
+    """Cores that are busy on average."""
+    used_s = math.fsum(
+        ((sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)) * sample.interval_s
+        for sample in part
+    )
+    return used_s / math.fsum(sample.interval_s for sample in part)
+
+
+class _OwnCpu:
+    """The CPU time of requests: of those that ended, or had started, by some time, as sums that are looked up."""
+
+    def __init__(self, rows: Sequence[Record]) -> None:
+        self._starts = _Sums([(row.reply.started_s, _cpu_s(row)) for row in rows])
+        self._ends = _Sums([(row.reply.ended_s, _cpu_s(row)) for row in rows])
+
+    def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
+        """The fewest and the most cores that requests can have used then."""
+        most = self._starts.before(end_s) - self._ends.before(begin_s)
+        at_begin = self._starts.before(begin_s) - self._ends.before(begin_s)
+        at_end = self._starts.before(end_s) - self._ends.before(end_s)
+        seconds = end_s - begin_s
+        return max(0.0, most - at_begin - at_end) / seconds, most / seconds
+
+
+class _Sums:
+    """Amounts at times, added up."""
+
+    def __init__(self, amounts: Sequence[tuple[float, float]]) -> None:
+        ordered = sorted(amounts)
+        self._times = [at_s for at_s, _ in ordered]
+        self._sums = [0.0, *itertools.accumulate(amount for _, amount in ordered)]
+
+    def before(self, at_s: float) -> float:
+        """The sum of what lies before that time."""
+        return self._sums[bisect_left(self._times, at_s)]
+
+
+def _cpu_s(row: Record) -> float:
+    return row.reply.activity.cpu_s if row.reply.activity else 0.0
+
+
+def _spells(spans: Iterator[_Span]) -> Iterator[_Span]:
+    """Disturbed spans that follow each other as one, with the mean of their values.
+
+    They must be long enough, and one of them certain.
+    """
+    for disturbed, group in itertools.groupby(spans, key=lambda span: span.disturbed):
+        parts = list(group)
+        begin_s, end_s = parts[0].begin_s, parts[-1].end_s
+        certain = any(span.certain for span in parts)
+        if disturbed and certain and len(parts) > 1 and end_s - begin_s >= SHORTEST_S:
+            yield _Span(begin_s, end_s, statistics.fmean(span.value for span in parts), True, True)

@@ -1,0 +1,62 @@
+"""What the nodes did, in the result of a validation: values of `analysis`, which this room must not import."""
+
+from __future__ import annotations
+
+from scaletest.model.node_sample import FIGURES
+from scaletest.model.schema.parts import Schema, closed, count, maybe, number, one_of, rows, table, text
+
+INTERFERENCE = ("other programs", "steal", "pressure", "heat", "clock", "device")
+
+
+def resources() -> Schema:
+    """The resources of every step of which samples are there."""
+    energy = closed(
+        {
+            "joules": number("the difference of the device's counter"),
+            "seconds": number("between its two readings"),
+            "requests": number("of the whole step in these seconds, with fractions"),
+            "joules_per_request": number(),
+            "power_w": number("the mean, from the counter"),
+            "idle_w": maybe(number("before the first request")),
+            "source": text("where the counter was read"),
+        }
+    )
+    node = closed(
+        {
+            "node": text("its name in replies"),
+            "samples": count("that lie in the time of the step", 1),
+            "resources": table(table(number()), f"means by resource and figure; kinds: {', '.join(FIGURES)}"),
+            "energy": table(energy, "by the device's name"),
+            "cores_busy": maybe(number("cores that run programs or the kernel")),
+            "requests_cpu": maybe(number("cores that the requests themselves used")),
+            "sources": table(text(), "where the figures of a device were read"),
+        }
+    )
+    step = closed(
+        {
+            "workers": count("", 1),
+            "per_device": count("workers on each device, in a run that compares that; else 0"),
+            "cores": maybe(number("of all nodes that served the step")),
+            "cores_busy": maybe(number()),
+            "joules_per_request": maybe(number("of all devices that requests ran on; null where one has no number")),
+            "joules_per_unit": table(number(), "by work: joules a frame, a sample, a byte"),
+            "nodes": rows(node),
+        }
+    )
+    return rows(step, "what the nodes did while a step was measured; empty without samples")
+
+
+def interference() -> Schema:
+    """What disturbed the run."""
+    spell = closed(
+        {
+            "kind": one_of(INTERFERENCE),
+            "node": text(),
+            "begin_s": number("on Redis's clock, as in records"),
+            "end_s": number(),
+            "cost": number("how much of the node it took or held back, a part of 1"),
+            "text": text("what it was, with its figure"),
+            "sentence": text("the same with its time"),
+        }
+    )
+    return rows(spell, "what disturbed the run from outside, in the order of time")

@@ -1,0 +1,170 @@
+"""Resources of steps: means of what was sampled, energy by counters, and nothing made of what is missing."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.resources import StepResources
+from scaletest.model import Plan, State
+from scaletest.model.node_sample import NodeSample
+from tests.unit.activities import Injected, Phase, run
+from tests.unit.node_samples import Resources, began_s, cpu, on_one_node, samples_of
+from tests.unit.valid import checked
+
+RENDER = "/dev/dri/renderD128"
+DEVICE = f"device:{RENDER}"
+COMPUTING = Injected(lambda _, n: [Phase(State.ON_CPU, 0.3)])
+
+
+def evaluated(samples: Sequence[NodeSample] | None = None, read: object = None, **options: object) -> Evaluation:
+    """A run of 1, 2 and 4 workers on node-a, with the samples that `read` makes."""
+    plan = Plan(limit=4, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps)
+    records = on_one_node(records)
+    if samples is None:
+        samples = samples_of(records, read or (lambda node, n, at_s: cpu(min(2.0, n))), **options)  # type: ignore[arg-type]
+    return evaluate(plan, measurements, records, random.Random(1), samples=samples)
+
+
+def of(result: Evaluation, workers: int) -> StepResources:
+    return next(step for step in result.resources if step.workers == workers)
+
+
+def test_every_step_has_the_means_of_its_own_time() -> None:
+    result = evaluated()
+    assert [step.workers for step in result.resources] == [1, 2, 4]
+    assert [step.cores_busy for step in result.resources] == pytest.approx([1.0, 2.0, 2.0])
+    assert of(result, 1).cores == 2.0
+    assert of(result, 2).nodes[0].requests_cpu == pytest.approx(2.0, rel=0.05)
+    checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+
+def test_a_run_without_samples_has_no_resources() -> None:
+    result = evaluated(samples=[])
+    assert list(result.resources) == [] and result.to_dict()["resources"] == []
+
+
+def test_nodes_that_served_nothing_are_left_out() -> None:
+    result = evaluated(nodes=("node-a", "node-z"))
+    assert {node.node for step in result.resources for node in step.nodes} == {"node-a"}
+
+
+def test_a_figure_that_some_samples_lack_is_the_mean_of_the_others_and_one_that_all_lack_is_missing() -> None:
+    def read(node: str, workers: int, at_s: float) -> Resources:
+        return cpu(1.0, **({"steal": 0.5} if int(at_s) % 2 else {}))
+
+    step = of(evaluated(read=read), 4)
+    assert step.total("cpu", "steal") == pytest.approx(0.5)
+    assert step.total("cpu", "iowait") is None and step.total("memory", "total") is None
+    assert step.busiest("disk") is None
+
+
+def test_the_sum_over_nodes_is_unknown_where_one_of_them_does_not_say() -> None:
+    plan = Plan(limit=4, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps)
+    samples = samples_of(
+        records,
+        lambda node, n, at_s: cpu(1.0) if node == "node-a" else {"memory": {"total": 1e9}},
+        ("node-a", "node-b"),
+    )
+    last = evaluate(plan, measurements, records, random.Random(1), samples=samples).resources[-1]
+    assert [node.node for node in last.nodes] == ["node-a", "node-b"]
+    assert last.cores_busy is None and last.cores is None and last.highest("cpu", "cores") == 2.0
+
+
+def test_the_busiest_disk_is_named_with_its_node() -> None:
+    def read(node: str, workers: int, at_s: float) -> Resources:
+        return {"disk:sda": {"busy": 0.2}, "disk:nvme0n1": {"busy": 0.9 if workers else 0.0}, "disk:sdb": {"read": 1.0}}
+
+    disk = of(evaluated(read=read), 2).busiest("disk")
+    assert disk is not None and (disk.node, disk.name) == ("node-a", "nvme0n1")
+    assert disk.figures["busy"] == pytest.approx(0.9)
+
+
+class Counter:
+    """A device that uses 30 W before the run and 90 W while it lasts; its counter may begin anew in a step."""
+
+    def __init__(self, reset_with: int = 0, names: Sequence[str] = (DEVICE,)) -> None:
+        self.joules, self.reset_with, self.names, self.second = 1000.0, reset_with, names, 0
+
+    def __call__(self, node: str, workers: int, at_s: float) -> Resources:
+        self.joules += 90.0 if workers else 30.0
+        self.second += bool(workers) and workers == self.reset_with
+        if self.second == 5:
+            self.joules, self.reset_with, self.second = 5.0, 0, 0
+        return {name: {"energy_j": self.joules} for name in self.names}
+
+
+def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> None:
+    both = (DEVICE, "device:/dev/dri/renderD129")
+    result = evaluated(read=Counter(names=both), sources={DEVICE: "hwmon"})
+    step = of(result, 2)
+    energy = step.nodes[0].energy[RENDER]
+    rate = next(step.throughput.per_s for step in result.steps if step.workers == 2)
+    assert energy.power_w == pytest.approx(90.0) and energy.idle_w == pytest.approx(30.0)
+    assert energy.per_request_j == pytest.approx(90.0 / rate, rel=0.05) and energy.source == "hwmon"
+    assert step.joules_per_request == pytest.approx(2 * energy.per_request_j)
+    assert step.energy_sources == "hwmon"
+    checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+
+def test_a_counter_that_began_anew_gives_no_number_and_a_warning() -> None:
+    result = evaluated(read=Counter(reset_with=2))
+    assert of(result, 2).nodes[0].energy == {} and of(result, 2).joules_per_request is None
+    assert of(result, 4).nodes[0].energy[RENDER].power_w == pytest.approx(90.0)
+    assert f"2 workers: the energy counter of {RENDER} on node-a began anew" in " ".join(result.warnings)
+
+
+def test_a_counter_whose_source_changed_gives_no_number() -> None:
+    samples = evaluated_samples(Counter())
+    half = len(samples) // 2
+    mixed = [
+        replace(sample, sources={DEVICE: "NVML" if number > half else "sysfs"}) for number, sample in enumerate(samples)
+    ]
+    result = evaluated(samples=mixed)
+    assert sum(not step.nodes[0].energy for step in result.resources) == 1
+    assert "its source changed" in " ".join(result.warnings)
+
+
+def test_joules_are_unknown_where_one_of_the_devices_that_requests_ran_on_has_no_counter() -> None:
+    step = of(evaluated(read=Counter()), 4)
+    assert step.nodes[0].devices == {RENDER, "/dev/dri/renderD129"}
+    assert step.joules_per_request is None and RENDER in step.nodes[0].energy
+    assert of(evaluated(read=Counter()), 1).joules_per_request is not None
+
+
+def test_joules_a_unit_of_work_are_those_of_a_request_over_its_work() -> None:
+    plan = Plan(limit=1, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps)
+    records = {
+        key: [replace(row, reply=replace(row.reply, figures={"frames": 300})) for row in rows]
+        for key, rows in records.items()
+    }
+    step = evaluate(plan, measurements, records, random.Random(1), samples=samples_of(records, Counter())).resources[0]
+    assert step.joules_per_request is not None
+    assert step.joules_per_unit == {"frames": pytest.approx(step.joules_per_request / 300)}
+
+
+def test_idle_power_is_what_the_device_says_where_there_is_no_counter_before() -> None:
+    samples = evaluated_samples(Counter())
+    first_s = began_s(RECORDS)
+    powered = [
+        replace(sample, resources={DEVICE: {"power": 25.0}}) if sample.at_s <= first_s else sample for sample in samples
+    ]
+    energy = of(evaluated(samples=powered), 1).nodes[0].energy[RENDER]
+    assert energy.idle_w == pytest.approx(25.0)
+    without = [sample for sample in samples if sample.at_s > first_s]
+    assert of(evaluated(samples=without), 1).nodes[0].energy[RENDER].idle_w is None
+
+
+RECORDS = on_one_node(run(COMPUTING, (1, 2, 4))[1])
+
+
+def evaluated_samples(counter: Counter) -> list[NodeSample]:
+    return samples_of(RECORDS, counter, sources={DEVICE: "hwmon"})
