@@ -35,6 +35,8 @@ CHART = """
 .c-beyond{stroke:var(--law);stroke-width:2.2;fill:none;stroke-dasharray:2 5;stroke-linecap:round}
 .c-ideal{stroke:var(--ideal);stroke-width:1.6;fill:none;stroke-dasharray:7 5}
 .c-wanted{stroke:var(--mark);stroke-width:1.6;fill:none;stroke-dasharray:3 3}
+.c-limit{stroke:var(--pass);stroke-width:1.6;fill:none;stroke-dasharray:9 3 2 3}
+.c-limit-next{stroke:var(--pass);stroke-width:2;fill:none;stroke-dasharray:2 4}
 .c-shade{fill:var(--shade)}
 .c-band{fill:var(--band)}
 .c-bar{fill:var(--data);fill-opacity:.82}

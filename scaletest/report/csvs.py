@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.work import FIGURES
+from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
 from scaletest.render.text import cell
 from scaletest.report import words
 from scaletest.report.run import Run
@@ -44,6 +45,18 @@ def _work(name: str, part: str) -> Callable[[Row], Value]:
 
 def _fair(group: str) -> Callable[[Row], Value]:
     return lambda row: finite(row.step.fairness[group].ratio) if group in row.step.fairness else None
+
+
+def _highest(resource: str, figure: str) -> Callable[[Row], Value]:
+    return lambda row: row.resources.highest(resource, figure) if row.resources else None
+
+
+def _busiest(kind: str) -> Callable[[Row], Value]:
+    def get(row: Row) -> Value:
+        place = row.resources.busiest(kind) if row.resources else None
+        return place.figures["busy"] if place else None
+
+    return get
 
 
 COLUMNS: dict[str, Callable[[Row], Value]] = {
@@ -82,6 +95,14 @@ COLUMNS: dict[str, Callable[[Row], Value]] = {
     "fairness_workers": _fair("worker"),
     "fairness_devices": _fair("device"),
     "memory_limit_hits": lambda row: row.step.memory_hits,
+    "cores": lambda row: row.resources.cores if row.resources else None,
+    "cores_busy": lambda row: row.resources.cores_busy if row.resources else None,
+    "cpu_pressure": _highest(PRESSURE, "cpu_some"),
+    "memory_pressure": _highest(PRESSURE, "memory_some"),
+    "io_pressure": _highest(PRESSURE, "io_some"),
+    "disk_busy": _busiest(DISK),
+    "device_busy": _busiest(DEVICE),
+    "joules_per_request": lambda row: row.resources.joules_per_request if row.resources else None,
 }
 
 

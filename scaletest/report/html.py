@@ -33,7 +33,7 @@ from scaletest.render.numbers import (
 )
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
-from scaletest.report import limits, words
+from scaletest.report import limits, usage, words
 from scaletest.report.figures import course, growth, spread, time_spent
 from scaletest.report.groups import groups
 from scaletest.report.run import Run
@@ -83,6 +83,7 @@ def view(run: Run) -> dict[str, Any]:
         "efficiency": growth.efficiency(result),
         **_limits(result),
         "steps": [_step(row, works(found)) for row in found],
+        **_resources(result),
         **_sharing(result, found),
         "works": works(found),
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
@@ -133,14 +134,25 @@ def _facts(run: Run, found: Sequence[Row]) -> list[tuple[str, str]]:
 def _limits(result: Evaluation) -> dict[str, Any]:
     """What stops the run, where its requests say it."""
     causes = result.causes
+    shown = limits.rows(causes)
+    optional = {"object": [row.object for row in shown], "measured": [row.evidence for row in shown]}
+    told = {title: cells for title, cells in optional.items() if any(cells)}
     return {
         "causes_of": limits.doubling(causes) if causes else "",
+        "causes_optional": list(told),
         "causes": [
-            (row.label, row.share, row.added, row.course, row.object, row.remedy) for row in limits.rows(causes)
+            (row.label, row.share, row.added, row.course, *(cells[number] for cells in told.values()), row.remedy)
+            for number, row in enumerate(shown)
         ],
         "causes_note": limits.note(causes) if causes else "",
         "time_spent": time_spent.time_spent(result),
     }
+
+
+def _resources(result: Evaluation) -> dict[str, Any]:
+    """What the nodes did, where samples are there."""
+    titles, lines = usage.table(result)
+    return {"resource_titles": titles, "resources": lines, "resources_note": usage.note(result)}
 
 
 def _sharing(result: Evaluation, found: Sequence[Row]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from scaletest.analysis.steps import Step
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import between
 from scaletest.render.text import clean
-from scaletest.report import words
+from scaletest.report import limits, words
 from scaletest.report.run import Run
 
 # What has no verdict yet is no success either.
@@ -96,6 +96,7 @@ def _caused(run: Run, before: int, after: int) -> bool:
 def _with_cause(case: Case, causes: Causes | None) -> Case:
     """The case with what stopped the doubling, and what to try."""
     told = [causes.sentence, causes.remedy] if causes else []
+    told += [f"{row.label}, {row.evidence}" for row in limits.rows(causes) if row.evidence]
     return case._replace(message="\n".join([case.message, *filter(None, told)]))
 
 

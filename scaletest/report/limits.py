@@ -9,11 +9,15 @@ from scaletest.render.numbers import percent_between, seconds
 
 # In a page and in a comment; a terminal shows fewer.
 MOST_CAUSES = 6
+CONFIRMED = {True: "confirmed", False: "contradicted", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
 class CauseRow:
-    """One cause in words. added: seconds that it added to a request; course: seconds a request before and after."""
+    """One cause in words. added: seconds that it added to a request; course: seconds a request before and after.
+
+    measured: what the resources of the nodes did; confirmed: whether they agree, in a word, "" where that is open.
+    """
 
     label: str
     share: str
@@ -21,6 +25,14 @@ class CauseRow:
     course: str
     object: str
     remedy: str
+    measured: tuple[str, ...]
+    confirmed: str
+
+    @property
+    def evidence(self) -> str:
+        """Both in a few words: confirmed: 2.0 of 2 cores are busy."""
+        told = "; ".join(self.measured)
+        return f"{self.confirmed}: {told}" if self.confirmed and told else told
 
 
 def rows(causes: Causes | None) -> list[CauseRow]:
@@ -63,4 +75,6 @@ def _row(cause: Cause) -> CauseRow:
         course=f"{seconds(cause.before_s)} -> {seconds(cause.after_s)}",
         object=cause.object,
         remedy=cause.remedy,
+        measured=cause.evidence,
+        confirmed=CONFIRMED[cause.confirmed],
     )

@@ -8,7 +8,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean, code
-from scaletest.report import limits, words
+from scaletest.report import limits, usage, words
 from scaletest.report.run import Run
 from scaletest.report.table import Row, rows, works
 
@@ -30,6 +30,7 @@ def comment(run: Run) -> str:
         ratio = "" if result.plan.compares else ", 90 % for the ratio"
         lines += ["", f"± {words.interval(result.steps)}{ratio}.", ""]
     lines += _limits(result)
+    lines += _resources(result)
     told = words.law(result)
     if told:
         lines += [f"Law: {told}.", ""]
@@ -53,12 +54,27 @@ def _limits(result: Evaluation) -> list[str]:
     note = limits.note(causes)
     lines = [f"**What limits it**, from {words.plain(limits.doubling(causes))}:", ""]
     if causes.causes:
-        titles = ["cause", "share", "added", "object", "what to try"]
-        lines += [_line(titles), _line([":--", "--:", "--:", ":--", ":--"])]
-        for row in limits.rows(causes):
-            lines.append(_line([row.label, row.share, row.added, code(row.object) if row.object else "", row.remedy]))
+        shown = limits.rows(causes)
+        measured = ["measured"] if any(row.evidence for row in shown) else []
+        titles = ["cause", "share", "added", "object", *measured, "what to try"]
+        lines += [_line(titles), _line([":--", "--:", "--:", *[":--"] * (len(titles) - 3)])]
+        for row in shown:
+            named = code(row.object) if row.object else ""
+            evidence = [words.plain(row.evidence)] if measured else []
+            lines.append(_line([row.label, row.share, row.added, named, *evidence, row.remedy]))
         lines.append("")
     return [*lines, words.plain(note), ""] if note else lines
+
+
+def _resources(result: Evaluation) -> list[str]:
+    """What the nodes did in each step; nothing without samples."""
+    titles, rows_of = usage.table(result)
+    if not titles:
+        return []
+    lines = [_line(titles), _line(["--:"] * len(titles))]
+    lines += [_line([words.plain(cell) for cell in cells]) for cells in rows_of]
+    note = usage.note(result)
+    return ["**Resources** of the nodes while each step was measured:", "", *lines, "", *([note, ""] if note else [])]
 
 
 def _table(found: Sequence[Row], quantile: str, compares: bool) -> list[str]:

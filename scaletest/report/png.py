@@ -12,7 +12,7 @@ from scaletest.render.text import clean
 from scaletest.report import words
 from scaletest.report.figures.growth import Curve, curve_of, rate_axis
 
-BLUE, ORANGE, GREY, PURPLE = "#0068a8", "#c2410c", "#7b8794", "#a3195b"
+BLUE, ORANGE, GREY, PURPLE, GREEN = "#0068a8", "#c2410c", "#7b8794", "#a3195b", "#00745a"
 INCHES, DOTS_PER_INCH = (8.0, 4.8), 200
 
 
@@ -54,6 +54,8 @@ def _draw(axes: Any, data: Curve) -> None:
     axes.errorbar(
         counts, [rate.per_s for rate in rates], halves, fmt="o", color=BLUE, capsize=4, label="measured, 95 % interval"
     )
+    for style, (label, count) in zip(("-.", ":"), data.limits.items(), strict=False):
+        axes.axvline(count, ls=style, lw=1.2, color=GREEN, label=label)
     if data.peak:
         axes.axvline(data.peak, ls="--", lw=1.2, color=PURPLE, label="peak")
     rate = rate_axis(data)

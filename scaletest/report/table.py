@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.resources import StepResources
 from scaletest.analysis.scaling import Scaled
 from scaletest.analysis.steps import Step
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A step, and how far it got; scaled is None without throughput enough."""
+    """A step, how far it got, and what its nodes did; None without throughput enough, and without samples."""
 
     step: Step
     scaled: Scaled | None
+    resources: StepResources | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class Column:
 def rows(result: Evaluation) -> list[Row]:
     """One row for every step, in order."""
     scaled = {one.workers: one for one in result.growth.scaling}
-    return [Row(step, scaled.get(step.level)) for step in result.steps]
+    resources = {one.workers: one for one in result.resources}
+    return [Row(step, scaled.get(step.level), resources.get(step.workers)) for step in result.steps]
 
 
 def works(found: Sequence[Row]) -> list[str]:

@@ -15,7 +15,7 @@ from scaletest.analysis.evaluation import Evaluation
 from scaletest.model import Verdict, VerdictKind
 from scaletest.render.numbers import NOTHING, duration, percent, plural, seconds, significant
 from scaletest.render.text import clean
-from scaletest.report import limits, words
+from scaletest.report import limits, usage, words
 from scaletest.report.run import Run
 from scaletest.report.table import Column, Row, aligned, rows, works
 
@@ -30,6 +30,7 @@ MOST_WARNINGS = 3
 MOST_ERRORS = 2
 MOST_THRESHOLDS = 4
 MOST_CAUSES = 3
+WIDTH = 80
 # Of the whole summary, and those that every summary has: heading, foot, verdict with remedy, folder, what is next.
 MOST_LINES = 24
 FIXED_LINES = 6
@@ -53,7 +54,12 @@ def summary(run: Run, console: Console) -> None:
     notes = _notes(run)
     for line in notes:
         say(line, "yellow" if line.startswith("warning") else "")
-    for line in _limits(result, MOST_LINES - len(table) - len(notes) - FIXED_LINES):
+    room = MOST_LINES - len(table) - len(notes) - FIXED_LINES
+    told = _limits(result, room)
+    resources = usage.line(result)
+    if resources and room > len(told):
+        say(f"resources: {resources}")
+    for line in told:
         say(line)
     console.print(verdict_line(result.verdict), soft_wrap=True)
     if result.verdict.remedy:
@@ -97,7 +103,7 @@ def _limits(result: Evaluation, room: int) -> list[str]:
     if causes.headline:
         return [f"{title} {causes.headline}"]
     shown = [
-        f"  {row.share:<14} {'+' + row.added:<8} {clean(_named(row), 48)}"
+        _cut(f"  {row.share:<14} {'+' + row.added:<8} {_named(row)}")
         for row in limits.rows(causes)[: min(MOST_CAUSES, room - 1)]
     ]
     slow = [f"  {causes.slow.sentence}"] if causes.slow and causes.slow.sentence not in result.verdict.reason else []
@@ -105,7 +111,17 @@ def _limits(result: Evaluation, room: int) -> list[str]:
 
 
 def _named(row: limits.CauseRow) -> str:
-    return f"{row.label}, {row.object}" if row.object else row.label
+    """A cause with its object, and whether the first of its evidence confirms it; how that was before is left out."""
+    named = clean(f"{row.label}, {row.object}" if row.object else row.label, 48)
+    evidence = [part.partition(" (")[0] for part in row.measured[:1]]
+    told = ": ".join(filter(None, [row.confirmed, *evidence]))
+    return f"{named}, {told}" if told else named
+
+
+def _cut(line: str) -> str:
+    """A line that fits into the width of the table."""
+    line = _line(line)
+    return line if len(line) <= WIDTH else f"{line[: WIDTH - 3]}..."
 
 
 def _table(run: Run, width: int) -> list[str]:

@@ -9,9 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from scaletest.analysis.evaluation import evaluate
+from scaletest.analysis.growth import SEED
 from scaletest.archive import RunFolder
 from scaletest.model import Activity, Background, Measurement, Outcome, Plan, Reason, Record, Reply, State, Wait
 from scaletest.report.run import Run, read
+from tests.unit.node_samples import Resources, cpu, samples_of
 
 BEGAN_S = 1_790_000_000.0
 HOSTILE = (
@@ -151,6 +154,41 @@ def _with_activity(row: Record, workers: int) -> Record:
     return replace(row, reply=replace(row.reply, activity=activity))
 
 
+# the same command on two cores and two devices: four workers wait for a CPU, while another program runs for a while
+def sampled(folder: Path) -> Run:
+    """A run with samples of its node."""
+    steps = [rows(n, 0.3 * max(1, n / 2), 40, noise=0.05, figures={"frames": 300}) for n in (1, 2, 4)]
+    steps = [[_on_cores(row, min(1.0, 2 / row.step), 100.0 * row.step) for row in step] for step in steps]
+    run = loaded(stored(folder, LIMITED, steps))
+    joules = {"device:/dev/dri/renderD128": 1000.0, "device:/dev/dri/renderD129": 5000.0}
+
+    def read(node: str, workers: int, at_s: float) -> Resources:
+        busy = min(2.0, workers + 0.1)
+        for name in joules:
+            joules[name] += 30.0 + 12.0 * workers
+        disturbed = {"steal": 0.3} if workers == 2 and at_s % 100 > 8 else {"steal": 0.0}
+        devices = {name: {"energy_j": value, "busy": 0.2 * min(2, workers)} for name, value in joules.items()}
+        pressure = {"pressure": {"cpu_some": 0.02 if workers < 3 else 0.84, "io_some": 0.0}}
+        disk = {"disk:sda": {"busy": 0.05 * workers, "read": 2e6}, "network:eth0": {"received": 2e5, "sent": 1e4}}
+        return {**cpu(busy, **disturbed), **devices, **pressure, **disk}
+
+    samples = samples_of(run.records, read, sources=dict.fromkeys(joules, "hwmon"))
+    measurements = [sample.measurement for step in run.result.steps for sample in step.samples]
+    result = evaluate(
+        LIMITED, measurements, run.records, random.Random(SEED), elapsed_s=run.result.elapsed_s, samples=samples
+    )
+    return replace(run, result=result)
+
+
+def _on_cores(row: Record, part: float, later_s: float) -> Record:
+    """The request on node-a, some seconds later, on a CPU for a part of its time."""
+    reply, run_s = row.reply, row.reply.run_s
+    seconds = {State.ON_CPU: part * run_s, State.CPU_WAIT: (1.0 - part) * run_s}
+    times = {name: getattr(reply, name) + later_s for name in ("enqueued_s", "started_s", "ended_s")}
+    activity = Activity(seconds, cpu_s=seconds[State.ON_CPU])
+    return replace(row, reply=replace(reply, node="node-a", activity=activity, **times))
+
+
 PREPARED = {
     "limited": (LIMITED, limited_steps), "mirrored": (MIRRORED, mirrored_steps), "sharing": (SHARING, sharing_steps),
 }  # fmt: skip
@@ -178,6 +216,8 @@ def make(case: str, path: Path) -> Run:
     if case in PREPARED:
         plan, steps_of = PREPARED[case]
         return loaded(stored(folder, plan, steps_of()))
+    if case == "sampled":
+        return sampled(folder)
     if case == "interrupted":
         steps = [rows(1, 0.5, 12)]
         return loaded(stored(folder, Plan(limit=2, seconds=0.5, queue="q"), steps, interrupted="Ctrl-C"))
@@ -191,6 +231,6 @@ def make(case: str, path: Path) -> Run:
 
 
 CASES = (
-    "pass", "fail", "limited", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted", "nothing",
-    "hostile",
+    "pass", "fail", "limited", "sampled", "failures", "repeats", "mirrored", "peak", "sharing", "interrupted",
+    "nothing", "hostile",
 )  # fmt: skip

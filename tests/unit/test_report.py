@@ -37,6 +37,7 @@ KINDS = {
     "pass": VerdictKind.PASS,
     "fail": VerdictKind.FAIL,
     "limited": VerdictKind.FAIL,
+    "sampled": VerdictKind.FAIL,
     "failures": VerdictKind.FAIL,
     "repeats": VerdictKind.PASS,
     "mirrored": VerdictKind.PASS,
@@ -86,7 +87,7 @@ def test_summary_is_as_agreed(made: dict[str, Run], case: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["html", "md", "csv", "junit"])  # text: above; json: the result itself, below
-@pytest.mark.parametrize("case", ["pass", "fail", "limited", "mirrored", "sharing", "hostile"])
+@pytest.mark.parametrize("case", ["pass", "fail", "limited", "sampled", "mirrored", "sharing", "hostile"])
 def test_every_form_is_as_agreed(made: dict[str, Run], case: str, form: str) -> None:
     golden(f"report-{case}.{form}", formats.FORMATS[form](made[case]))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.law import Law
@@ -12,7 +12,7 @@ from scaletest.analysis.steps import Step
 from scaletest.render import ticks
 from scaletest.render.numbers import percent, plural, significant
 from scaletest.render.svg import Axis, Chart
-from scaletest.report import words
+from scaletest.report import usage, words
 from scaletest.report.figures import Figure
 from scaletest.report.table import Row, rows
 
@@ -26,7 +26,10 @@ SIZES = ((760.0, 420.0), (360.0, 330.0))
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is drawn: the steps that have a throughput, the law, and how far the axis goes."""
+    """What is drawn: the steps that have a throughput, the law, and how far the axis goes.
+
+    limits: how many cores and devices there are, as far as the axis reaches, by what the line is called.
+    """
 
     steps: list[Step]
     law: Law | None
@@ -34,6 +37,7 @@ class Curve:
     last: int
     end: float
     log: bool
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def base(self) -> float:
@@ -76,7 +80,9 @@ def curve_of(result: Evaluation) -> Curve | None:
     peak = result.growth.peak.workers
     if law and peak and peak <= FARTHEST * last:
         end = max(end, peak * 1.1)
-    return Curve(steps, law, peak, last, end, last > MOST_LINEAR)
+    first = steps[0].level if last > MOST_LINEAR else 0
+    limits = {label: count for label, count in usage.limits_of(result).items() if first <= count <= end}
+    return Curve(steps, law, peak, last, end, last > MOST_LINEAR, limits)
 
 
 def throughput(result: Evaluation) -> Figure | None:
@@ -93,6 +99,8 @@ def throughput(result: Evaluation) -> Figure | None:
     caption += "the dashed line is what N workers would do if nothing held them up"
     if data.law:
         caption += ", the solid line the fitted law, dotted where no step was measured: an extrapolation, not a result"
+    if data.limits:
+        caption += f"; beyond an upright line, workers share the {', and the '.join(data.limits)}"
     if data.log:
         caption += "; both axes are logarithmic: every doubling is equally long"
     if not all(step.sound for step in data.steps):
@@ -120,6 +128,9 @@ def _throughput(data: Curve, name: str, width: float, height: float) -> Chart:
     if data.law:
         chart.legend("not tested", "c-shade", "area")
         chart.shade(data.last, data.end, "c-shade")
+    for css, (label, count) in zip(("c-limit", "c-limit-next"), data.limits.items(), strict=False):
+        chart.legend(label, css)
+        chart.upright(count, css, f"{label}: more workers share them")
     curve = data.grid()
     chart.line([(n, data.base * n) for n in curve], "c-ideal")
     if data.law:

@@ -1,0 +1,191 @@
+"""What the nodes did in each step, as rows: the same in a page and in a comment, and in one line on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scaletest.analysis.evaluation import Evaluation
+from scaletest.analysis.resources import Figures, NodeUse, StepResources
+from scaletest.model.node_sample import CONTAINER, CPU, DISK, NETWORK, PRESSURE
+from scaletest.render.numbers import NOTHING, percent, plural, significant
+from scaletest.render.units import quantity
+
+# Of more nodes and steps only the sums of each step are shown.
+MOST_ROWS = 40
+WORKERS, NODE = "workers", "node"
+# A unit of work by the name of its figure.
+UNITS = {"frames": "frame", "samples": "sample", "bytes": "byte"}
+PRESSURES = (("CPU", "cpu_some"), ("memory", "memory_some"), ("I/O", "io_some"))
+
+
+@dataclass(frozen=True, slots=True)
+class UseRow:
+    """A node in a step. use: None in the row of a whole step, where there are too many nodes."""
+
+    step: StepResources
+    use: NodeUse | None
+
+
+def table(result: Evaluation) -> tuple[list[str], list[list[str]]]:
+    """Titles and cells; columns of which no step knows anything are left out. Nothing without samples."""
+    rows = _rows(result.resources)
+    columns = {title: [cell(row) for row in rows] for title, cell in _columns(result.resources).items()}
+    known = {title: cells for title, cells in columns.items() if title == WORKERS or any(map(_told, cells))}
+    if not rows or len(known) < 2:
+        return [], []
+    return list(known), [list(cells) for cells in zip(*known.values(), strict=True)]
+
+
+def note(result: Evaluation) -> str:
+    """How the energy was measured; "" where none was."""
+    sources = dict.fromkeys(step.energy_sources for step in result.resources if step.energy_sources)
+    energies = {
+        (node.node, name): energy
+        for step in result.resources
+        for node in step.nodes
+        for name, energy in node.energy.items()
+    }
+    if not energies:
+        return ""
+    source = f" of {', '.join(sources)}" if sources else ""
+    idle = [energy.idle_w for energy in energies.values() if energy.idle_w is not None]
+    before = f" Before the first request they used {_watts(sum(idle))}, which is not taken off." if idle else ""
+    return (
+        f"Energy is the difference of the counters{source}, divided by the requests of the same time; "
+        f"it is that of {plural(len(energies), 'device')}.{before}"
+    )
+
+
+def line(result: Evaluation) -> str:
+    """The cores that were busy in each step, the pressure on them and the energy, in a line; "" without samples."""
+    steps = [step for step in result.resources if step.cores and step.cores_busy is not None]
+    parts = []
+    if steps:
+        cores = f"{steps[-1].cores:g}"
+        parts.append(f"cores busy {', '.join(f'{step.cores_busy:.1f}' for step in steps)} of {cores}")
+    pressure = [step.highest(PRESSURE, "cpu_some") for step in result.resources]
+    if pressure and None not in pressure:
+        parts.append(f"pressure {', '.join(percent(part, 0) for part in pressure)}")
+    joules = [step.joules_per_request for step in result.resources]
+    if joules and None not in joules:
+        parts.append(f"joules a request {', '.join(significant(part) for part in joules if part is not None)}")
+    return "; ".join(parts)
+
+
+def limits_of(result: Evaluation) -> dict[str, float]:
+    """How many cores there are, and devices that requests ran on: 2 cores. Beyond, workers share them."""
+    steps = [] if result.plan.compares else result.resources
+    cores = max((round(step.cores) for step in steps if step.cores), default=0)
+    devices = max((step.devices for step in steps), default=0)
+    if cores and cores == devices:
+        return {f"{plural(cores, 'core')} and {plural(devices, 'device')}": float(cores)}
+    counts = {plural(count, name): float(count) for name, count in (("core", cores), ("device", devices))}
+    return {label: count for label, count in counts.items() if count}
+
+
+def _rows(steps: Sequence[StepResources]) -> list[UseRow]:
+    rows = [UseRow(step, use) for step in steps for use in step.nodes]
+    return rows if len(rows) <= MOST_ROWS else [UseRow(step, None) for step in steps]
+
+
+def _columns(steps: Sequence[StepResources]) -> dict[str, Callable[[UseRow], str]]:
+    works = dict.fromkeys(name for step in steps for name in step.joules_per_unit)
+    several = any(len(step.nodes) > 1 for step in steps)
+    return {
+        WORKERS: lambda row: str(row.step.workers),
+        **({NODE: lambda row: row.use.node if row.use else plural(len(row.step.nodes), "node")} if several else {}),
+        "cores busy": _cores,
+        "requests' own": lambda row: _decimal(row.use.requests_cpu) if row.use else NOTHING,
+        "steal": lambda row: _decimal(row.use.value(CPU, "steal") if row.use else row.step.total(CPU, "steal")),
+        "pressure": _pressure,
+        "CPU limit": _container,
+        "disk": _disk,
+        "network": _network,
+        "device": _device,
+        "J/request": lambda row: _joules(row, row.step.joules_per_request),
+        **{f"J/{UNITS[name]}": _per_unit(name) for name in works},
+    }
+
+
+def _told(cell: str) -> bool:
+    """Whether a cell is worth a column."""
+    return cell not in ("", NOTHING, "0.0")
+
+
+def _decimal(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.1f}"
+
+
+def _cores(row: UseRow) -> str:
+    own = row.use or row.step
+    cores = row.use.value(CPU, "cores") if row.use else row.step.cores
+    return NOTHING if own.cores_busy is None else f"{own.cores_busy:.1f} of {cores:g}" if cores else NOTHING
+
+
+def _pressure(row: UseRow) -> str:
+    """Of the CPUs, and of memory and disks where there is any."""
+    parts = []
+    for name, figure in PRESSURES:
+        value = row.use.value(PRESSURE, figure) if row.use else row.step.highest(PRESSURE, figure)
+        if value is not None and (value >= 0.005 or name == "CPU"):
+            parts.append(f"{name} {percent(value, 0)}")
+    return ", ".join(parts)
+
+
+def _container(row: UseRow) -> str:
+    """The container's limit, and in how many of its periods it was throttled."""
+    if row.use is None:
+        return NOTHING
+    limit, part = row.use.value(CONTAINER, "cpu_limit"), row.use.value(CONTAINER, "throttled_periods")
+    if limit is None:
+        return NOTHING
+    return f"{limit:.3g}" if part is None else f"{limit:.3g}, throttled {percent(part, 0)}"
+
+
+def _disk(row: UseRow) -> str:
+    """The busiest disk of the node."""
+    disks = row.use.of_kind(DISK) if row.use else {}
+    busy = {name: figures["busy"] for name, figures in disks.items() if "busy" in figures}
+    if not busy:
+        return NOTHING
+    name = max(busy, key=lambda disk: busy[disk])
+    return f"{name} {percent(busy[name], 0)}"
+
+
+def _network(row: UseRow) -> str:
+    """The busiest network of the node, both ways together."""
+    moved = {name: _moved(figures) for name, figures in (row.use.of_kind(NETWORK) if row.use else {}).items()}
+    if not moved:
+        return NOTHING
+    name = max(moved, key=lambda network: moved[network])
+    return f"{name} {quantity(moved[name], 'B/s', 3)}"
+
+
+def _moved(figures: Figures) -> float:
+    return figures.get("received", 0.0) + figures.get("sent", 0.0)
+
+
+def _device(row: UseRow) -> str:
+    """Each device that requests ran on, with the part of the time that it was busy."""
+    devices = row.use.used_devices() if row.use else {}
+    parts = []
+    for name, figures in sorted(devices.items()):
+        told = [percent(figures["busy"], 0)] if "busy" in figures else []
+        told += ["throttled"] if figures.get("throttled", 0.0) >= 0.5 else []
+        parts += [f"{name.rpartition('/')[2]} {' '.join(told)}"] if told else []
+    return ", ".join(parts)
+
+
+def _per_unit(name: str) -> Callable[[UseRow], str]:
+    return lambda row: _joules(row, row.step.joules_per_unit.get(name))
+
+
+def _joules(row: UseRow, value: float | None) -> str:
+    """Of the whole step, so it stands in the row of its first node."""
+    first = row.use is None or row.use is row.step.nodes[0]
+    return significant(value) if first and value is not None else NOTHING
+
+
+def _watts(value: float) -> str:
+    return quantity(value, "W", 3)
