@@ -13,8 +13,10 @@ from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
 
 # Parts of the cores that others may use, or a hypervisor take, before it is worth a word.
 FOREIGN_PART, STOLEN = 0.25, 0.05
-# Threads that want a core over cores, in the last minute; part of the time in which some thread waits.
-LOAD, PRESSED = 1.0, 0.25
+# Threads that want a core over cores, in the last minute.
+LOAD = 1.0
+# Part of the time in which some thread waits; workers that start read files and wait for some of them.
+PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
 # One sample may lie where a worker starts.
 LEAST_SAMPLES = 2
 REMEDY = "end what else runs there, or wait for it"
@@ -33,14 +35,16 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
     if cores and foreign >= FOREIGN_PART * cores:
         signs.append(f"other programs use {cores_text(foreign, cores)}")
+        if "cpu_some" in pressure:  # alone it may come from workers that start
+            signs.append(f"the pressure on CPUs is {pressure['cpu_some']:.0%}")
     if cores and cpu.get("load", 0.0) >= LOAD * cores:
         signs.append(f"the load of the last minute is {cpu['load']:.1f}")
     if cores and cpu.get("steal", 0.0) >= STOLEN * cores:
         signs.append(f"the hypervisor takes {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):
         signs.append(f"heat lowers a CPU's clock {cpu['heat_throttled']:.1f} times a second")
-    for figure, name in (("cpu_some", "CPUs"), ("memory_some", "memory"), ("io_some", "disks")):
-        if pressure.get(figure, 0.0) >= PRESSED:
+    for figure, (name, most) in PRESSED.items():
+        if pressure.get(figure, 0.0) >= most:
             signs.append(f"the pressure on {name} is {pressure[figure]:.0%}")
     slowed = [name for name, figures in resources.items() if name.startswith(f"{DEVICE}:") and figures.get("throttled")]
     signs += [f"heat, power or another limit lowers the clock of {name.partition(':')[2]}" for name in slowed]

@@ -32,7 +32,7 @@ class Evaluation:
 
     trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
     causes: what stops it; None where no request says where its time went. resources: of the steps of which samples of
-    nodes are there; disturbed: what disturbed the run, by these.
+    nodes are there; disturbed: what disturbed the run, by these. noticed: warnings from before the run.
     """
 
     plan: Plan
@@ -50,6 +50,7 @@ class Evaluation:
     causes: Causes | None = None
     resources: Sequence[StepResources] = ()
     disturbed: Sequence[Interference] = ()
+    noticed: Sequence[str] = ()
 
     @property
     def law(self) -> Choice | None:
@@ -69,6 +70,7 @@ class Evaluation:
             "failures": [group.to_dict() for group in self.failures],
             "background": [row.to_dict() for row in self.background],
             "warnings": self.warnings,
+            "noticed": list(self.noticed),
             "verdict": self.verdict.to_dict(),
             "interrupted": self.interrupted,
             "elapsed_s": self.elapsed_s,
@@ -121,4 +123,5 @@ def evaluate(
         causes=causes,
         resources=used,
         disturbed=disturbed,
+        noticed=noticed,
     )

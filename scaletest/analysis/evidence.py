@@ -78,9 +78,12 @@ def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
     hidden = _hidden(cause, pair, causes)
     cause = hidden or cause
     evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
+    lines = evidence.lines
+    if evidence.confirmed is False:
+        lines = (f"but {lines[0]}", *lines[1:])
     if hidden:
-        evidence = replace(evidence, lines=(*evidence.lines, "its driver waits where no call to the device shows"))
-    return replace(cause, evidence=evidence.lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
+        lines = (*lines, "its driver waits where no call to the device shows")
+    return replace(cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
 
 
 def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
@@ -112,7 +115,7 @@ def _cpu_wait(pair: Pair, _: str) -> Evidence:
         return Evidence(tuple(rest), _pressed(pressure))
     taken = (busy + stolen) / cores
     if taken < ROOM and not _one_full(after):
-        line = f"but only {cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
+        line = f"only {cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
         remedy = "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
         return Evidence((line, *rest), False, remedy)
     line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
@@ -146,7 +149,7 @@ def _disk(pair: Pair, _: str) -> Evidence:
     wait_s = disk.figures.get("wait_s")
     rest = [*([f"a read or write there takes {seconds_text(wait_s)}"] if wait_s else []), *rest]
     if busy < DISK_ROOM and (pressure is None or pressure < UNPRESSED):
-        line = f"but no disk is busy for more than {busy:.0%} of the time"
+        line = f"no disk is busy for more than {busy:.0%} of the time"
         return Evidence((line, *rest), False, "look for a network file system, or a lock of the file system")
     full = True if busy >= DISK_FULL else _pressed(pressure)
     return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
@@ -199,7 +202,7 @@ def _device(pair: Pair, named: str) -> Evidence:
     if slow:
         return Evidence((*slow, f"{where} is busy for {part:.0%} of the time{earlier}"), True, SLOW_REMEDY)
     if part < ROOM:
-        line = f"but {where} is busy for only {part:.0%} of the time{earlier}"
+        line = f"{where} is busy for only {part:.0%} of the time{earlier}"
         return Evidence((line,), False, "look for a lock in its driver, and for copies to and from the device")
     line = f"{where} is busy for {part:.0%} of the time{earlier}"
     return Evidence((line, *_device_memory(device)), True if part >= FULL else None)

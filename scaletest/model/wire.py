@@ -48,3 +48,8 @@ def take(data: Mapping[str, Any], what: str, known: Mapping[str, type | tuple[ty
             raise InvalidValue(f"field {name!r} of {what} has the wrong type: {type(value).__name__}")
         result[name] = value
     return result
+
+
+def texts(value: object) -> list[str]:
+    """The texts of a list; none where it is something else."""
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -13,6 +13,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.steps import Rows
 from scaletest.archive import RunFolder
+from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 
 
@@ -49,6 +50,7 @@ def read(folder: RunFolder, root: Path) -> Run:
             interrupted=_text(stored.result.get("interrupted")),
             elapsed_s=_seconds(stored.result.get("elapsed_s")),
             samples=stored.samples,
+            noticed=wire.texts(stored.result.get("noticed")),
         )
     except InvalidValue as error:
         raise UsageError(

@@ -127,6 +127,15 @@ def parse_status(data: bytes) -> Status | None:
         return None
 
 
+def parse_cpu_s(data: bytes) -> float | None:
+    """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
+    fields = data.rpartition(b")")[2].split()
+    try:
+        return sum(map(int, fields[11:15])) / TICKS_PER_S if len(fields) > 14 else None
+    except ValueError:
+        return None
+
+
 def parse_call(data: bytes) -> SystemCall | None:
     """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
     words = data.split()

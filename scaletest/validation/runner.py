@@ -21,7 +21,7 @@ from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, sample, summarise
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.archive import RunFolder, Stored
-from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind
+from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
@@ -56,6 +56,7 @@ class Runner:
 
     stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
     not ready gives up earlier by itself, and says so. clock, wake: seconds, and who waits; a test has them virtual.
+    look: warnings about the machine; asked for once, when the first workers are ready.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Runner:
         stored: Stored | None = None,
         ready_s: float = READY_TIMEOUT_S,
         wake: Wake | None = None,
+        look: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._plan = plan
         self._ready_s = ready_s
@@ -85,6 +87,8 @@ class Runner:
         self._wake = wake or Wake()
         self._stopped_by = ""
         self._others: Sequence[Other] = ()
+        self._look: Callable[[], Sequence[str]] | None = look
+        self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
 
     def record(self, record: Record) -> None:
         """Take in a finished request; may be called from any thread."""
@@ -169,6 +173,7 @@ class Runner:
             interrupted=self._stopped_by,
             elapsed_s=elapsed_s,
             samples=self._samples.rows,
+            noticed=self._noticed,
         )
 
     def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
@@ -182,6 +187,7 @@ class Runner:
             backend.scale(workers)
             self._wait_ready(workers, backend)
             scale_s = self._clock() - began
+            self._notice()
             if not self._stopped_by:
                 for other in self._others:
                     other.enter(workers, repeat)
@@ -194,6 +200,14 @@ class Runner:
             self._drain(load)
         finally:
             self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s))
+
+    def _notice(self) -> None:
+        """Once, before the first load: what else keeps the machine busy."""
+        look, self._look = self._look, None
+        lines = look() if look else ()
+        for line in lines:
+            self._progress.step(f"warning: {line}")
+        self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
         """Write the step and the result so far; a step that was interrupted before its first record leaves nothing."""

@@ -15,6 +15,7 @@ from scaletest.analysis.stopping import Stop
 from scaletest.analysis.throughput import Throughput
 from scaletest.archive import RunFolder, Stored
 from scaletest.model import Outcome, Plan, Record, Reply
+from scaletest.report.run import read
 from scaletest.system.waiting import Wake
 from scaletest.validation import Runner, complete
 from tests.unit.valid import checked
@@ -109,7 +110,10 @@ class Site(Wake):
 
 
 class Nobody:
-    """A progress that nobody looks at."""
+    """A progress that nobody looks at, but for its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
 
     def phase(self, workers: int, what: str) -> None:
         pass
@@ -118,7 +122,7 @@ class Nobody:
         pass
 
     def step(self, line: str) -> None:
-        pass
+        self.lines.append(line)
 
 
 def validated(plan: Plan, folder: RunFolder, site: Site, stored: Stored | None = None) -> dict[str, Any]:
@@ -207,6 +211,25 @@ def test_a_device_with_contention_and_coherency_gives_both_back(folder: RunFolde
     assert (law["contention"], law["coherency"]) == (pytest.approx(0.1, abs=0.02), pytest.approx(0.03, rel=0.1))
     assert result["peak"]["workers"] == pytest.approx(5.5, rel=0.05)
     assert result["sharing"]["best"] in (4, 8)
+
+
+def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_run_goes_on(folder: RunFolder) -> None:
+    plan, site, progress = planned(2), Site(shared(0)), Nobody()
+    looks: list[float] = []
+
+    def look() -> list[str]:
+        looks.append(site.now)
+        return ["before the run, other programs use 1.3 of 2 cores"]
+
+    folder.begin(plan, ["scaletest", "validate"])
+    site.runner = Runner(plan, folder, progress, clock=site.clock, wake=site, look=look)
+    result = checked(site.runner.run(site, site).to_dict(), "result")
+    assert len(looks) == 1 and looks[0] < 1.0
+    assert progress.lines[0] == "warning: before the run, other programs use 1.3 of 2 cores"
+    assert result["warnings"][0] == result["noticed"][0] == "before the run, other programs use 1.3 of 2 cores"
+    again = Runner(plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look)
+    assert again.result().warnings[0] == result["noticed"][0]
+    assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]
 
 
 def test_an_interrupted_step_is_measured_again(folder: RunFolder) -> None:

@@ -43,6 +43,7 @@ def result() -> Schema:
             "failures": rows(_failure_group(), "failed requests that have all of this in common, most first"),
             "background": rows(_background(), "the plan's other queues, in every measuring of a step"),
             "warnings": rows(text(), "what a reader should know although it decides nothing"),
+            "noticed": rows(text(), "those of the warnings that are from before the run"),
             "verdict": verdict(),
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),

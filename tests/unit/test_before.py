@@ -1,0 +1,76 @@
+"""The look at the machine while the first workers start: never longer than a second, and without what the run uses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from scaletest.analysis.busy import Resources
+from scaletest.system import proc
+from scaletest.system.own_cpu import cpu_s, own_cpu_s
+from scaletest.validation.before import Before
+from tests.unit.node_samples import cpu
+
+
+class Machine:
+    """Figures, a clock and a wait that are moved by hand."""
+
+    def __init__(self, resources: Resources, own_cores: float = 0.0) -> None:
+        self.resources, self.own_cores, self.now, self.waited, self.reads = resources, own_cores, 50.0, 0.0, 0
+
+    def read(self) -> Resources:
+        self.reads += 1
+        return self.resources if self.reads > 1 else {}
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.waited += seconds
+
+    def before(self) -> Before:
+        return Before(self.read, lambda: self.own_cores * (self.now - 50.0), lambda: self.now, self.wait)
+
+
+def test_a_busy_machine_is_told_and_the_look_waits_for_what_is_left_of_a_second() -> None:
+    machine = Machine(cpu(1.5))
+    look = machine.before()
+    machine.now += 0.3
+    (line,) = look.warnings()
+    assert line.startswith("before the run, other programs use 1.5 of 2 cores")
+    assert machine.waited == pytest.approx(0.7)
+
+
+def test_workers_that_take_longer_are_not_waited_for() -> None:
+    machine = Machine(cpu(0.1))
+    look = machine.before()
+    machine.now += 3.0
+    assert look.warnings() == [] and machine.waited == 0.0
+
+
+def test_what_the_run_itself_uses_is_taken_off() -> None:
+    machine = Machine(cpu(1.5), own_cores=1.4)
+    look = machine.before()
+    machine.now += 2.0
+    assert look.warnings() == []
+
+
+def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> None:
+    script = "import sys; sum(range(10**7)); print('done', flush=True); sys.stdin.read()"
+    before_s = own_cpu_s()
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.readline() == b"done\n"
+        living_s = cpu_s(process.pid)
+        assert living_s > 0 and own_cpu_s() >= before_s + living_s
+        process.stdin.close()
+        process.wait()
+    assert own_cpu_s() >= before_s + living_s
+    assert cpu_s(process.pid) == 0.0
+
+
+def test_times_of_a_process_are_read_whatever_its_name_holds() -> None:
+    line = b"12 (a) b) (c) R 1 1 1 0 -1 4194304 100 200 0 0 150 50 30 20 20 0 1 0 100 0 0"
+    assert proc.parse_cpu_s(line) == pytest.approx(250 / proc.TICKS_PER_S)
+    assert proc.parse_cpu_s(b"12 (a) R 1") is None and proc.parse_cpu_s(b"") is None
+    assert proc.parse_cpu_s(line.replace(b"150", b"x")) is None
