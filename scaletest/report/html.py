@@ -83,7 +83,6 @@ def view(run: Run) -> dict[str, Any]:
         "efficiency": growth.efficiency(result),
         **_limits(result),
         "steps": [_step(row, works(found)) for row in found],
-        **_resources(result),
         **_sharing(result, found),
         "works": works(found),
         "knees": [(words.KNEES[one.method], words.knee(one)) for one in result.growth.knees] if many else [],
@@ -146,6 +145,7 @@ def _limits(result: Evaluation) -> dict[str, Any]:
         ],
         "causes_note": limits.note(causes) if causes else "",
         "time_spent": time_spent.time_spent(result),
+        **_resources(result),
     }
 
 
