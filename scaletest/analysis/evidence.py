@@ -28,6 +28,8 @@ THROTTLED, UNTHROTTLED = 0.1, 0.02
 CLOCK_FELL, STOLEN = 0.05, 0.03
 # A clock below this part of its highest, and a device that is throttled for this part of the time, is slow.
 LOW_CLOCK, SLOWED = 0.8, 0.5
+# Cores that others than the requests use are worth a line from this part on.
+OTHERS = 0.2
 # Where a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
@@ -110,7 +112,7 @@ def _cpu_wait(pair: Pair, _: str) -> Evidence:
     after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
     stolen = after.total(CPU, "steal") or 0.0
     pressure = after.highest(PRESSURE, "cpu_some")
-    rest = [*_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
+    rest = [*_others(after), *_steal(pair), *_pressure(pair, "cpu_some"), *differing(after.nodes)]
     if not cores or busy is None:
         return Evidence(tuple(rest), _pressed(pressure))
     taken = (busy + stolen) / cores
@@ -311,6 +313,14 @@ def _steal(pair: Pair) -> list[str]:
         return []
     was = _before(pair, lambda step: step.total(CPU, "steal"), _decimal)
     return [f"the hypervisor takes {cores_text(stolen, cores)}{was}"]
+
+
+def _others(after: StepResources) -> list[str]:
+    """How many of the busy cores the requests do not use themselves, where that is a notable part."""
+    cores, busy, own = after.cores, after.cores_busy, after.requests_cpu
+    if not cores or busy is None or own is None or busy - own < OTHERS * cores:
+        return []
+    return [f"{busy - own:.1f} of them by other programs or the tester"]
 
 
 def _pressure(pair: Pair, figure: str) -> list[str]:

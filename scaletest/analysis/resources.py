@@ -152,9 +152,7 @@ class StepResources:
 
     def total(self, resource: str, figure: str) -> float | None:
         """The sum of a figure over all nodes; None where one of them lacks it."""
-        values = [node.value(resource, figure) for node in self.nodes]
-        known = [value for value in values if value is not None]
-        return math.fsum(known) if known and len(known) == len(values) else None
+        return _sum([node.value(resource, figure) for node in self.nodes])
 
     def highest(self, resource: str, figure: str) -> float | None:
         """The highest of all nodes; None where none has it."""
@@ -174,9 +172,12 @@ class StepResources:
     @property
     def cores_busy(self) -> float | None:
         """Busy cores of all nodes; None where one of them does not say."""
-        values = [node.cores_busy for node in self.nodes]
-        known = [value for value in values if value is not None]
-        return math.fsum(known) if known and len(known) == len(values) else None
+        return _sum([node.cores_busy for node in self.nodes])
+
+    @property
+    def requests_cpu(self) -> float | None:
+        """Cores that the requests themselves used on all nodes; None where some do not say."""
+        return _sum([node.requests_cpu for node in self.nodes])
 
     def places(self, kind: str) -> list[Place]:
         """Every disk or network, or every device that requests ran on."""
@@ -258,6 +259,12 @@ def resources(
         if nodes:
             used.append(StepResources(step.workers, step.per_device, tuple(nodes), _work(step)))
     return used, warnings
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum; None where one is missing, or all."""
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if known and len(known) == len(values) else None
 
 
 def began(records: Rows) -> float:

@@ -96,7 +96,7 @@ def _columns(steps: Sequence[StepResources]) -> dict[str, Callable[[UseRow], str
         WORKERS: lambda row: str(row.step.workers),
         **({NODE: lambda row: row.use.node if row.use else plural(len(row.step.nodes), "node")} if several else {}),
         "cores busy": _cores,
-        "requests' own": lambda row: _decimal(row.use.requests_cpu) if row.use else NOTHING,
+        "requests' own": lambda row: _decimal((row.use or row.step).requests_cpu),
         "steal": lambda row: _decimal(row.use.value(CPU, "steal") if row.use else row.step.total(CPU, "steal")),
         "pressure": _pressure,
         "CPU limit": _container,
@@ -156,9 +156,9 @@ def _disk(row: UseRow) -> str:
 def _network(row: UseRow) -> str:
     """The busiest network of the node, both ways together."""
     moved = {name: _moved(figures) for name, figures in (row.use.of_kind(NETWORK) if row.use else {}).items()}
-    if not moved:
+    name = max(moved, key=lambda network: moved[network], default="")
+    if not moved.get(name):
         return NOTHING
-    name = max(moved, key=lambda network: moved[network])
     return f"{name} {quantity(moved[name], 'B/s', 3)}"
 
 

@@ -143,6 +143,14 @@ def test_the_verdict_holds_the_first_evidence_behind_the_cause() -> None:
     assert result.verdict.remedy == "more cores, or a lower --limit"
 
 
+def test_what_others_use_of_the_busy_cores_is_said_where_it_is_much() -> None:
+    result = compared(WORKLOADS["cores"], cpu(2.0), cpu(4.0, 4))
+    assert result.causes is not None
+    assert "2.0 of them by other programs or the tester" in result.causes.causes[0].evidence
+    own = compared(WORKLOADS["cores"], cpu(1.0), cpu(2.0)).causes
+    assert own is not None and not any("other programs" in line for line in own.causes[0].evidence)
+
+
 def test_a_contradicted_cause_says_so_and_where_to_look() -> None:
     result = compared(WORKLOADS["cores"], cpu(0.2, 16), cpu(0.4, 16))
     assert "; but only 0.4 of 16 cores are busy" in result.verdict.reason
