@@ -196,3 +196,23 @@ def test_warnings_from_before_the_run_come_first_and_once() -> None:
     told = evaluate(PLAN, measurements, records, random.Random(1), noticed=["it was busy"], samples=samples)
     assert told.warnings[0] == "it was busy" and not any("before the run" in line for line in told.warnings)
     assert _judged(records, samples).warnings[0].startswith("before the run on node-a, ")
+
+
+def test_a_machine_that_changed_between_the_two_ways_is_told_by_what() -> None:
+    """Two workers are as fast as one on the way down, while another program runs."""
+    activity = Activity({State.ON_CPU: 0.3}, cpu_s=0.3)
+    records: Records = {}
+    for turn, (workers, repeat, run_s) in enumerate([(1, 0, 0.3), (2, 0, 0.3), (2, 1, 0.6), (1, 1, 0.3)]):
+        rows = runs.rows(workers, run_s, 60, repeat, noise=0.02, at_s=100.0 * turn)
+        records[workers, repeat] = [
+            replace(row, reply=replace(row.reply, node="node-a", activity=activity)) for row in rows
+        ]
+    began = runs.BEGAN_S + 200.0
+    samples = samples_of(records, lambda node, workers, at_s: cpu(4.0 if began + 2 < at_s < began + 30 else 1.0, 4.0))
+    plan = Plan(limit=2, seconds=0.3, queue="q", order="mirrored")
+    measurements = [Measurement(*key, 0.1, 30.0, "precise") for key in records]
+    verdict = evaluate(plan, measurements, records, random.Random(1), samples=samples).verdict
+    assert verdict.kind is VerdictKind.INVALID and "the machine changed" in verdict.reason
+    assert "UTC other programs used " in verdict.remedy and verdict.remedy.endswith(": end that, and run it again")
+    without = evaluate(plan, measurements, records, random.Random(1)).verdict
+    assert without.remedy == "find what changed (clock rates, heat, other load), and run it again"
