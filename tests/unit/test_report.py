@@ -321,7 +321,7 @@ def test_a_run_without_throughput_has_no_picture(made: dict[str, Run], tmp_path:
         save(made["nothing"].result, tmp_path / "x.png")
 
 
-@pytest.mark.parametrize("case", ["pass", "fail", "repeats", "mirrored", "peak"])
+@pytest.mark.parametrize("case", ["pass", "fail", "sampled", "repeats", "mirrored", "peak"])
 def test_the_picture_is_drawn(made: dict[str, Run], tmp_path: Path, case: str) -> None:
     if not importlib.util.find_spec("matplotlib"):
         missing("matplotlib")
