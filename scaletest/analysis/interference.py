@@ -51,6 +51,11 @@ class Interference:
     text: str
 
     @property
+    def weight(self) -> float:
+        """For ranking: how much it took, for how long."""
+        return self.cost * (self.end_s - self.begin_s)
+
+    @property
     def sentence(self) -> str:
         """Its time and its figure."""
         return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
@@ -88,7 +93,7 @@ def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSa
                 if served and len(inside) > 1:
                     where = f" on {node}" if several else ""
                     spells += _of_node(node, where, inside, served, step.overhead_share)
-    costliest = sorted(spells, key=lambda spell: -spell.cost * (spell.end_s - spell.begin_s))[:MOST_SPELLS]
+    costliest = sorted(spells, key=lambda spell: -spell.weight)[:MOST_SPELLS]
     return sorted(costliest, key=lambda spell: spell.begin_s)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 
 from scaletest.analysis.cause_words import workers_text
@@ -86,8 +87,23 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
                     f"{at}: {group} {most.name} did {found.ratio:.1f} times as much as {least.name}; "
                     "compare their run times"
                 )
-    told = "; ".join(lines)
-    return lines + [spell.sentence for spell in disturbed if spell.sentence not in told]
+    return lines + _disturbances(disturbed, "; ".join(lines))
+
+
+def _disturbances(disturbed: Sequence[Interference], told: str) -> list[str]:
+    """A line for each kind of disturbance on a node: the costliest, and how often there was another one.
+
+    told: the warnings so far, which name some of them already.
+    """
+    by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
+    for spell in disturbed:
+        by_kind[spell.kind, spell.node].append(spell)
+    lines = []
+    for spells in by_kind.values():
+        worst = max(spells, key=lambda spell: spell.weight)
+        more = f", and {len(spells) - 1} more times" if len(spells) > 1 else ""
+        lines += [] if worst.sentence in told else [worst.sentence + more.replace("1 more times", "once more")]
+    return lines
 
 
 def changed_evenly(trend_per_s: float) -> list[str]:

@@ -73,6 +73,8 @@ def test_other_programs_are_named_with_their_time_and_their_cores() -> None:
 def test_other_programs_that_run_all_the_time_are_named_too() -> None:
     result = evaluated(lambda node, workers, at_s: cpu(workers + 1.5, 8.0))
     assert [spell.kind for spell in result.disturbed] == ["other programs"] * 2
+    (line,) = [line for line in result.warnings if "other programs used" in line]
+    assert line.endswith(", and once more")
 
 
 def test_without_the_cpu_time_of_requests_nothing_is_said_of_other_programs() -> None:
@@ -124,6 +126,8 @@ def test_one_sample_is_no_news() -> None:
 def test_too_many_disturbances_leave_the_costliest_in_the_order_of_time() -> None:
     result = evaluated(lambda node, workers, at_s: cpu(1.0, steal=(at_s % 40) / 20 if at_s % 4 < 2 else 0.0))
     begins = [spell.begin_s for spell in result.disturbed]
+    assert sum("the hypervisor took" in line for line in result.warnings) == 1
+    assert any(line.endswith(", and 7 more times") for line in result.warnings)
     assert len(begins) == 8 and begins == sorted(begins)
 
 
