@@ -9,7 +9,6 @@ it is one of the other programs; then only what exceeds the usual of the same me
 from __future__ import annotations
 
 import itertools
-import math
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
@@ -107,7 +106,7 @@ def _of_node(
     node: str, where: str, samples: Sequence[NodeSample], rows: Sequence[Record], tester: float
 ) -> Iterator[Interference]:
     """The disturbances of one node in one measuring."""
-    cores = samples[-1].value(CPU, "cores") or 0.0
+    cores = max(0.0, samples[-1].value(CPU, "cores") or 0.0)
     for spell in _spells(_foreign(samples, rows, cores, tester)):
         text = f"other programs used {cores_text(spell.value, cores)}{where}"
         yield Interference("other programs", node, spell.begin_s, spell.end_s, spell.value / cores, text)
@@ -127,7 +126,8 @@ def _of_node(
 def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[Interference]:
     """Clocks that are lower, and pressure that is higher, than in most of the measuring."""
     usual = _median(samples, CPU, "frequency")
-    for spell in _spells(_levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)):
+    clocks = _levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)
+    for spell in _spells(clocks) if usual > 0 else ():
         text = f"the clocks{where} were at {spell.value:.0%} of their highest, usually at {usual:.0%}"
         yield Interference("clock", node, spell.begin_s, spell.end_s, 1.0 - spell.value / usual, text)
     for figure, name in (("cpu_some", "CPUs"), ("memory_some", "memory"), ("io_some", "disks")):
@@ -163,41 +163,41 @@ def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float
     spans = list(_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * run_s)))
     if not spans:
         return
-    used = [(_busy(part), *own.between(_begin(part), part[-1].at_s)) for part in spans]
+    used = [(busy, *own.between(_begin(first), last.at_s)) for first, _, last, busy in spans]
     usual = statistics.median(busy - (least + most) / 2.0 for busy, least, most in used) if tester > TESTER else 0.0
     limit = max(FOREIGN_PART * cores, FOREIGN_CORES) + max(0.0, usual)
-    for number, (part, (busy, least, most)) in enumerate(zip(spans, used, strict=True)):
-        middle = part[len(part) // 2]
-        begin_s = _begin(part) if number == 0 else middle.at_s - middle.interval_s
-        end_s = part[-1].at_s if number == len(spans) - 1 else middle.at_s
+    for number, ((first, middle, last, _), (busy, least, most)) in enumerate(zip(spans, used, strict=True)):
+        begin_s = _begin(first if number == 0 else middle)
+        end_s = last.at_s if number == len(spans) - 1 else middle.at_s
         others = busy - (least + most) / 2.0
         yield _Span(begin_s, end_s, min(cores, others), others >= limit, busy - most >= limit)
 
 
-def _spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[Sequence[NodeSample]]:
-    """Neighbouring samples that cover so many seconds, one run of them from each sample on."""
-    for first in range(len(samples)):
-        last, begin_s = first, samples[first].at_s - samples[first].interval_s
-        while last < len(samples) and samples[last].at_s - begin_s < seconds:
+def _spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[tuple[NodeSample, NodeSample, NodeSample, float]]:
+    """Neighbouring samples that cover so many seconds: the first, the middle and the last, and the mean of busy cores.
+
+    One from each sample on that says how busy its cores were.
+    """
+    known = [sample for sample in samples if sample.interval_s > 0 and sample.value(CPU, "user") is not None]
+    used_s = [0.0, *itertools.accumulate(_busy_s(sample) for sample in known)]
+    whole_s = [0.0, *itertools.accumulate(sample.interval_s for sample in known)]
+    last = 0
+    for first, sample in enumerate(known):
+        while last < len(known) and known[last].at_s - _begin(sample) < seconds:
             last += 1
-        if last == len(samples):
+        if last == len(known):
             return
-        part = samples[first : last + 1]
-        if all(sample.value(CPU, "user") is not None for sample in part):
-            yield part
+        busy = (used_s[last + 1] - used_s[first]) / (whole_s[last + 1] - whole_s[first])
+        yield sample, known[(first + last + 1) // 2], known[last], busy
 
 
-def _begin(part: Sequence[NodeSample]) -> float:
-    return part[0].at_s - part[0].interval_s
+def _begin(sample: NodeSample) -> float:
+    return sample.at_s - sample.interval_s
 
 
-def _busy(part: Sequence[NodeSample]) -> float:
-    """Cores that are busy on average."""
-    used_s = math.fsum(
-        ((sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)) * sample.interval_s
-        for sample in part
-    )
-    return used_s / math.fsum(sample.interval_s for sample in part)
+def _busy_s(sample: NodeSample) -> float:
+    """CPU seconds of all programs and the kernel in a sample's interval."""
+    return ((sample.value(CPU, "user") or 0.0) + (sample.value(CPU, "system") or 0.0)) * sample.interval_s
 
 
 class _OwnCpu:

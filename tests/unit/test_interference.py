@@ -8,13 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scaletest.analysis.busy import busy, busy_before
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.interference import between
 from scaletest.analysis.node_words import clock_text
 from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
-from scaletest.model.node_sample import NodeSample
+from scaletest.model.node_sample import FIGURES, NodeSample
 from tests.unit import runs
 from tests.unit.made import Records
 from tests.unit.node_samples import Resources, began_s, cpu, samples_of
@@ -220,3 +222,27 @@ def test_a_machine_that_changed_between_the_two_ways_is_told_by_what() -> None:
     assert "UTC other programs used " in verdict.remedy and verdict.remedy.endswith(": end that, and run it again")
     without = evaluate(plan, measurements, records, random.Random(1)).verdict
     assert without.remedy == "find what changed (clock rates, heat, other load), and run it again"
+
+
+RECORDS: Records = {(n, 0): computing(n) for n in PLAN.steps}
+KINDS = [kind if kind in ("cpu", "memory", "pressure", "container") else f"{kind}:x" for kind in FIGURES]
+NAMES = sorted({name for figures in FIGURES.values() for name in figures})
+figure = st.one_of(st.floats(-10, 10), st.sampled_from([0.0, 1.0, -1e300, 1e300]))
+read = st.dictionaries(st.sampled_from(KINDS), st.dictionaries(st.sampled_from(NAMES), figure, max_size=6), max_size=5)
+sample = st.builds(
+    NodeSample,
+    st.just("node-a"),
+    st.just("worker-0"),
+    st.floats(runs.BEGAN_S + 90, runs.BEGAN_S + 240) | st.sampled_from([0.0, -1e300, 1e300]),
+    st.floats(0, 5),
+    read,
+    st.just({}),
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(sample, max_size=30))
+def test_whatever_samples_hold_the_run_is_judged(samples: list[NodeSample]) -> None:
+    """Impossible figures, times of other days, intervals of nothing, and two samplers at once."""
+    result = _judged(RECORDS, samples)
+    checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
