@@ -152,7 +152,13 @@ def _limits(result: Evaluation) -> dict[str, Any]:
 def _resources(result: Evaluation) -> dict[str, Any]:
     """What the nodes did, where samples are there."""
     titles, lines = usage.table(result)
-    return {"resource_titles": titles, "resources": lines, "resources_note": usage.note(result)}
+    disturbed = [(instant(spell.begin_s), instant(spell.end_s), spell.node, spell.text) for spell in result.disturbed]
+    return {
+        "resource_titles": titles,
+        "resources": lines,
+        "resources_note": usage.note(result),
+        "disturbed": disturbed,
+    }
 
 
 def _sharing(result: Evaluation, found: Sequence[Row]) -> dict[str, Any]:
