@@ -96,7 +96,11 @@ def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
     if device is None or device.figures["busy"] < FULL:
         return None
     before = pair.earlier(DEVICE, device)
-    if before is None or not (before >= FULL or device.figures["busy"] - before >= 1.0 - FULL):
+    if before is None:
+        return None
+    # one that no request names may be busy for somebody else all the time
+    full_before = before >= FULL and any(device.name in node.devices for node in pair.after.nodes)
+    if not full_before and device.figures["busy"] - before < 1.0 - FULL:
         return None
     added_s = causes.grown_s.value
     return replace(

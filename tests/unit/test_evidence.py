@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -190,6 +191,18 @@ def test_a_device_that_no_request_ran_on_is_not_the_cause() -> None:
     busy = {"device:/dev/dri/renderD200": {"busy": 1.0}, DEVICE: {"busy": 0.1}}
     result = compared(waiting(State.LOCK), busy, busy)
     assert result.causes is not None and result.causes.causes[0].state == State.LOCK
+
+
+@pytest.mark.parametrize(("named", "place"), [(True, State.DEVICE), (False, State.LOCK)])
+def test_a_device_that_is_always_full_is_the_cause_only_where_requests_name_it(named: bool, place: State) -> None:
+    measurements, records, _ = _run(waiting(State.LOCK))
+    if not named:
+        records = {
+            key: [replace(row, reply=replace(row.reply, device="")) for row in rows] for key, rows in records.items()
+        }
+    samples = samples_of(records, lambda node, workers, at_s: {DEVICE: {"busy": 1.0}})
+    causes = _judged(records, measurements, samples).causes
+    assert causes is not None and causes.causes[0].state == place
 
 
 def test_a_slow_device_among_several_is_told_with_what_is_different_about_it() -> None:
