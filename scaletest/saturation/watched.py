@@ -7,7 +7,6 @@ the port, with what it started. A thread looks; it may take as little of a core 
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -16,7 +15,7 @@ from dataclasses import replace
 from scaletest.load.order import LevelLoad, Measured, Order
 from scaletest.model import Activity
 from scaletest.model.around import MOST_ACTIVITIES, Around
-from scaletest.system.cores import machine_time, used_s
+from scaletest.system.cores import machine_time, own_used_s, used_s
 from scaletest.system.sampler import OwnSchedule, Sampler, Watch
 from scaletest.system.tree import Tree
 
@@ -63,7 +62,7 @@ class _Around:
         self._servers = servers
         self._own = OwnSchedule()
         self._began, self._machine = time.monotonic(), machine_time()
-        self._used_s, self._served_s, self._schedule = used_s([os.getpid()]), used_s(servers), self._own.read()
+        self._used_s, self._served_s, self._schedule = own_used_s(), used_s(servers), self._own.read()
         self._looks = _Looks(servers)
 
     def close(self) -> Around | None:
@@ -83,7 +82,7 @@ class _Around:
         return Around(
             cores=float(machine.cores),
             busy=cores(machine.busy_s - self._machine.busy_s),
-            tester=cores(used_s([os.getpid()]) - self._used_s),
+            tester=cores(own_used_s() - self._used_s),
             service=cores(used_s(self._servers) - self._served_s),
             waited=min(1.0, cores(waited_s)),
             activities=activities,

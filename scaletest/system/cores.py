@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from scaletest.system import proc
+from scaletest.system.node_cpu import parse_stat
 
-# user, nice, system, irq, softirq and steal of a row of /proc/stat; idle and iowait are no work
-_BUSY = (1, 2, 3, 6, 7, 8)
-# utime, stime and those of children that were waited for, behind the name in /proc/PID/stat
-_USED = slice(11, 15)
+# what is work: idle and iowait are none, and what a hypervisor takes is no longer there for us
+_BUSY = ("user", "system", "steal")
 
 
 class MachineTime(NamedTuple):
@@ -27,25 +27,30 @@ def machine_time() -> MachineTime:
 
 def parse_machine(text: str) -> MachineTime:
     """/proc/stat; zeros for anything else."""
-    rows = [line.split() for line in text.splitlines() if line.startswith("cpu")]
-    whole = next((row for row in rows if row[0] == "cpu" and len(row) > max(_BUSY)), None)
-    ticks = sum(int(whole[at]) for at in _BUSY if whole[at].isdigit()) if whole else 0
-    return MachineTime(sum(row[0] != "cpu" for row in rows), ticks / proc.TICKS_PER_S)
+    reading = parse_stat(text)
+    return MachineTime(int(reading.levels.get("cores", 0.0)), sum(reading.counters.get(name, 0.0) for name in _BUSY))
 
 
 def used_s(roots: Iterable[int]) -> float:
-    """CPU seconds of processes, of all that live below them, and of the children that they waited for."""
-    total, visited, waiting = 0.0, set[int](), list(roots)
+    """CPU seconds of processes, of all that live below them, and of the children that they waited for.
+
+    Nothing counts of what is gone, or may not be read.
+    """
+    total_s, visited, waiting = 0.0, set[int](), list(roots)
     while waiting:
         pid = waiting.pop()
         if pid in visited:
             continue
         visited.add(pid)
         try:
-            fields = proc.read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-            total += sum(map(int, fields[_USED])) / proc.TICKS_PER_S
+            total_s += proc.parse_cpu_s(proc.read(f"/proc/{pid}/stat")) or 0.0
             for thread in proc.numbers(f"/proc/{pid}/task"):
                 waiting += proc.parse_numbers(proc.read(f"/proc/{pid}/task/{thread}/children", 65536))
-        except (OSError, ValueError):  # it is gone, or hidden
+        except OSError:  # it is gone, or hidden
             continue
-    return total
+    return total_s
+
+
+def own_used_s() -> float:
+    """That of this process and all below it."""
+    return used_s([os.getpid()])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from scaletest.model.view import View
 from scaletest.system import proc
-from scaletest.system.throttling import CGROUPS
+from scaletest.system.control_groups import CGROUPS
 
 PATIENCE_S = 2.0
 LOOK_S = 0.005

@@ -9,7 +9,7 @@ import pytest
 
 from scaletest.analysis.busy import Resources
 from scaletest.system import proc
-from scaletest.system.own_cpu import cpu_s, own_cpu_s
+from scaletest.system.cores import own_used_s, used_s
 from scaletest.validation.before import Before
 from tests.unit.node_samples import cpu
 
@@ -57,16 +57,16 @@ def test_what_the_run_itself_uses_is_taken_off() -> None:
 
 def test_cpu_time_holds_that_of_children_that_live_and_of_those_that_ended() -> None:
     script = "import sys; sum(range(10**7)); print('done', flush=True); sys.stdin.read()"
-    before_s = own_cpu_s()
+    before_s = own_used_s()
     with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == b"done\n"
-        living_s = cpu_s(process.pid)
-        assert living_s > 0 and own_cpu_s() >= before_s + living_s
+        living_s = used_s([process.pid])
+        assert living_s > 0 and own_used_s() >= before_s + living_s
         process.stdin.close()
         process.wait()
-    assert own_cpu_s() >= before_s + living_s
-    assert cpu_s(process.pid) == 0.0
+    assert own_used_s() >= before_s + living_s
+    assert used_s([process.pid]) == 0.0
 
 
 def test_times_of_a_process_are_read_whatever_its_name_holds() -> None:
