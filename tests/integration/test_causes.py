@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from hack.benchmarks import causes
-from hack.benchmarks.causes import Unsuitable, python
+from hack.benchmarks import causes_injectors as injectors
+from hack.benchmarks.causes_injectors import Unsuitable
+from hack.benchmarks.causes_programs import python
+from hack.benchmarks.causes_workers import measure
 from scaletest.model import Activity, Outcome, Record, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking, Doing
@@ -103,9 +105,9 @@ def test_a_record_lock_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     assert objects(activity, State.FILE_LOCK) == {str(path)}
 
 
-@pytest.mark.parametrize("service", [causes.tcp, causes.unix])
-def test_a_service_is_named_by_its_address(wake: Wake, tmp_path: Path, service: causes.Injector) -> None:
-    with service(tmp_path, slots=1, seconds=1.5) as injected:  # type: ignore[call-arg]
+@pytest.mark.parametrize("service", [injectors.tcp, injectors.unix])
+def test_a_service_is_named_by_its_address(wake: Wake, tmp_path: Path, service: injectors.Injector) -> None:
+    with service(tmp_path, 7.5) as injected:
         activity = sampled(wake, *injected.command)
     assert longest(activity) is State.NETWORK
     assert objects(activity, State.NETWORK) == {injected.object}
@@ -136,7 +138,7 @@ def test_a_server_that_waits_for_clients_is_idle(wake: Wake) -> None:
 
 
 def test_a_semaphore_in_shared_memory_is_named(wake: Wake, tmp_path: Path) -> None:
-    with causes.semaphore(tmp_path) as injected, programs(wake) as program:
+    with injectors.semaphore(tmp_path) as injected, programs(wake) as program:
         name = "/" + injected.object.partition(".")[2]
         # it is taken, and nobody gives it back: the limit ends the wait
         libc = ctypes.CDLL(None)
@@ -243,8 +245,8 @@ def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
 
 def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
     try:
-        with causes.disk(tmp_path, 4 << 20, 4) as injected:
-            (activity,) = causes.measure(injected, 1, 0.01)
+        with injectors.disk(tmp_path, bytes_per_s=2 << 20) as injected:
+            (activity,) = measure(injected, 1, 0.01)
     except Unsuitable as error:
         pytest.skip(str(error))
     assert activity is not None
@@ -253,8 +255,8 @@ def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
 
 def test_a_cpu_limit_is_told_from_too_few_cores(tmp_path: Path) -> None:
     try:
-        with causes.quota(tmp_path, 0.05) as injected:
-            (activity,) = causes.measure(injected, 1, 0.01)
+        with injectors.quota(tmp_path, cores=0.05) as injected:
+            (activity,) = measure(injected, 1, 0.01)
     except Unsuitable as error:
         pytest.skip(str(error))
     assert activity is not None

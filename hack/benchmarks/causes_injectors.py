@@ -1,0 +1,278 @@
+"""Bottlenecks made on purpose: a command whose cause of lost scaling is known, with the object that must be named.
+
+disk, quota, memory, network and device need root: control groups (version 1), network namespaces, a mount.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.benchmarks import causes_programs as programs
+from hack.benchmarks.causes_programs import measured, python
+from scaletest.model import State
+
+CGROUPS = Path("/sys/fs/cgroup")
+GAP = "gap"
+NONE = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Injected:
+    """A command, and the truth about it.
+
+    state: where the added time is spent; GAP for idle workers, NONE when no time is added. object: what must be named.
+    join: the control group's file that a worker must write its process id to before it runs the command.
+    options: of the validation. client: words before those of the validation, instead of the usual program.
+    slow: the device that alone is slow. tells_cpu: whether the command tells how long it ran on a CPU, so that the rest
+    of its run time was the injected wait; else it tells how long that was.
+    """
+
+    command: tuple[str, ...]
+    state: str
+    object: str = ""
+    join: str = ""
+    options: tuple[str, ...] = ()
+    client: tuple[str, ...] = (sys.executable, "-m", "scaletest")
+    slow: str = ""
+    tells_cpu: bool = False
+
+
+class Unsuitable(Exception):
+    """This machine cannot inject that."""
+
+
+Injector = Callable[[Path, float], AbstractContextManager[Injected]]
+
+
+@contextmanager
+def cpu(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Computes; with more workers than cores they wait for one."""
+    command = measured(programs.COMPUTE, int(8_000_000 * scale), seconds=programs.COMPUTED)
+    yield Injected(command, State.CPU_WAIT, tells_cpu=True)
+
+
+@contextmanager
+def flock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Half of its time it holds a file lock."""
+    path = folder / "shared.lock"
+    yield Injected(measured(programs.FLOCK, path, 0.15 * scale), State.FILE_LOCK, str(path))
+
+
+@contextmanager
+def fcntl_lock(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """The same with a record lock."""
+    path = folder / "records.lock"
+    yield Injected(measured(programs.FCNTL, path, 0.15 * scale), State.FILE_LOCK, str(path))
+
+
+@contextmanager
+def semaphore(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Half of its time it holds a POSIX semaphore in shared memory."""
+    name = f"scaletest-{os.getpid()}-{time.monotonic_ns()}"
+    path = Path("/dev/shm") / f"sem.{name}"
+    try:
+        yield Injected(measured(programs.SEMAPHORE, f"/{name}", 0.15 * scale), State.LOCK, str(path))
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def tcp(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContextManager[Injected]:
+    """Asks a service that serves a few at a time."""
+    return _asking("127.0.0.1", slots, 0.2 * scale)
+
+
+def unix(folder: Path, scale: float = 1.0, *, slots: int = 2) -> AbstractContextManager[Injected]:
+    """The same over a unix socket."""
+    return _asking(str(folder / "service.sock"), slots, 0.2 * scale)
+
+
+@contextmanager
+def _asking(where: str, slots: int, seconds: float) -> Iterator[Injected]:
+    with _printing(python(programs.SERVER, where, slots, seconds, 1)) as address:
+        yield Injected(measured(programs.CLIENT, address), State.NETWORK, address)
+
+
+@contextmanager
+def network(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 6_000_000) -> Iterator[Injected]:
+    """Downloads over a link that is full when two do: a token bucket on the server's side of a pair of interfaces."""
+    with _link(bytes_per_s) as (namespace, host):
+        server = python(programs.SERVER, host, 64, 0.0, int(0.15 * scale * bytes_per_s))
+        with _printing(("ip", "netns", "exec", namespace, *server)) as address:
+            yield Injected(measured(programs.CLIENT, address), State.NETWORK, address)
+
+
+@contextmanager
+def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> Iterator[Injected]:
+    """Writes past the page cache to a disk that its control group makes slow."""
+    path = folder / "written"
+    writes = {"blkio.throttle.write_bps_device": f"{_disk(folder)} {int(bytes_per_s / scale)}"}
+    with _group("blkio", writes) as join:
+        yield Injected(measured(programs.WRITE, path, 2), State.DISK, str(path), join)
+
+
+@contextmanager
+def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.5) -> Iterator[Injected]:
+    """Computes under a CPU limit that all workers share."""
+    command = measured(programs.COMPUTE, int(6_000_000 * scale), seconds=programs.COMPUTED)
+    with _group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}) as join:
+        yield Injected(command, State.THROTTLED, join=join, tells_cpu=True)
+
+
+@contextmanager
+def memory(folder: Path, scale: float = 1.0, *, limit_bytes: int = 8 << 20) -> Iterator[Injected]:
+    """Touches all pages of a mapped file of its worker's, in a control group that has room for the files of two.
+
+    With more workers each page is reclaimed before it is touched again, and its fault waits until it is read: a wait
+    for memory, although a disk, which is slow here, ends it.
+    """
+    size = int(3 * scale * 256) << 12
+    reads = {"blkio.throttle.read_iops_device": f"{_disk(folder)} 6000"}
+    with _group("memory", {"memory.limit_in_bytes": str(limit_bytes)}) as join, _group("blkio", reads) as slow:
+        yield Injected(measured(programs.TOUCH, folder, size, 0.2, join, slow), State.MEMORY)
+
+
+@contextmanager
+def device(folder: Path, scale: float = 1.0, *, slots: int = 2) -> Iterator[Injected]:
+    """Reads from a device that serves a few at a time: a file of a FUSE file system of our own."""
+    mount = folder / "devices"
+    mount.mkdir()
+    path = str(mount / "gpu0")
+    server = (sys.executable, "-m", "hack.benchmarks.fuse", str(mount), "gpu0", str(slots), str(0.2 * scale))
+    with _printing(server):
+        yield Injected(measured(programs.READ_DEVICE), State.DEVICE, path, options=("--device-glob", path))
+
+
+@contextmanager
+def slow_worker(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Sleeps, one worker of four far longer: the one whose device says so."""
+    for number in range(4):
+        seconds = 0.9 if number == 3 else 0.2
+        (folder / f"device{number}").write_text(str(seconds * scale), encoding="ascii")
+    options = ("--device-glob", f"{folder}/device*")
+    command = measured(programs.SLEEP_BY_DEVICE)
+    yield Injected(command, State.SLEEP, options=options, slow=f"{folder}/device3")
+
+
+@contextmanager
+def slow_client(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Sleeps, and the client cannot send requests as fast as the workers do them."""
+    client = python(programs.SLOW_CLIENT, 0.08 * scale)
+    client = (client[0], *client[2:])  # with the packages of this environment
+    yield Injected(measured(programs.SLEEP, 0.1), GAP, client=client)
+
+
+@contextmanager
+def linear(folder: Path, scale: float = 1.0) -> Iterator[Injected]:
+    """Sleeps: nothing is shared."""
+    yield Injected(("/bin/sleep", str(0.3 * scale)), NONE)
+
+
+INJECTORS: Mapping[str, Injector] = {
+    "cpu": cpu,
+    "quota": quota,
+    "flock": flock,
+    "fcntl": fcntl_lock,
+    "semaphore": semaphore,
+    "disk": disk,
+    "network": network,
+    "tcp": tcp,
+    "unix": unix,
+    "memory": memory,
+    "device": device,
+    "slow-worker": slow_worker,
+    "slow-client": slow_client,
+    "linear": linear,
+}
+
+
+@contextmanager
+def _printing(command: Sequence[str]) -> Iterator[str]:
+    """A server, and the line that it prints when it is ready. Raises Unsuitable when it ends instead."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdin is not None and server.stdout is not None
+            line = server.stdout.readline().strip()
+            if not line:
+                raise Unsuitable(f"{command[0]} ended with {server.wait()}")
+            yield line
+            server.stdin.close()
+            # who serves until the end of its input cleans up behind itself
+            server.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            server.kill()
+
+
+@contextmanager
+def _link(bytes_per_s: int) -> Iterator[tuple[str, str]]:
+    """A network namespace behind a slow link, and the address in there. Raises Unsuitable."""
+    name = f"scaletest-{os.getpid()}"
+    near, far = f"st{os.getpid()}", f"sf{os.getpid()}"
+    # of the range for benchmarks of networks
+    ours, theirs = "198.18.77.1", "198.18.77.2"
+    with ExitStack() as stack:
+        _ip("netns", "add", name)
+        stack.callback(_ip, "netns", "del", name)
+        _ip("link", "add", near, "type", "veth", "peer", "name", far, "netns", name)
+        _ip("addr", "add", f"{ours}/30", "dev", near)
+        _ip("link", "set", near, "up")
+        _ip("-n", name, "addr", "add", f"{theirs}/30", "dev", far)
+        _ip("-n", name, "link", "set", far, "up")
+        bucket = ("tbf", "rate", f"{8 * bytes_per_s}bit", "burst", "64kb", "latency", "100ms")
+        _root("tc", "-n", name, "qdisc", "add", "dev", far, "root", *bucket)
+        yield name, theirs
+
+
+def _ip(*words: str) -> None:
+    _root("ip", *words)
+
+
+def _root(*command: str) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise Unsuitable(f"there is no {command[0]}") from error
+    if done.returncode:
+        raise Unsuitable(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def _disk(folder: Path) -> str:
+    """The numbers of the disk that a folder is on."""
+    device = os.stat(folder).st_dev  # noqa: PTH116
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+@contextmanager
+def _group(controller: str, values: Mapping[str, str]) -> Iterator[str]:
+    """A control group of version 1; the file to join it by. Raises Unsuitable."""
+    base = CGROUPS / controller
+    group = base / f"scaletest-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        raise Unsuitable(f"no control group of {controller} can be made: {error}") from error
+    try:
+        for name, value in values.items():
+            (group / name).write_text(value, encoding="ascii")
+        yield str(group / "cgroup.procs")
+    except PermissionError as error:
+        raise Unsuitable(f"the limit of {controller} cannot be set: {error}") from error
+    finally:
+        _leave(base, group)
+
+
+def _leave(base: Path, group: Path) -> None:
+    for pid in (group / "cgroup.procs").read_text(encoding="ascii").split():
+        try:
+            (base / "cgroup.procs").write_text(pid, encoding="ascii")
+        except OSError:  # it has just ended
+            continue
+    group.rmdir()

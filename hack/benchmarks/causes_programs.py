@@ -1,0 +1,158 @@
+"""What commands with a known cause run. Each measures itself how long the injected wait keeps it, without CPU time.
+
+Where the environment names a file, a line there tells of every run: the process that started it, when it ended on the
+clock of the day, and the seconds that it was kept.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TRUTH = "SCALETEST_TRUTH"
+
+_MEASURED = (
+    """
+import os, sys, time
+def scheduled():
+    with open("/proc/thread-self/schedstat") as file:
+        run, wait, _ = map(int, file.read().split())
+    return run / 1e9, wait / 1e9
+class Kept:
+    seconds = 0.0
+    def __enter__(self):
+        self.began, self.before = time.monotonic(), sum(scheduled())
+    def __exit__(self, *_):
+        Kept.seconds += max(0.0, time.monotonic() - self.began - sum(scheduled()) + self.before)
+def tell(seconds):
+    path = os.environ.get("%s")
+    if path:
+        with open(path, "a") as file:
+            file.write("%%d %%.6f %%.6f\\n" %% (os.getppid(), time.time(), seconds))
+"""
+    % TRUTH
+)
+
+
+def python(code: str, *arguments: object) -> tuple[str, ...]:
+    """A command that runs Python code without the packages of this environment."""
+    return (sys.executable, "-S", "-c", code, *map(str, arguments))
+
+
+def measured(code: str, *arguments: object, seconds: str = "Kept.seconds") -> tuple[str, ...]:
+    """The same for code that puts the injected wait into `with Kept()`. seconds: the expression that tells how long."""
+    return python(f"{_MEASURED}{code}\ntell({seconds})", *arguments)
+
+
+# Computes, and tells how long it ran on a CPU.
+COMPUTE = "sum(range(int(sys.argv[1])))"
+COMPUTED = "scheduled()[0]"
+FLOCK = """
+import fcntl
+with open(sys.argv[1], "w") as file:
+    with Kept():
+        fcntl.flock(file, fcntl.LOCK_EX)
+    time.sleep(float(sys.argv[2]))
+    fcntl.flock(file, fcntl.LOCK_UN)
+time.sleep(float(sys.argv[2]))
+"""
+FCNTL = FLOCK.replace("fcntl.flock", "fcntl.lockf")
+SEMAPHORE = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.sem_open.restype = ctypes.c_void_p
+semaphore = ctypes.c_void_p(libc.sem_open(sys.argv[1].encode(), os.O_CREAT, 0o600, 1))
+with Kept():
+    libc.sem_wait(semaphore)
+time.sleep(float(sys.argv[2]))
+libc.sem_post(semaphore)
+time.sleep(float(sys.argv[2]))
+"""
+# Asks for so many bytes, and takes them.
+CLIENT = """
+import socket
+host, _, port = sys.argv[1].rpartition(":")
+connection = socket.socket(socket.AF_INET if port.isdigit() else socket.AF_UNIX)
+with Kept():
+    connection.connect((host, int(port)) if port.isdigit() else sys.argv[1])
+    connection.sendall(b"x")
+    while connection.recv(1 << 16):
+        pass
+"""
+# Answers after some seconds, so many at a time; prints its address.
+SERVER = """
+import socket, sys, threading, time
+unix = "/" in sys.argv[1]
+answer = bytes(int(sys.argv[4]))
+server = socket.socket(socket.AF_UNIX if unix else socket.AF_INET)
+server.bind(sys.argv[1] if unix else (sys.argv[1], 0))
+server.listen(128)
+slots = threading.Semaphore(int(sys.argv[2]))
+def serve(connection):
+    with connection:
+        connection.recv(1)
+        with slots:
+            time.sleep(float(sys.argv[3]))
+        connection.sendall(answer)
+print(sys.argv[1] if unix else "%s:%d" % server.getsockname(), flush=True)
+while True:
+    threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
+"""
+WRITE = """
+import mmap
+data = mmap.mmap(-1, 1 << 20)
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+with Kept():
+    for _ in range(int(sys.argv[2])):
+        os.pwrite(file, data, 0)
+        os.fsync(file)
+"""
+# Sleeps, and touches all pages of a file of its worker's, in control groups; a new worker writes its file first.
+TOUCH = """
+import mmap
+folder, size, groups = sys.argv[1], int(sys.argv[2]), sys.argv[4:]
+time.sleep(float(sys.argv[3]))
+for group in groups:
+    with open(group, "w") as file:
+        file.write(str(os.getpid()))
+path = "%s/mapped-%d" % (folder, os.getppid())
+if not os.path.exists(path):
+    with open(path + ".new", "wb") as file:
+        file.write(bytes(size))
+        os.fsync(file.fileno())
+    os.rename(path + ".new", path)
+with open(path, "rb") as file, mmap.mmap(file.fileno(), size, prot=mmap.PROT_READ) as pages:
+    pages.madvise(mmap.MADV_RANDOM)
+    with Kept():
+        for at in range(0, size, mmap.PAGESIZE):
+            pages[at]
+"""
+# Reads from its worker's device.
+READ_DEVICE = """
+file = os.open(os.environ["SCALETEST_DEVICE"], os.O_RDONLY)
+with Kept():
+    os.read(file, 1)
+"""
+# Sleeps as long as its worker's device says.
+SLEEP_BY_DEVICE = """
+with open(os.environ["SCALETEST_DEVICE"]) as file:
+    seconds = float(file.read())
+with Kept():
+    time.sleep(seconds)
+"""
+SLEEP = """
+with Kept():
+    time.sleep(float(sys.argv[1]))
+"""
+# The command line of scaletest, whose client needs some seconds for every request that it sends, one after the other.
+SLOW_CLIENT = """
+import sys, time
+from scaletest.broker import Client
+submit, seconds = Client.submit, float(sys.argv[1])
+def paced(self, requests, *arguments, **options):
+    time.sleep(seconds * len(requests))
+    return submit(self, requests, *arguments, **options)
+Client.submit = paced
+from scaletest.cli.main import main
+sys.argv = ["scaletest", *sys.argv[2:]]
+sys.exit(main())
+"""

@@ -1,0 +1,173 @@
+"""One validation of a command with a known cause: what it said of it, beside what the command measured itself."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import json
+import math
+import os
+import platform
+import random
+import shutil
+import subprocess
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
+from hack.benchmarks.causes_programs import TRUTH, python
+from scaletest.analysis.request_time import RequestTime, request_time
+from scaletest.analysis.steps import summarise
+from scaletest.archive.folder import RunFolder, Stored
+
+WORKERS = 4
+STEP_S = 3.0
+# Shares may be off by this much.
+CLOSE = 0.1
+# A cause that holds less of the growth need not come first.
+MAIN_SHARE = 0.5
+# Redis stamps a reply, and the command its end, on the same clock, one after the other.
+_LATE_S = 0.05
+_PATIENCE_S = 180.0
+Row = dict[str, Any]
+# (process id of the worker) -> when its commands ended, and the seconds that each told
+_Told = Mapping[int, Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run to make. Even seeds have other load on the machine; the seed also scales the injected times."""
+
+    injector: str
+    seed: int
+
+    @property
+    def loaded(self) -> bool:
+        """Whether something else computes on one of the cores."""
+        return self.seed % 2 == 0
+
+
+def run(case: Case) -> Row:
+    """One validation, judged. Raises Unsuitable."""
+    folder = Path(tempfile.mkdtemp(prefix="scaletest-causes-"))
+    scale = random.Random(f"{case.injector} {case.seed}").uniform(0.85, 1.2)
+    try:
+        with INJECTORS[case.injector](folder, scale) as injected, _load(case.loaded):
+            result = _validate(injected, folder)
+            stored = RunFolder(folder / "run").load()
+        return {
+            "injector": case.injector,
+            "seed": case.seed,
+            "loaded": case.loaded,
+            **judge(injected, result, stored, _told(folder / "truth")),
+            "machine": {"cpus": os.cpu_count(), "kernel": platform.release()},
+        }
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
+    """What is true, what was named, and whether that is right; null where the truth has no such thing."""
+    causes: Row = result["causes"] or {"causes": [], "headline": "none", "sentence": "", "slow": None, "before": 0}
+    named = causes["causes"][0] if causes["causes"] and not causes["headline"] else None
+    row: Row = {
+        "truth": {"state": injected.state, "object": injected.object or injected.slow},
+        "named": named and {"state": named["state"], "object": named["object"], "share": named["share"]},
+        "headline": causes["headline"],
+        "slow": causes["slow"],
+        "verdict": result["verdict"]["kind"],
+        "right": {"cause": None, "object": None, "share": None},
+    }
+    if injected.state == NONE:
+        row["right"]["cause"] = causes["sentence"] == ""
+        return row
+    if not causes["before"]:
+        row["right"]["cause"] = False
+        return row
+    grown_s = causes["grown_s"]["value"]
+    share = _true_growth_s(injected, stored, told, causes) / grown_s if grown_s > 0 else math.nan
+    row["truth"]["share"] = round(min(1.0, share), 3)
+    row["grown_s"] = round(grown_s, 4)
+    row["steps"] = [causes["before"], causes["after"]]
+    row["others"] = {other["state"]: round(other["share"]["value"], 3) for other in causes["causes"][1:]}
+    row["observed"] = round(causes["observed"], 3)
+    row["right"] = _right(injected, row)
+    return row
+
+
+def _right(injected: Injected, row: Row) -> Row:
+    """The cause where it is the main one, its object, and its share where the cause is right."""
+    named, share = row["named"], row["truth"]["share"]
+    if not share >= MAIN_SHARE:
+        return {"cause": None, "object": None, "share": None}
+    right = named is not None and named["state"] == injected.state
+    result: Row = {"cause": right, "object": None, "share": None}
+    if injected.object:
+        result["object"] = right and named["object"] == injected.object
+    if injected.slow:
+        slow = row["slow"] or {"name": "", "place": ""}
+        result["object"] = injected.slow in f"{slow['name']} {slow['place']}"
+    if right:
+        result["share"] = abs(named["share"]["value"] - share) <= CLOSE
+    return result
+
+
+def _true_growth_s(injected: Injected, stored: Stored, told: _Told, causes: Row) -> float:
+    """By how much the injected wait of a request grew between the two steps that are compared."""
+    steps = {step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)}
+    before, after = (request_time(steps[causes[name]], stored.records) for name in ("before", "after"))
+    if injected.state == GAP:
+        # no command can tell of the time between two: what its run did not grow by
+        run_s = [math.fsum(cycle.reply.run_s for cycle in time.cycles) / len(time.cycles) for time in (before, after)]
+        return float(causes["grown_s"]["value"]) - (run_s[1] - run_s[0])
+    return _kept_s(injected, after, told) - _kept_s(injected, before, told)
+
+
+def _kept_s(injected: Injected, time: RequestTime, told: _Told) -> float:
+    """Mean seconds that the commands of some requests were kept, by what they say themselves."""
+    kept: list[float] = []
+    for cycle in time.cycles:
+        lines = told.get(int(cycle.reply.worker.rsplit("-", 2)[-2]), ())
+        at = bisect.bisect_right(lines, (cycle.reply.ended_s + _LATE_S, math.inf)) - 1
+        if at >= 0 and lines[at][0] >= cycle.reply.started_s:
+            kept.append(cycle.reply.run_s - lines[at][1] if injected.tells_cpu else lines[at][1])
+    return math.fsum(kept) / len(kept) if kept else math.nan
+
+
+def _told(path: Path) -> _Told:
+    """What the commands said."""
+    rows: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for line in path.read_text(encoding="ascii").splitlines() if path.exists() else ():
+        worker, ended_s, kept_s = line.split()
+        rows[int(worker)].append((float(ended_s), float(kept_s)))
+    return {worker: sorted(lines) for worker, lines in rows.items()}
+
+
+def _validate(injected: Injected, folder: Path) -> Row:
+    line = [*injected.client, "validate", "--local", "--limit", str(WORKERS), "--step-time", str(STEP_S)]
+    line += [*injected.options, "--run-dir", str(folder / "run"), "-o", "json", "--", *injected.command]
+    if injected.join:
+        line = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', injected.join, *line]
+    environment = {**os.environ, TRUTH: str(folder / "truth")}
+    done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment, timeout=_PATIENCE_S)
+    if not done.stdout:
+        raise RuntimeError(f"the validation ended with {done.returncode}: {done.stderr[-400:]}")
+    result: Row = json.loads(done.stdout)
+    return result
+
+
+@contextlib.contextmanager
+def _load(wanted: bool) -> Iterator[None]:
+    """Something else that computes all the time, on a core that it would have for itself."""
+    if not wanted:
+        yield
+        return
+    with subprocess.Popen(python("while True: pass")) as other:
+        try:
+            yield
+        finally:
+            other.kill()

@@ -1,0 +1,107 @@
+"""A device with a shared capacity: one file of a FUSE file system that serves so many reads at a time, each so long.
+
+python -m hack.benchmarks.fuse FOLDER NAME SLOTS SECONDS
+
+mounts it on the folder and prints a line when it is there; it ends, and is unmounted, at the end of standard input. It
+speaks the kernel's protocol itself and needs no library, but the right to mount.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+import sys
+import threading
+import time
+
+_REQUEST, _REPLY = struct.Struct("=IIQQIIII"), struct.Struct("=IiQ")
+_ATTRIBUTES = struct.Struct("=QQQQQQIIIIIIIIII")
+_LARGEST_REQUEST = 1 << 18
+_LOOKUP, _FORGET, _GETATTR, _OPEN, _READ, _RELEASE, _FLUSH, _INIT = 1, 2, 3, 14, 15, 18, 25, 26
+_INTERRUPT, _FORGET_MANY = 36, 42
+_DIRECT_IO = 1
+_ROOT, _FILE = 1, 2
+_NO_ENTRY, _NO_CALL = 2, 38
+_DETACH = 2
+
+
+class Device:
+    """The file system. slots: reads that are served at a time; seconds: how long each takes."""
+
+    def __init__(self, folder: str, name: str, slots: int, seconds: float) -> None:
+        self._name, self._seconds = os.fsencode(name), seconds
+        self._slots = threading.Semaphore(slots)
+        self._channel = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        options = f"fd={self._channel},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()},allow_other"
+        library = ctypes.CDLL(None, use_errno=True)
+        if library.mount(b"scaletest", os.fsencode(folder), b"fuse", 0, options.encode()):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), folder)
+
+    def serve(self) -> None:
+        """Answer until the file system is unmounted."""
+        while True:
+            try:
+                data = os.read(self._channel, _LARGEST_REQUEST)
+            except OSError:
+                return
+            _, call, unique, node, *_ = _REQUEST.unpack_from(data)
+            body = data[_REQUEST.size :]
+            if call == _READ:
+                threading.Thread(target=self._read, args=(unique,), daemon=True).start()
+            elif call not in (_FORGET, _INTERRUPT, _FORGET_MANY):  # these get no answer
+                self._reply(unique, self._answer(call, node, body))
+
+    def _answer(self, call: int, node: int, body: bytes) -> bytes | int:
+        """What a call returns, or the number of its error."""
+        if call == _INIT:
+            major, minor, ahead = struct.unpack_from("=III", body)
+            return struct.pack("=IIIIHHIIHHI28x", 7, min(minor, 31), ahead, 0, 16, 12, 4096, 1, 1, 0, 0)
+        if call == _LOOKUP:
+            known = body.rstrip(b"\0") == self._name
+            return struct.pack("=QQQQII", _FILE, 0, 3600, 3600, 0, 0) + _attributes(_FILE) if known else _NO_ENTRY
+        if call == _GETATTR:
+            return struct.pack("=QII", 3600, 0, 0) + _attributes(node)
+        if call == _OPEN:
+            return struct.pack("=QII", 0, _DIRECT_IO, 0)
+        return b"" if call in (_RELEASE, _FLUSH) else _NO_CALL
+
+    def _read(self, unique: int) -> None:
+        with self._slots:
+            time.sleep(self._seconds)
+        self._reply(unique, b"x")
+
+    def _reply(self, unique: int, answer: bytes | int) -> None:
+        data, error = (b"", -answer) if isinstance(answer, int) else (answer, 0)
+        try:
+            os.write(self._channel, _REPLY.pack(_REPLY.size + len(data), error, unique) + data)
+        except OSError:  # who asked is gone
+            return
+
+
+def unmount(folder: str) -> None:
+    """Take it away, also while it is used."""
+    ctypes.CDLL(None).umount2(os.fsencode(folder), _DETACH)
+
+
+def _attributes(node: int) -> bytes:
+    mode = stat.S_IFDIR | 0o755 if node == _ROOT else stat.S_IFREG | 0o444
+    return _ATTRIBUTES.pack(node, 1 << 20, 0, 0, 0, 0, 0, 0, 0, mode, 1, os.getuid(), os.getgid(), 0, 4096, 0)
+
+
+def main() -> None:
+    """Serve until the end of standard input."""
+    folder, name, slots, seconds = sys.argv[1:]
+    device = Device(folder, name, int(slots), float(seconds))
+    threading.Thread(target=device.serve, daemon=True).start()
+    print(name, flush=True)
+    try:
+        sys.stdin.read()
+    finally:
+        unmount(folder)
+
+
+if __name__ == "__main__":
+    main()
