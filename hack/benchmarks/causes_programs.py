@@ -10,8 +10,7 @@ import sys
 
 TRUTH = "SCALETEST_TRUTH"
 
-_MEASURED = (
-    """
+_MEASURED = """
 import os, sys, time
 def scheduled():
     with open("/proc/thread-self/schedstat") as file:
@@ -24,13 +23,11 @@ class Kept:
     def __exit__(self, *_):
         Kept.seconds += max(0.0, time.monotonic() - self.began - sum(scheduled()) + self.before)
 def tell(seconds):
-    path = os.environ.get("%s")
+    path = os.environ.get("SCALETEST_TRUTH")
     if path:
         with open(path, "a") as file:
-            file.write("%%d %%.6f %%.6f\\n" %% (os.getppid(), time.time(), seconds))
+            file.write("%d %.6f %.6f\\n" % (os.getppid(), time.time(), seconds))
 """
-    % TRUTH
-)
 
 
 def python(code: str, *arguments: object) -> tuple[str, ...]:

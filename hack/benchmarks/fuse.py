@@ -57,7 +57,7 @@ class Device:
     def _answer(self, call: int, node: int, body: bytes) -> bytes | int:
         """What a call returns, or the number of its error."""
         if call == _INIT:
-            major, minor, ahead = struct.unpack_from("=III", body)
+            _, minor, ahead = struct.unpack_from("=III", body)
             return struct.pack("=IIIIHHIIHHI28x", 7, min(minor, 31), ahead, 0, 16, 12, 4096, 1, 1, 0, 0)
         if call == _LOOKUP:
             known = body.rstrip(b"\0") == self._name

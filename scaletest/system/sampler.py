@@ -19,7 +19,7 @@ from scaletest.system import proc
 from scaletest.system.blocking import Blocking
 from scaletest.system.devices.clients import Clients, present
 from scaletest.system.throttling import Throttling
-from scaletest.system.time_by_state import TimeByState
+from scaletest.system.time_by_state import Balance, TimeByState
 from scaletest.system.tree import Tree
 
 logger = logging.getLogger("scaletest.worker")
@@ -27,10 +27,12 @@ logger = logging.getLogger("scaletest.worker")
 INTERVAL_S = 0.1
 # Of a long program a tenth of the time that it ran: phases of a second matter less in a minute.
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
+# So many looks are enough for a request of up to a second or so.
+ENOUGH_LOOKS = 3
+# In longer requests it does not matter where in an interval the first look falls.
+FEW_LOOKS = 8
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
-SHARE = 0.002
-# CPU seconds that may be saved for later looks.
-MOST_SAVED_S = 0.003
+SHARE = 0.001
 NEVER = float("inf")
 _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
@@ -51,6 +53,8 @@ class Sampler:
         self.clients = Clients(denied=self.tell)
         self.chance = random.Random()
         self.allowance = Allowance(share)
+        self.balance = Balance()
+        self.moments = Moments(self.chance)
         # CPU time of this thread up to the last look at any program
         self.cpu_s = 0.0
         self.typical_s = INTERVAL_S
@@ -68,18 +72,18 @@ class Sampler:
         """Of the thread that waits for programs; None where the kernel does not tell."""
         return self._own.read()
 
-    def first_after_s(self) -> float:
-        """When to look first: at any part of a request with the same chance, and early enough in short ones."""
-        interval_s = max(INTERVAL_S, self.allowance.interval_s)
-        return self.chance.uniform(0.0, min(interval_s, self.typical_s)) + self.allowance.wait_s()
+    def interval_s(self) -> float:
+        """Between two looks: a whole number of intervals makes up a request, where requests are longer than one."""
+        least_s = max(INTERVAL_S, self.allowance.interval_s, min(LONGEST_INTERVAL_S, self.typical_s / ENOUGH_LOOKS))
+        return max(least_s, self.typical_s / max(1, int(self.typical_s / least_s)))
 
-    def next_after_s(self, ran_s: float) -> float:
-        """When to look again at a program that ran so long."""
-        grown_s = min(LONGEST_INTERVAL_S, GROWTH * ran_s)
-        return max(INTERVAL_S, grown_s, self.allowance.interval_s, self.allowance.wait_s())
+    def next_after_s(self, interval_s: float, ran_s: float) -> float:
+        """How long after a look the next one comes, of a program that ran so long."""
+        return max(interval_s, min(LONGEST_INTERVAL_S, GROWTH * ran_s), self.allowance.interval_s)
 
     def ended(self, ran_s: float) -> None:
         """Take in how long a program took."""
+        self.moments.passed(ran_s)
         self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
 
     def tell(self, key: str, text: str = "") -> None:
@@ -89,35 +93,51 @@ class Sampler:
             logger.warning("%s", text or _DENIED[key])
 
 
+class Moments:
+    """When to look at programs that are shorter than an interval: once in each interval of the time that they run, the
+    intervals of one after the other, at any instant of it with the same chance.
+    """
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        # from the begin of the program
+        self._next_s = self._end_s = 0.0
+
+    def next_s(self, interval_s: float, *, anew: bool) -> float:
+        """Of the next look, from the begin of the program. anew: an interval begins with the program."""
+        if anew:
+            self._end_s = 0.0
+        if anew or self._next_s <= 0.0:
+            self._next_s = self._end_s + self._chance.uniform(0.0, interval_s)
+            self._end_s += interval_s
+        return self._next_s
+
+    def looked(self, interval_s: float) -> float:
+        """There was a look; when to look again."""
+        self._next_s = 0.0
+        return self.next_s(interval_s, anew=False)
+
+    def passed(self, seconds: float) -> None:
+        """A program ran so long."""
+        self._next_s -= seconds
+        self._end_s = max(0.0, self._end_s - seconds)
+
+
 class Allowance:
-    """CPU time for looks: it grows with time, and each look takes what it cost."""
+    """CPU time for looks: so much of what passes between two of them as they may cost, by what they did cost."""
 
     def __init__(self, share: float = SHARE) -> None:
         self._share = share
-        self._saved_s = MOST_SAVED_S
         self._cost_s = 0.0
-        self._at = time.monotonic()
 
     @property
     def interval_s(self) -> float:
-        """Between two looks, when they come one after the other."""
+        """Between two looks."""
         return self._cost_s / self._share
 
     def spend(self, seconds: float) -> None:
         """A look cost so much, with the waking up for it."""
-        self._accrue()
-        self._saved_s -= seconds
-        self._cost_s = 0.8 * self._cost_s + 0.2 * seconds if self._cost_s else seconds
-
-    def wait_s(self) -> float:
-        """Until there is enough for another look."""
-        self._accrue()
-        return max(0.0, self._cost_s - self._saved_s) / self._share
-
-    def _accrue(self) -> None:
-        now = time.monotonic()
-        self._saved_s = min(MOST_SAVED_S, self._saved_s + self._share * (now - self._at))
-        self._at = now
+        self._cost_s = 0.8 * self._cost_s + 0.2 * seconds
 
 
 class Watch:
@@ -129,7 +149,7 @@ class Watch:
         self._clients = sampler.clients if present(device) else None
         if self._clients is not None:
             self._clients.begin(device)
-        self._began = self._looked = time.monotonic()
+        self._began = self._looked = self._started = time.monotonic()
         self._looks_s = 0.0
         # since the last look that counted
         self._unchanged_s = 0.0
@@ -137,7 +157,18 @@ class Watch:
         self._late_s = 0.0
         self._own = sampler.own_schedule()
         self._throttled_s = sampler.throttling.seconds()
-        self._spent = TimeByState()
+        self._interval_s = sampler.interval_s()
+        self._is_short = sampler.typical_s < self._interval_s
+        first_s = sampler.moments.next_s(self._interval_s, anew=not self._is_short)
+        # in requests of few looks the first one stands for a whole interval, wherever in it it falls
+        has_few = not self._is_short and sampler.typical_s < FEW_LOOKS * self._interval_s
+        self._spent = TimeByState(1.0 - first_s / self._interval_s if has_few else 0.5)
+        self._first_s = first_s
+        # the interval that the next look stands for, and the sum of those of looks that met something blocked
+        self._look_s = self._interval_s
+        self._stands_for_s = 0.0
+        # how long the first process waited for a CPU since the last look that counted
+        self._wait_s = 0.0
         self._tree: Tree | None = None
         self._keeps_tree = True
         self.due = NEVER
@@ -147,7 +178,7 @@ class Watch:
         self._count_own(0.0)
         if self._sampler.works:
             self._tree = Tree(pid, self._sampler.blocking)
-            self.due = time.monotonic() + self._sampler.first_after_s()
+            self._begin_looks()
             self._sampler.cpu_s = time.thread_time()
 
     def resume(self, tree: Tree) -> None:
@@ -168,7 +199,11 @@ class Watch:
             self._spent.interval(0.0, look._replace(shares=[]))
         self._tree, self._keeps_tree = tree, False
         self._spend(began_s)
-        self.due = time.monotonic() + self._sampler.first_after_s()
+        self._begin_looks()
+
+    def _begin_looks(self) -> None:
+        self._started = time.monotonic()
+        self.due = self._started + self._first_s
 
     def look(self) -> None:
         """Look at the processes. As long as nobody ran the interval goes on, to be counted when somebody did."""
@@ -188,8 +223,18 @@ class Watch:
             self._sampler.tell("error", f"sampling ended early: {type(error).__name__}: {error}")
             self.due = NEVER
             return
+        self._stands_for_s += self._look_s if self._spent.ends_blocked else 0.0
         self._spend(self._sampler.cpu_s)
-        self.due = time.monotonic() + self._sampler.next_after_s(now - self._began)
+        if self._is_short:
+            self.due = max(now, self._started + self._sampler.moments.looked(self._interval_s))
+        else:
+            self._look_s = self._sampler.next_after_s(self._interval_s, now - self._began)
+            self.due = now + self._look_s
+
+    def ended(self) -> None:
+        """The program has ended, and is not yet reaped."""
+        if self._tree is not None:
+            self._wait_s = self._tree.ended()
 
     def _spend(self, since_s: float) -> None:
         """A look cost the CPU time of this thread since then, with the waking up for it."""
@@ -229,12 +274,16 @@ class Watch:
         elif self._tree is not None and self._clients is not None:  # its processes live on, and can be read at the end
             self._clients.look(self._tree.processes)
         self._count_own(self._looks_s)
-        self._sampler.ended(time.monotonic() - self._began)
+        self._sampler.ended(time.monotonic() - self._started)
         ended = time.monotonic()
         throttled_s = self._sampler.throttling.seconds() - self._throttled_s
         self._spent.close(
-            max(0.0, ended - self._looked), usage.ru_utime + usage.ru_stime if usage else 0.0, self._unchanged_s
+            max(0.0, ended - self._looked),
+            usage.ru_utime + usage.ru_stime if usage else 0.0,
+            self._unchanged_s,
+            self._wait_s,
         )
+        self._sampler.balance.settle(self._spent, self._stands_for_s)
         self._spent.throttle(throttled_s)
         activity = _activity(self._spent, ended - self._began, usage, throttled_s)
         if self._clients is None:

@@ -1,9 +1,15 @@
 """From looks at a request's processes to seconds by state, which sum to the time that passed.
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the interval was spent
-blocked: half of it is given to what was blocked at its begin, half to what is blocked at its end, so that a state is
-neither too long nor too short on average, wherever in a request the looks fall. A process that did not live through
-the interval gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
+blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its end, so that a state
+is neither too long nor too short on average, wherever in a request the looks fall. Where something ran at an end, its
+part goes to the states that got less than the looks at what was blocked say, since these are a sample of the blocked
+time. A process that did not live through the interval gets no more of it than it lived. Nothing else is guessed: the
+rest was not observed.
+
+Looks fall into short requests by chance. Over many of them each look stands for as much time as passes between two, so
+`Balance` keeps what that is more than the blocked time of the requests that looks met, and gives it to those that none
+met: the sums of a worker's requests are right, those of a short request alone are not.
 """
 
 from __future__ import annotations
@@ -16,14 +22,25 @@ from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.system.blocking import Doing
 from scaletest.system.tree import Look, Share
 
+# The kernel counts these.
+_COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
+# Seconds of one state that are kept for later requests, or given to them in advance, at most.
+MOST_KEPT_S = 1.0
+
 
 class TimeByState:
     """Seconds by state of one request."""
 
-    def __init__(self) -> None:
+    def __init__(self, begin_part: float = 0.5) -> None:
+        """begin_part: of the blocked time of an interval, for what was blocked at its begin."""
+        self._begin_part = begin_part
         self._seconds: dict[Doing, float] = defaultdict(float)
-        # blocked in a thread that ran at both ends of the interval
+        # how much of the request the looks at each blocked state stand for
+        self._weights: dict[Doing, float] = defaultdict(float)
+        # blocked, near a look at which something ran
         self._unknown_s = 0.0
+        # the same behind the last look, where nobody counted how long it waited for a CPU
+        self._unseen_s = 0.0
         self._seen_run_s = 0.0
         self._last: Look | None = None
 
@@ -43,25 +60,46 @@ class TimeByState:
         self.add(State.CPU_WAIT, wait_s)
         blocked_s = max(0.0, seconds - run_s - wait_s)
         still_s = min(blocked_s, unchanged_s) if self._last else 0.0
-        if self._last:
-            self._grant(self._last, still_s)
+        self._granted_still(still_s)
         self._blocked(blocked_s - still_s, self._last, look)
+        self._weigh(seconds - still_s, self._last, look)
         self._last = look
 
-    def close(self, seconds: float, cpu_s: float, unchanged_s: float = 0.0) -> None:
-        """The time from the last look to the end. cpu_s: of all processes since the begin."""
+    def close(self, seconds: float, cpu_s: float, unchanged_s: float = 0.0, wait_s: float = 0.0) -> None:
+        """The time from the last look to the end.
+
+        cpu_s: of all processes since the begin. wait_s: how long the first process waited for a CPU since that look.
+        """
         unseen_s = max(0.0, cpu_s - self._seen_run_s)
         hidden_s = self._seconds[Doing(State.NOT_OBSERVED)]
         run_s = min(seconds, unseen_s * seconds / (seconds + hidden_s)) if seconds > 0 else 0.0
         self.add(State.ON_CPU, run_s)
-        still_s = min(seconds - run_s, unchanged_s) if self._last else 0.0
-        if self._last:
-            self._grant(self._last, still_s)
-        self._blocked(seconds - run_s - still_s, self._last, None)
+        wait_s = min(seconds - run_s, max(0.0, wait_s))
+        self.add(State.CPU_WAIT, wait_s)
+        blocked_s = seconds - run_s - wait_s
+        still_s = min(blocked_s, unchanged_s) if self._last else 0.0
+        self._granted_still(still_s)
+        self._blocked(blocked_s - still_s, self._last, None)
+        self._weigh(seconds - still_s, self._last, None)
         self._settle_unknown()
         # CPU time that no look saw, of processes that lived between two looks
         moved_s = min(unseen_s - run_s, self._seconds[Doing(State.NOT_OBSERVED)])
         self._move(State.NOT_OBSERVED, State.ON_CPU, moved_s)
+
+    @property
+    def ends_blocked(self) -> bool:
+        """Whether the last look met something blocked."""
+        return self._last is not None and self._last.doing.state is not None
+
+    def blocked(self) -> dict[Doing, float]:
+        """The seconds that only looks tell of, with those that were not observed."""
+        return {doing: s for doing, s in self._seconds.items() if doing.state not in _COUNTED and s > 0}
+
+    def observe(self, seconds: dict[Doing, float]) -> None:
+        """Give time that was not observed to the states that it was spent in."""
+        for doing, s in seconds.items():
+            self._seconds[doing] += s
+        self._seconds[Doing(State.NOT_OBSERVED)] -= sum(seconds.values())
 
     def throttle(self, seconds: float) -> None:
         """Seconds in which a limit held all processes back: that part of the waiting for a CPU was for the limit."""
@@ -84,35 +122,70 @@ class TimeByState:
         ]
         return tuple(heapq.nlargest(MAX_WAITS, named, key=lambda wait: wait.seconds))
 
+    def _granted_still(self, seconds: float) -> None:
+        """Time at the begin of an interval in which nobody ran."""
+        if self._last:
+            self._grant(self._last, seconds)
+            self._weigh(seconds, self._last, None)
+
     def _blocked(self, seconds: float, begin: Look | None, end: Look | None) -> None:
         """Time in which nothing ran, between two looks; at the begin and the end of the request one is missing."""
         left_s = seconds
-        for look, other in ((begin, end), (end, begin)):
-            if look is None:
-                continue
-            part_s = seconds * _part(look, other)
+        for look, other, part in self._parts(begin, end):
             lived = other is not None and look.thread in other.threads
-            granted_s = part_s if lived else min(part_s, look.age_s)
+            granted_s = seconds * part if lived else min(seconds * part, look.age_s)
             left_s -= granted_s
-            self._grant(look, granted_s)
+            self._grant(look, granted_s, unseen=end is None)
         self.add(State.NOT_OBSERVED, left_s)
 
-    def _grant(self, look: Look, seconds: float) -> None:
-        if look.doing.state is None:
-            self._unknown_s += seconds
-        else:
+    def _weigh(self, seconds: float, begin: Look | None, end: Look | None) -> None:
+        """Remember how much of the request each look at a blocked state stands for."""
+        for look, _, part in self._parts(begin, end):
+            if look.doing.state is not None:
+                self._weights[look.doing] += seconds * part
+
+    def _parts(self, begin: Look | None, end: Look | None) -> list[tuple[Look, Look | None, float]]:
+        """The looks at the ends of an interval, each with the other one and its part of the interval."""
+        if begin is None or end is None:
+            return [(look, None, 1.0) for look in (begin, end) if look is not None]
+        return [(begin, end, self._begin_part), (end, begin, 1.0 - self._begin_part)]
+
+    def _grant(self, look: Look, seconds: float, *, unseen: bool = False) -> None:
+        if look.doing.state is not None:
             self._seconds[look.doing] += seconds
+        elif unseen:
+            self._unseen_s += seconds
+        else:
+            self._unknown_s += seconds
 
     def _settle_unknown(self) -> None:
-        """A thread that ran at every look was blocked now and then: as it was at other looks, if at any."""
+        """What was blocked near a look at which something ran, by the looks at which nothing did."""
+        lacking = self._lacking()
+        if sum(lacking.values()) > 0:
+            self._spread(self._unknown_s, lacking)
+            self._unknown_s = 0.0
+        unknown_s, self._unknown_s, self._unseen_s = self._unknown_s + self._unseen_s, 0.0, 0.0
         ran = (State.ON_CPU, State.NOT_OBSERVED)
         known = {doing: seconds for doing, seconds in self._seconds.items() if doing.state not in ran and seconds > 0}
-        whole_s = sum(known.values())
-        if not whole_s:
-            self.add(State.NOT_OBSERVED, self._unknown_s)
-        for doing, seconds in known.items():
-            self._seconds[doing] += self._unknown_s * seconds / whole_s
-        self._unknown_s = 0.0
+        if sum(known.values()) > 0:
+            self._spread(unknown_s, known)
+        else:
+            self.add(State.NOT_OBSERVED, unknown_s)
+
+    def _lacking(self) -> dict[Doing, float]:
+        """By how much each blocked state lacks its part of all blocked time; when none lacks any, these parts."""
+        whole = sum(self._weights.values())
+        if whole <= 0:
+            return {}
+        blocked_s = self._unknown_s + sum(self._seconds[doing] for doing in self._weights)
+        parts = {doing: blocked_s * weight / whole for doing, weight in self._weights.items()}
+        lacking = {doing: max(0.0, part - self._seconds[doing]) for doing, part in parts.items()}
+        return lacking if sum(lacking.values()) > 0 else parts
+
+    def _spread(self, seconds: float, weights: dict[Doing, float]) -> None:
+        whole = sum(weights.values())
+        for doing, weight in weights.items():
+            self._seconds[doing] += seconds * weight / whole
 
     def _move(self, source: State, target: State, seconds: float) -> None:
         if seconds > 0:
@@ -130,8 +203,41 @@ def union(seconds: float, shares: Sequence[Share]) -> tuple[float, float]:
     return seconds * (1 - none_runs), seconds * (none_runs - none_runs_or_waits)
 
 
-def _part(look: Look, other: Look | None) -> float:
-    """How much of a blocked interval one end may claim: all when at the other end something ran."""
-    if other is None or (look.doing.state is not None and other.doing.state is None):
-        return 1.0
-    return 0.0 if look.doing.state is None and other.doing.state is not None else 0.5
+class Balance:
+    """What the looks at a worker's requests stand for beyond the blocked time of the requests that they met.
+
+    As much again may be given in advance, as the last look has it, so that what is kept need not come first.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[Doing, float] = defaultdict(float)
+        self._last: dict[Doing, float] = {}
+
+    def settle(self, spent: TimeByState, stands_for_s: float) -> None:
+        """Close a request. stands_for_s: the time that its looks at something blocked stand for; 0 when none did."""
+        blocked = spent.blocked()
+        whole_s = sum(blocked.values())
+        if whole_s <= 0:
+            return
+        if stands_for_s <= 0:
+            spent.observe(self._taken(blocked.get(Doing(State.NOT_OBSERVED), 0.0)))
+            return
+        self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
+        for doing, part in self._last.items():
+            self._keep(doing, part * (stands_for_s - whole_s))
+
+    def _keep(self, doing: Doing, seconds: float) -> None:
+        self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
+
+    def _taken(self, seconds: float) -> dict[Doing, float]:
+        """So much of what is kept; what is missing in advance, if not too much is given already."""
+        kept = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        whole_s = sum(kept.values())
+        part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
+        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in kept.items()})
+        advance_s = min(seconds - sum(taken.values()), MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()))
+        for doing, share in self._last.items():
+            taken[doing] += share * max(0.0, advance_s)
+        for doing, taken_s in taken.items():
+            self._kept[doing] -= taken_s
+        return taken

@@ -22,6 +22,9 @@ class Watch(Protocol):
     def look(self) -> None:
         """Do it, and be due later."""
 
+    def ended(self) -> None:
+        """The child has ended, or soon will have; it is about to be reaped."""
+
 
 class Wake:
     """A self-pipe: any thread or signal handler wakes whoever waits on `fileno()`. Stays awake until `clear()`."""
@@ -83,6 +86,8 @@ def end_group(process: subprocess.Popen[bytes], grace_s: float, watch: Watch | N
         _signal_group(process.pid, signal.SIGTERM)
         wait_child(process, time.monotonic() + grace_s, watch=watch)
     _signal_group(process.pid, signal.SIGKILL)
+    if watch is not None:
+        watch.ended()
     usage = _reap(process)
     if os.getpid() == 1:
         _reap_adopted()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import struct
+from collections import defaultdict
 from pathlib import Path
+from resource import struct_rusage
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.model import State
-from scaletest.system import proc
+from scaletest.system import proc, sampler
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
 from scaletest.system.sampler import SHARE, Allowance
 from scaletest.system.syscalls import Call, calls
@@ -303,13 +307,121 @@ def test_without_a_limit_nothing_is_throttled(tmp_path: Path) -> None:
     assert Throttling(tmp_path, tmp_path / "cgroup").seconds() == 0
 
 
-def test_looks_that_cost_more_are_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr("scaletest.system.sampler.time.monotonic", lambda: now)
+@pytest.mark.parametrize("cost_s", [0.0005, 0.01])
+def test_looks_that_cost_more_are_rarer(cost_s: float) -> None:
     allowance = Allowance()
-    spent_s = 0.0
+    now = spent_s = 0.0
     for _ in range(1000):
-        now += allowance.wait_s()
-        allowance.spend(0.0005)
-        spent_s += 0.0005
+        now += allowance.interval_s
+        allowance.spend(cost_s)
+        spent_s += cost_s
     assert spent_s / now == pytest.approx(SHARE, rel=0.01)
+
+
+def test_a_look_that_cost_a_lot_is_paid_back() -> None:
+    allowance = Allowance()
+    now = 0.0
+    allowance.spend(1.0)
+    for _ in range(100):
+        now += allowance.interval_s
+        allowance.spend(0.0)
+    assert SHARE * now == pytest.approx(1.0)
+
+
+# -- sums over many requests, whatever part of them looks meet -------------------------------------------------------
+
+Phases = list[tuple[State, float]]
+
+
+class Simulated:
+    """One thread that goes through phases, by a clock of our own; it takes the place of time and of the tree.
+
+    A phase on a CPU is one that the kernel counts.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, cost_s: float) -> None:
+        self.now = self._cpu_s = self._began = 0.0
+        self._cost_s = cost_s
+        self._phases: Phases = []
+        self._counted_s = 0.0
+        monkeypatch.setattr(sampler, "time", self)
+        monkeypatch.setattr(sampler, "Tree", lambda *_: self)
+        self.sampler = sampler.Sampler()
+        self.sampler.chance.seed(1)
+        monkeypatch.setattr(self.sampler, "own_schedule", lambda: proc.Schedule(0.0, 0.0, 1))
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def thread_time(self) -> float:
+        return self._cpu_s
+
+    def is_unchanged(self) -> bool:
+        return False
+
+    def ended(self) -> float:
+        return 0.0
+
+    def close(self) -> None:
+        pass
+
+    def look(self) -> Look:
+        self._cpu_s += self._cost_s
+        ran_s = self.ran(self.now - self._began)
+        share, self._counted_s = Share(ran_s - self._counted_s, 0.0), ran_s
+        ends = itertools.accumulate(seconds for _, seconds in self._phases)
+        state = next(own for (own, _), end in zip(self._phases, ends, strict=True) if self.now - self._began < end)
+        doing = RUNNABLE if state is State.ON_CPU else Doing(state)
+        return Look(doing, (1, 1), math.inf, [share], frozenset({(1, 1)}))
+
+    def ran(self, until_s: float) -> float:
+        """On a CPU, up to some time of the request."""
+        ran_s = 0.0
+        for state, seconds in self._phases:
+            ran_s += max(0.0, min(seconds, until_s)) if state is State.ON_CPU else 0.0
+            until_s -= seconds
+        return ran_s
+
+    def request(self, phases: Phases) -> dict[State, float]:
+        """Seconds by state that a watch tells of a request."""
+        self._phases, self._counted_s, self._began = phases, 0.0, self.now
+        ends = self.now + sum(seconds for _, seconds in phases)
+        watch = self.sampler.begin()
+        watch.start(1)
+        while watch.due < ends:
+            self.now = watch.due
+            watch.look()
+        self.now = ends
+        watch.ended()
+        usage = struct_rusage((self.ran(math.inf), *[0] * 15))
+        activity = watch.close(usage)
+        assert activity is not None and sum(activity.seconds.values()) == pytest.approx(ends - self._began)
+        return activity.seconds
+
+
+@pytest.mark.parametrize("cost_s", [0.0001, 0.0004])
+@pytest.mark.parametrize("run_s", [0.03, 0.1, 0.16, 0.3, 0.7, 3.0])
+def test_sums_over_many_requests_have_no_bias(run_s: float, cost_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance, simulated = random.Random(2), Simulated(monkeypatch, cost_s)
+    true: dict[State, float] = defaultdict(float)
+    seen: dict[State, float] = defaultdict(float)
+    for _ in range(1500):
+        # a start, a lock that is waited for now and then, work that computes and reads by turns, a pause
+        phases = [(State.ON_CPU, 0.1 * run_s), (State.FILE_LOCK, run_s * chance.choice((0.0, 0.3, 0.6)))]
+        phases += [(State.ON_CPU, 0.005 * run_s), (State.DISK, 0.005 * run_s)] * 20
+        phases += [(State.SLEEP, 0.2 * run_s)]
+        for state, seconds in phases:
+            true[state] += seconds
+        for state, seconds in simulated.request(phases).items():
+            seen[state] += seconds
+    whole_s = sum(true.values())
+    # three standard errors of as many looks as there are, and what the first request leaves open
+    for state in State:
+        assert seen[state] / whole_s == pytest.approx(true[state] / whole_s, abs=0.05), state
+
+
+def test_states_that_no_look_met_are_not_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = Simulated(monkeypatch, 0.0004)
+    monkeypatch.setattr(simulated.sampler.moments, "next_s", lambda *_, **__: 1e9)
+    seconds = simulated.request([(State.ON_CPU, 0.1), (State.SLEEP, 0.3)])
+    assert seconds == pytest.approx({State.ON_CPU: 0.1, State.NOT_OBSERVED: 0.3})
