@@ -32,7 +32,7 @@ ENOUGH_LOOKS = 3
 # In longer requests it does not matter where in an interval the first look falls.
 FEW_LOOKS = 8
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
-SHARE = 0.001
+SHARE = 0.002
 NEVER = float("inf")
 _DENIED = {
     "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",

@@ -158,7 +158,7 @@ class Tree:
         return ran or ended
 
     def _look_for_new(self, pid: int, process: _Process, shares: list[Share]) -> None:
-        for tid in proc.numbers(f"/proc/{pid}/task"):
+        for tid in _thread_ids(pid):
             if tid in process.threads or self._threads >= self._most_threads:
                 continue
             try:
@@ -236,6 +236,14 @@ class Tree:
         for tid in list(process.threads) if process else ():
             assert process is not None
             self._drop(process, tid)
+
+
+def _thread_ids(pid: int) -> list[int]:
+    """Raises OSError."""
+    folder = f"/proc/{pid}/task"
+    # a folder and its parent are links to it, and a folder for each thread; a list costs several times as much
+    is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc
+    return [pid] if is_alone else proc.numbers(folder)
 
 
 def _order(doing: Doing) -> tuple[int, bool]:
