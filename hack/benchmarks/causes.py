@@ -4,6 +4,10 @@ hack/bars causes [--only NAME ...] [--runs 20] [--loaded]
 
 makes the runs that are missing and appends a line for each to docs/results/causes.jsonl; with --summary it only prints
 what stands there. Half of the runs, those with even seeds, have other load on the machine.
+
+hack/bars causes --cost [sleep|empty|ffmpeg ...] [--pairs 20] [--seconds 10]
+
+measures what sampling costs, with and without it in alternation; wants a quiet machine.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hack.benchmarks.causes_cost import CASES, pairs
 from hack.benchmarks.causes_injectors import INJECTORS, Unsuitable
-from hack.benchmarks.causes_runs import Case, Row, run
+from hack.benchmarks.causes_runs import Case, Row, machine, run
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "causes.jsonl"
 RUNS, LINEAR_RUNS = 20, 100
@@ -89,6 +94,17 @@ def make(names: Sequence[str], runs: int, loaded: bool) -> None:
         print(json.dumps(row), file=sys.stderr, flush=True)
 
 
+def cost(names: Sequence[str], count: int, seconds: float) -> int:
+    """Measure, keep and print a line for each case; 0 when all are cheap enough."""
+    holds = True
+    for name in names:
+        row = {**pairs(name, count, seconds), "machine": machine()}
+        append(row)
+        print(json.dumps(row), flush=True)
+        holds = holds and row["met"]
+    return 0 if holds else 1
+
+
 def main() -> int:
     """Print a line for every injector; 0 when all are right often enough."""
     parser = argparse.ArgumentParser(
@@ -98,7 +114,12 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=0, help=f"of each [default: {RUNS}, of linear {LINEAR_RUNS}]")
     parser.add_argument("--loaded", action="store_true", help="only runs with other load on the machine")
     parser.add_argument("--summary", action="store_true", help="make no runs")
+    parser.add_argument("--cost", nargs="*", choices=CASES, metavar="CASE", help="instead, what sampling costs")
+    parser.add_argument("--pairs", type=int, default=20, help="of --cost")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each half of a pair")
     options = parser.parse_args()
+    if options.cost is not None:
+        return cost(options.cost or list(CASES), options.pairs, options.seconds)
     names = options.only or list(INJECTORS)
     if not options.summary:
         make(names, options.runs, options.loaded)

@@ -64,10 +64,15 @@ def run(case: Case) -> Row:
             "seed": case.seed,
             "loaded": case.loaded,
             **judge(injected, result, stored, _told(folder / "truth")),
-            "machine": {"cpus": os.cpu_count(), "kernel": platform.release()},
+            "machine": machine(),
         }
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def machine() -> Row:
+    """What the figures were taken on, and how busy it was with all that ran in the last minute."""
+    return {"cpus": os.cpu_count(), "kernel": platform.release(), "load": round(os.getloadavg()[0], 1)}
 
 
 def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:

@@ -1,0 +1,157 @@
+"""What sampling costs, in pairs: the same workers with and without it in alternation, behind a real queue.
+
+sleep: 8 workers, commands that sleep 0.5 s. empty: one worker, requests without work, which no sampler sees. ffmpeg: as
+many workers as cores, each a short transcode of a made picture, with its threads.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scaletest.analysis.student import t95
+from scaletest.broker import Client, EmbeddedServer, Queues, connect
+from scaletest.load.closed import ClosedLoop
+from scaletest.model import Record
+from scaletest.system.proc import TICKS_PER_S
+
+Row = dict[str, Any]
+# Beyond the number of workers in flight: the client must not be the limit.
+_AHEAD = 2
+_SETTLE_S = 1.0
+_VIDEO = "testsrc2=size=640x360:rate=25:duration=4"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """workers: of each kind. ratio: between which the interval of the ratio of throughput lies. cores: at most."""
+
+    workers: int
+    command: tuple[str, ...]
+    ratio: tuple[float, float] = (0.0, math.inf)
+    cores: float = math.inf
+
+
+CASES = {
+    "sleep": Case(8, ("/bin/sleep", "0.5"), (0.99, 1.01), 0.01),
+    "empty": Case(1, ("sleep", "0"), (0.97, 1.03)),
+    "ffmpeg": Case(
+        os.cpu_count() or 1,
+        ("ffmpeg", "-v", "error", "-f", "lavfi", "-i", _VIDEO, "-c:v", "mpeg4", "-threads", "4", "-f", "null", "-"),
+        cores=0.03,
+    ),
+}
+
+
+class Group:
+    """Workers of one queue, with or without sampling."""
+
+    def __init__(self, url: str, queue: str, case: Case, *, sampled: bool, log: Path) -> None:
+        self._url, self._queue, self._case = url, queue, case
+        self._records: list[Record] = []
+        line = [sys.executable, "-m", "scaletest", "worker", "--queue", queue, "--redis-url", url]
+        line += [] if sampled else ["--no-causes"]
+        line += ["--null-input", "--", *case.command]
+        with log.open("ab") as file:
+            self._processes = [subprocess.Popen(line, stdout=file, stderr=file) for _ in range(case.workers)]
+
+    def measure(self, seconds: float) -> tuple[float, float]:
+        """(requests a second, CPU seconds a second of the workers themselves) under load for so long."""
+        self._records.clear()
+        with Client(connect(self._url)) as client:
+            loop = ClosedLoop(client, self._queue, self._records.append)
+            try:
+                loop.set_parallel(self._case.workers + _AHEAD)
+                time.sleep(_SETTLE_S)
+                began, before_s = time.monotonic(), self._cpu_s()
+                time.sleep(seconds)
+                passed_s, used_s = time.monotonic() - began, self._cpu_s() - before_s
+                loop.set_parallel(0)
+                ends = sorted(record.reply.ended_s for record in self._records if record.ok)
+            finally:
+                loop.close()
+        # the first second warms up; between two ends of the rest lies a whole number of requests
+        counted = [end for end in ends if end >= ends[0] + _SETTLE_S] if ends else []
+        if len(counted) < 2:
+            raise RuntimeError(f"{self._queue}: {len(ends)} requests ended")
+        return (len(counted) - 1) / (counted[-1] - counted[0]), used_s / passed_s
+
+    def close(self) -> None:
+        """End the workers."""
+        for process in self._processes:
+            process.terminate()
+        for process in self._processes:
+            process.wait(30)
+
+    def _cpu_s(self) -> float:
+        """CPU seconds of the workers, without what they ran."""
+        fields = [
+            Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split() for process in self._processes
+        ]
+        return sum(int(row[11]) + int(row[12]) for row in fields) / TICKS_PER_S
+
+
+def pairs(name: str, count: int, seconds: float) -> Row:
+    """Some pairs, in turn with sampling first and last; ratio and difference with their 95 % intervals."""
+    case = CASES[name]
+    ratios: list[float] = []
+    cores: list[float] = []
+    with _groups(case) as groups:
+        for number in range(count):
+            order = (True, False) if number % 2 else (False, True)
+            rows = {sampled: groups[sampled].measure(seconds) for sampled in order}
+            ratios.append(rows[True][0] / rows[False][0])
+            cores.append(rows[True][1] - rows[False][1])
+    low, high = _interval([math.log(ratio) for ratio in ratios])
+    least, most = _interval(cores)
+    result = {
+        "cost": name,
+        "pairs": count,
+        "seconds": seconds,
+        "workers": case.workers,
+        "ratio": {"value": _mean_ratio(ratios), "low": math.exp(low), "high": math.exp(high)},
+        "cores": {"value": statistics.mean(cores), "low": least, "high": most},
+    }
+    met = case.ratio[0] <= math.exp(low) and math.exp(high) <= case.ratio[1] and statistics.mean(cores) <= case.cores
+    return {**result, "met": met}
+
+
+@contextmanager
+def _groups(case: Case) -> Iterator[dict[bool, Group]]:
+    """Workers with and without sampling, all ready."""
+    with EmbeddedServer(tcp=True) as server, ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scaletest-cost-")))
+        queues = Queues(connect(server.url))
+        groups = {}
+        for sampled, queue in ((True, "sampled"), (False, "plain")):
+            queues.add(queue)
+            groups[sampled] = Group(server.url, queue, case, sampled=sampled, log=folder / "log")
+            stack.callback(groups[sampled].close)
+        deadline = time.monotonic() + 60.0
+        while min(len(queues.worker_names(queue)) for queue in ("sampled", "plain")) < case.workers:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the workers are not ready: {(folder / 'log').read_text()[-400:]}")
+            time.sleep(0.1)
+        yield groups
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    mean = statistics.mean(values)
+    if len(values) < 2:
+        return -math.inf, math.inf
+    half = t95(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return mean - half, mean + half
+
+
+def _mean_ratio(ratios: Sequence[float]) -> float:
+    return math.exp(statistics.mean(math.log(ratio) for ratio in ratios))
