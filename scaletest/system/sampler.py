@@ -29,8 +29,8 @@ INTERVAL_S = 0.1
 GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 # So many looks are enough for a request of up to a second or so.
 ENOUGH_LOOKS = 3
-# In longer requests it does not matter where in an interval the first look falls.
-FEW_LOOKS = 8
+# In requests of more looks it does not matter where in an interval the first one falls.
+FEW_LOOKS = 2
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
 SHARE = 0.002
 NEVER = float("inf")

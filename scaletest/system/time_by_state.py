@@ -2,10 +2,10 @@
 
 Time on a CPU, and waiting for one, is counted by the kernel between two looks. What is left of the interval was spent
 blocked: part of it is given to what was blocked at its begin, the rest to what is blocked at its end, so that a state
-is neither too long nor too short on average, wherever in a request the looks fall. Where something ran at an end, its
-part goes to the states that got less than the looks at what was blocked say, since these are a sample of the blocked
-time. A process that did not live through the interval gets no more of it than it lived. Nothing else is guessed: the
-rest was not observed.
+is neither too long nor too short on average, wherever in a request the looks fall. Where something ran at one end and
+was blocked once, all is the other end's; after many short waits its part goes to the states that got less than the
+looks at what was blocked say, since these are a sample of the blocked time. A process that did not live through the
+interval gets no more of it than it lived. Nothing else is guessed: the rest was not observed.
 
 Looks fall into short requests by chance. Over many of them each look stands for as much time as passes between two, so
 `Balance` keeps what that is more than the blocked time of the requests that looks met, and gives it to those that none
@@ -26,6 +26,8 @@ from scaletest.system.tree import Look, Share
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
+# Threads that were put on a CPU no more often in an interval were blocked once or twice, and not in many short waits.
+FEW_SLICES = 4
 
 
 class TimeByState:
@@ -148,7 +150,11 @@ class TimeByState:
         """The looks at the ends of an interval, each with the other one and its part of the interval."""
         if begin is None or end is None:
             return [(look, None, 1.0) for look in (begin, end) if look is not None]
-        return [(begin, end, self._begin_part), (end, begin, 1.0 - self._begin_part)]
+        begin_part = self._begin_part
+        is_one_wait = sum(share.slices for share in end.shares) <= FEW_SLICES
+        if is_one_wait and (begin.doing.state is None) != (end.doing.state is None):
+            begin_part = 1.0 if end.doing.state is None else 0.0
+        return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
     def _grant(self, look: Look, seconds: float, *, unseen: bool = False) -> None:
         if look.doing.state is not None:

@@ -27,10 +27,11 @@ def most_threads(open_files: int) -> int:
 
 
 class Share(NamedTuple):
-    """Seconds since the last look that one thread was on a CPU, and waited for one."""
+    """Seconds since the last look that one thread was on a CPU, and waited for one; how often it was put on one."""
 
     run_s: float
     wait_s: float
+    slices: int = 1
 
 
 class Look(NamedTuple):
@@ -181,7 +182,8 @@ class Tree:
         if ran:
             # less than before: another thread, which called exec, has this one's id now
             run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
-            share = Share(run_s, max(0.0, waited_s - thread.counted_s))
+            slices = max(1, schedule.slices - thread.schedule.slices)
+            share = Share(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
         thread.schedule = schedule
@@ -190,7 +192,7 @@ class Tree:
             raise ProcessLookupError(tid)
         if before is not None and not ran and before.doing == thread.seen.doing == RUNNABLE:
             thread.counted_s += passed
-            shares.append(Share(0.0, passed))
+            shares.append(Share(0.0, passed, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None

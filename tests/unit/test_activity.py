@@ -344,6 +344,7 @@ class Simulated:
         self._cost_s = cost_s
         self._phases: Phases = []
         self._counted_s = 0.0
+        self._counted = 0
         monkeypatch.setattr(sampler, "time", self)
         monkeypatch.setattr(sampler, "Tree", lambda *_: self)
         self.sampler = sampler.Sampler()
@@ -368,7 +369,9 @@ class Simulated:
     def look(self) -> Look:
         self._cpu_s += self._cost_s
         ran_s = self.ran(self.now - self._began)
-        share, self._counted_s = Share(ran_s - self._counted_s, 0.0), ran_s
+        slices = self.slices(self.now - self._began)
+        share = Share(ran_s - self._counted_s, 0.0, slices - self._counted)
+        self._counted_s, self._counted = ran_s, slices
         ends = itertools.accumulate(seconds for _, seconds in self._phases)
         state = next(own for (own, _), end in zip(self._phases, ends, strict=True) if self.now - self._began < end)
         doing = RUNNABLE if state is State.ON_CPU else Doing(state)
@@ -382,9 +385,15 @@ class Simulated:
             until_s -= seconds
         return ran_s
 
+    def slices(self, until_s: float) -> int:
+        """How often it was put on a CPU, up to some time of the request."""
+        begins = itertools.accumulate((seconds for _, seconds in self._phases), initial=0.0)
+        parts = zip(self._phases, begins, strict=False)
+        return sum(state is State.ON_CPU and begin <= until_s for (state, _), begin in parts)
+
     def request(self, phases: Phases) -> dict[State, float]:
         """Seconds by state that a watch tells of a request."""
-        self._phases, self._counted_s, self._began = phases, 0.0, self.now
+        self._phases, self._counted_s, self._counted, self._began = phases, 0.0, 0, self.now
         ends = self.now + sum(seconds for _, seconds in phases)
         watch = self.sampler.begin()
         watch.start(1)
