@@ -108,9 +108,11 @@ class Activity:
         checks.count(len(self.waits), "the number of waits", maximum=MAX_WAITS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, zeros left out, seconds of 4 digits; at most 1 KB as JSON: longer objects lose their middle.
+        """Plain values, zeros left out, seconds of 4 digits.
 
-        Of more than 8 engines the busiest are kept; where even that is too much, no waits and fewer engines.
+        At most 1 KB as JSON: the shortest waits are left out, so that an object has the same name in all requests;
+        where even one is too long it loses its middle. Of more than 8 engines the busiest are kept; where even that is
+        too much, no waits and fewer engines.
         """
         seconds = {state.value: round(self.seconds.get(state, 0.0), 4) for state in State}
         row: dict[str, Any] = {"seconds": {name: value for name, value in seconds.items() if value}}
@@ -127,8 +129,10 @@ class Activity:
         """Waits and engines as rows, shorter each time."""
         rounded = {checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4) for name, busy_s in self.engines.items()}
         busiest = [item for item in heapq.nlargest(MAX_ENGINES, rounded.items(), key=_second) if item[1]]
-        for limit in _OBJECT_LIMITS:
-            yield [_wait_row(wait, limit) for wait in self.waits], dict(busiest)
+        for count in range(len(self.waits), 0, -1):
+            yield [_wait_row(wait, MAX_OBJECT_CHARACTERS) for wait in self.waits[:count]], dict(busiest)
+        for limit in _CUTS:
+            yield [_wait_row(wait, limit) for wait in self.waits[:1]], dict(busiest)
         for count in range(len(busiest), 0, -1):
             yield [], dict(busiest[:count])
 
@@ -192,7 +196,7 @@ COUNTS = (
 )
 _SUMS = ("cpu_s", "throttled_s")
 # Tried one after the other until the whole fits; without any objects it always does.
-_OBJECT_LIMITS = (MAX_OBJECT_CHARACTERS, 120, 90, 60, 40, 20)
+_CUTS = (120, 90, 60, 40, 20)
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "seconds": dict,
     "waits": list,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -208,6 +209,8 @@ class Blocking:
             return Doing(State.DEVICE, path)
         if _TERMINALS.match(path):
             return Doing(State.IDLE)
+        if path.startswith("/dev/") and _is_character_device(pid, number):
+            return Doing(State.DEVICE, path)
         return Doing(State.DISK, path) if path else UNKNOWN
 
     def _socket(self, pid: int, number: int, inode: int) -> Doing:
@@ -230,6 +233,14 @@ def descriptors(pid: int) -> list[int]:
         return proc.numbers(f"/proc/{pid}/fd")
     except OSError:
         return []
+
+
+def _is_character_device(pid: int, number: int) -> bool:
+    """Whether a descriptor is of a device that is neither a disk nor a file, as those in /dev/shm are."""
+    try:
+        return stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode)  # noqa: PTH116 - a path of /proc
+    except OSError:
+        return False
 
 
 def _watched(pid: int, kind: Call, arguments: Sequence[int]) -> list[int]:
@@ -289,6 +300,7 @@ _SIMPLE = {
     Call.SLEEP: State.SLEEP,
     Call.CHILD: State.CHILD,
     Call.SYNC: State.DISK,
+    Call.MAP: State.MEMORY,
 }
 _DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
-_TERMINALS = re.compile(r"/dev/(?:pts/|tty|console|null|zero|u?random)")
+_TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

@@ -25,6 +25,7 @@ class Call(Enum):
     SELECT = auto()
     EPOLL = auto()
     SYNC = auto()
+    MAP = auto()
 
 
 # (x86_64, aarch64); None where the architecture has no such call.
@@ -84,7 +85,16 @@ _NUMBERS: Mapping[Call, Mapping[str, tuple[int | None, int | None]]] = {
     Call.POLL: {"poll": (7, None), "ppoll": (271, 73)},
     Call.SELECT: {"select": (23, None), "pselect6": (270, 72)},
     Call.EPOLL: {"epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441)},
-    Call.SYNC: {"sync": (162, 81), "syncfs": (306, 267)},
+    Call.SYNC: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
+    # they wait for the lock of the address space, or for pages
+    Call.MAP: {
+        "mmap": (9, 222),
+        "mprotect": (10, 226),
+        "munmap": (11, 215),
+        "brk": (12, 214),
+        "mremap": (25, 216),
+        "madvise": (28, 233),
+    },
 }
 _COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
 # The commands of fcntl that wait for a lock: F_SETLKW and F_OFD_SETLKW, the same on both architectures.

@@ -243,6 +243,20 @@ def test_a_device_is_named_by_its_path(wake: Wake, tmp_path: Path) -> None:
     assert objects(plain.activity, State.PIPE) == {str(fifo)}
 
 
+def test_a_character_device_of_no_known_kind_is_a_device(wake: Wake) -> None:
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("/dev/fuse may not be opened")
+    main, other = os.openpty()
+    # neither a disk nor a terminal
+    assert Blocking()._target(os.getpid(), main).state is State.IDLE
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+    try:
+        assert Blocking()._target(os.getpid(), fuse) == Doing(State.DEVICE, "/dev/fuse")
+    finally:
+        for descriptor in (main, other, fuse):
+            os.close(descriptor)
+
+
 def test_a_slow_disk_is_named_by_the_file(tmp_path: Path) -> None:
     try:
         with injectors.disk(tmp_path, bytes_per_s=2 << 20) as injected:

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.model import State
+from scaletest.model import Activity, State, Wait, wire
+from scaletest.model.activity import MAX_BYTES
 from scaletest.system import proc, sampler
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
 from scaletest.system.sampler import SHARE, Allowance
@@ -78,6 +79,7 @@ def test_numbers_of_system_calls_differ_by_architecture() -> None:
     assert intel[202] is Call.FUTEX and arm[98] is Call.FUTEX
     assert intel[0] is Call.DESCRIPTOR and arm[63] is Call.DESCRIPTOR
     assert intel[232] is Call.EPOLL and arm[22] is Call.EPOLL
+    assert intel[11] is Call.MAP and arm[215] is Call.MAP
     assert calls("arm64") == arm
     assert not calls("riscv64")
 
@@ -250,6 +252,16 @@ def test_throttling_takes_from_the_waiting_for_a_cpu_only() -> None:
     spent.throttle(2.0)
     by_state = spent.seconds(1.0)
     assert by_state[State.THROTTLED] == pytest.approx(0.75) and State.CPU_WAIT not in by_state
+
+
+def test_an_object_has_the_same_name_in_all_requests_whatever_else_they_wait_for() -> None:
+    path = "/data/" + "x" * 150
+    others = tuple(Wait(State.NETWORK, f"{number}" * 160, 0.1) for number in range(3))
+    for count in range(4):
+        activity = Activity({State.FILE_LOCK: 1.0}, (Wait(State.FILE_LOCK, path, 1.0), *others[:count]), cpu_s=1 / 3)
+        row = activity.to_dict()
+        assert row["waits"][0]["object"] == path
+        assert len(wire.dump(row).encode()) <= MAX_BYTES
 
 
 # -- limits ---------------------------------------------------------------------------------------------------------
