@@ -118,9 +118,9 @@ def disk(folder: Path, scale: float = 1.0, *, bytes_per_s: int = 20 << 20) -> It
 
 
 @contextmanager
-def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.5) -> Iterator[Injected]:
+def quota(folder: Path, scale: float = 1.0, *, cores: float = 0.3) -> Iterator[Injected]:
     """Computes under a CPU limit that all workers share."""
-    command = measured(programs.COMPUTE, int(6_000_000 * scale), seconds=programs.COMPUTED)
+    command = measured(programs.COMPUTE, int(4_000_000 * scale), seconds=programs.COMPUTED)
     with _group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(cores * 100_000))}) as join:
         yield Injected(command, State.THROTTLED, join=join, tells_cpu=True)
 
