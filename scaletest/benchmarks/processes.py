@@ -81,6 +81,12 @@ class _Looks:
             if one.watch and one.watch.due <= now:
                 one.watch.look()
 
+    def ended(self) -> None:
+        """One of them has ended, and is about to be reaped."""
+        for one in self._running:
+            if one.watch and exited(one.popen):
+                one.watch.ended()
+
 
 class Processes:
     """All of one benchmark. `until`: the monotonic time at which it must be over.
