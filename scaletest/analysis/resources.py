@@ -304,7 +304,7 @@ def _node_use(
     use = NodeUse(
         node=name,
         samples=len(inside),
-        resources=_means(inside),
+        resources=_with_engines(_means(inside), _engines(name, windows)),
         energy=energy,
         requests_cpu=_requests_cpu(name, windows),
         devices=frozenset(row.reply.device for row in rows if row.reply.device),
@@ -327,6 +327,44 @@ def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, 
         if figure != ENERGY_J:
             means[resource][figure] = total / weight
     return dict(means)
+
+
+def _engines(node: str, windows: Sequence[Window]) -> dict[str, dict[str, float]]:
+    """The part of the time in which the requests of a node kept engines busy, by the device's name and the engine.
+
+    A device has the name that replies carry where they tell its PCI address, else that address.
+    """
+    busy: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for window in windows:
+        for row in window.rows:
+            reply, activity = row.reply, row.reply.activity
+            seconds = min(window.end_s, reply.ended_s) - max(window.begin_s, reply.started_s)
+            if reply.node != node or activity is None or seconds <= 0:
+                continue
+            part = seconds / (reply.ended_s - reply.started_s)
+            for name, busy_s in activity.engines.items():
+                address, _, engine = name.partition(" ")
+                device = reply.device if reply.device_info.get("pci") == address else address
+                busy[device][engine] += busy_s * part
+    whole_s = math.fsum(window.seconds for window in windows)
+    return {
+        device: {engine: min(1.0, busy_s / whole_s) for engine, busy_s in engines.items()}
+        for device, engines in busy.items()
+        if whole_s > 0
+    }
+
+
+def _with_engines(
+    means: Mapping[str, dict[str, float]], engines: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """The means, and what the requests' own clients say of devices that no sample calls busy."""
+    complete = dict(means)
+    for device, parts in engines.items():
+        figures = complete.get(f"{DEVICE}:{device}", {})
+        if "busy" not in figures:
+            told = {f"busy.{engine}": part for engine, part in parts.items()}
+            complete[f"{DEVICE}:{device}"] = {**told, **figures, "busy": max(parts.values())}
+    return complete
 
 
 def _requests_cpu(node: str, windows: Sequence[Window]) -> float | None:

@@ -101,6 +101,39 @@ class Counter:
         return {name: {"energy_j": self.joules} for name in self.names}
 
 
+def computed_on_a_device(pci: str, figures: dict[str, float]) -> StepResources:
+    """Four workers, each of whose requests keeps an engine busy for a tenth of a second in 0.3 s."""
+    plan = Plan(limit=4, command=("work",), queue="q")
+    measurements, records, _ = run(COMPUTING, plan.steps)
+    for key, rows in on_one_node(records).items():
+        for number, row in enumerate(rows):
+            activity = row.reply.activity
+            assert activity is not None
+            busy = replace(activity, engines={"0000:03:00.0 video": 0.1, "0000:03:00.0 render": 0.01})
+            reply = replace(row.reply, activity=busy, device=RENDER, device_info={"pci": pci})
+            rows[number] = replace(row, reply=reply)
+        records[key] = rows
+    samples = samples_of(records, lambda node, n, at_s: {**cpu(1.0), **({DEVICE: figures} if figures else {})})
+    return of(evaluate(plan, measurements, records, random.Random(1), samples=samples), 2)
+
+
+def test_a_device_that_no_sample_calls_busy_is_as_busy_as_the_requests_keep_its_engines() -> None:
+    figures = computed_on_a_device("0000:03:00.0", {"frequency": 0.5}).nodes[0].resources[DEVICE]
+    assert figures["busy"] == figures["busy.video"] == pytest.approx(2 * 0.1 / 0.3, rel=0.1)
+    assert figures["busy.render"] == pytest.approx(2 * 0.01 / 0.3, rel=0.1)
+    assert figures["frequency"] == 0.5
+
+
+def test_what_a_sample_says_of_a_device_comes_before_what_requests_say() -> None:
+    figures = computed_on_a_device("0000:03:00.0", {"busy": 0.9}).nodes[0].resources[DEVICE]
+    assert figures == {"busy": pytest.approx(0.9)}
+
+
+def test_engines_of_a_device_that_requests_do_not_name_stand_under_its_address() -> None:
+    node = computed_on_a_device("", {}).nodes[0]
+    assert node.resources["device:0000:03:00.0"]["busy"] == pytest.approx(2 * 0.1 / 0.3, rel=0.1)
+
+
 def test_energy_is_the_difference_of_the_counter_for_each_request_with_idle_power_and_source() -> None:
     both = (DEVICE, "device:/dev/dri/renderD129")
     result = evaluated(read=Counter(names=both), sources={DEVICE: "hwmon"})
