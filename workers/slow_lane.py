@@ -19,6 +19,7 @@ from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import Lifeline
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
+from scaletest.system.waiting import Wake
 from workers import admission, entry
 from workers.patience import Patient
 from workers.runtime import Runtime
@@ -33,6 +34,7 @@ class SlowLane(Patient):
     _ledger: Ledger
     _lifeline: Lifeline
     _runtime: Runtime
+    _force: Wake
     _forced = False
     _slow: entry.Current | None = None
     _slow_began = 0.0
@@ -91,6 +93,8 @@ class SlowLane(Patient):
             return
         finally:
             entry.current = self._slow = None
+            if not self._forced:  # a command to stop the job may have come
+                self._force.clear()
         if not slow.settled:
             run_s = time.monotonic() - self._slow_began
             wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0

@@ -49,6 +49,7 @@ DEFAULT_GRACE_S = 30.0
 # While its queue is paused a worker looks again this often.
 PAUSE_LOOK_S = 0.5
 SAME_SIGNAL_S = 0.5
+STOPPED = "it was stopped by RQ's stop command"
 
 
 class Worker(SlowLane):
@@ -267,6 +268,36 @@ class Worker(SlowLane):
     def _empty_handed(self) -> bool:
         return self._idle or (self._lane is not None and self._lane.idle)
 
+    def get_current_job_id(self) -> str | None:
+        """As RQ, which asks when a command to stop a job came; the fast lane's requests too."""
+        held = self._lifeline.held if self._lane is not None else None
+        return held.id if held is not None else super().get_current_job_id()
+
+    def request_stop_execution(self, execution_id: str) -> None:
+        """As RQ, for the thread that reads its commands. An execution of the fast lane is an attempt."""
+        held = self._lifeline.held if self._lane is not None else None
+        if held is None or held.slow or str(held.attempt) != execution_id:
+            super().request_stop_execution(execution_id)
+            return
+        self._stopped_job_id = held.id
+        self.kill_horse()
+
+    def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
+        """End the running workload; RQ's name for it. Nothing happens where none of ours runs.
+
+        Should the request end at this instant, the next one is interrupted, and taken again.
+        """
+        if self._lane is not None and self._lifeline.held is not None:
+            self._force.set()
+
+    def _was_stopped(self, request: str) -> bool:
+        """Whether a command, not the end of this worker, interrupted it."""
+        if self._forced:
+            return False
+        self._force.clear()
+        stopped, self._stopped_job_id = self._stopped_job_id, None
+        return stopped == request
+
     # -- the fast lane ----------------------------------------------------------------------------------------------
 
     def dequeue_job_and_maintain_ttl(
@@ -348,12 +379,15 @@ class Worker(SlowLane):
             if self._log_messages:
                 logger.info("request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s)
             lifeline.hold(taken.id, taken.attempt)
+            began = time.monotonic()
             try:
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
-                lifeline.let_go()
-                self._put_back(taken)
-                return None
+                if not self._was_stopped(taken.id):
+                    lifeline.let_go()
+                    self._put_back(taken)
+                    return None
+                result, run_s = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED), time.monotonic() - began
             except NoneFree:
                 # its slot was lost and nobody's fault: another worker may have one
                 lifeline.let_go()

@@ -23,59 +23,68 @@ scaletest:intervals          zset    heartbeat interval in microseconds, two dig
 scaletest:agents:<id>:<part> of load agents, for 10 minutes (plan: while led): plan, joined, orders:<n>, done:<n>, stop
 scaletest:pulse              string  when Redis was last seen alive by a heartbeat, microseconds
 scaletest:standstill         string  how far the clock of deadlines is behind Redis's, microseconds (lua/pulse.lua)
+
+All of them begin as RQ's do, with what RQ_KEY_PREFIX says: under `RQ_KEY_PREFIX=lab` RQ's keys are `lab:*` and ours
+`lab:scaletest:*`, so that two installations can share a Redis. Under `{lab}` all keys are in one hash slot.
 """
 
 from __future__ import annotations
 
-QUEUES = "scaletest:queues"
-CLIENTS = "scaletest:clients"
-PULSE = "scaletest:pulse"
-STANDSTILL = "scaletest:standstill"
-DEVICES = "scaletest:devices"
+from rq.defaults import RQ_KEY_PREFIX
 
-RQ_QUEUES = "rq:queues"
-RQ_SUSPENDED = "rq:suspended"
-RQ_WORKERS = "rq:workers"
+# Before every key of RQ's, and before every key of ours. Scripts have them under the same names (scripts.py).
+RQ = f"{RQ_KEY_PREFIX}:"
+OWN = "scaletest:" if RQ_KEY_PREFIX == "rq" else f"{RQ}scaletest:"
+
+QUEUES = f"{OWN}queues"
+CLIENTS = f"{OWN}clients"
+PULSE = f"{OWN}pulse"
+STANDSTILL = f"{OWN}standstill"
+DEVICES = f"{OWN}devices"
+
+RQ_QUEUES = f"{RQ}queues"
+RQ_SUSPENDED = f"{RQ}suspended"
+RQ_WORKERS = f"{RQ}workers"
 
 
 def counters(queue: str) -> str:
     """Hash of counters."""
-    return f"scaletest:queue:{queue}:counters"
+    return f"{OWN}queue:{queue}:counters"
 
 
 def wait(queue: str) -> str:
     """Histogram of wait times."""
-    return f"scaletest:queue:{queue}:wait"
+    return f"{OWN}queue:{queue}:wait"
 
 
 def run(queue: str) -> str:
     """Histogram of run times."""
-    return f"scaletest:queue:{queue}:run"
+    return f"{OWN}queue:{queue}:run"
 
 
 def slots(queue: str) -> str:
     """Ring of ten-second slots."""
-    return f"scaletest:queue:{queue}:slots"
+    return f"{OWN}queue:{queue}:slots"
 
 
 def paused(queue: str) -> str:
     """Present while the queue is paused."""
-    return f"scaletest:queue:{queue}:paused"
+    return f"{OWN}queue:{queue}:paused"
 
 
 def leases(queue: str) -> str:
     """Leases of running requests."""
-    return f"scaletest:leases:{queue}"
+    return f"{OWN}leases:{queue}"
 
 
 def workers(queue: str) -> str:
     """Deadlines of the queue's workers."""
-    return f"scaletest:workers:{queue}"
+    return f"{OWN}workers:{queue}"
 
 
 def suspects(queue: str) -> str:
     """The queue's suspect workers."""
-    return f"scaletest:suspects:{queue}"
+    return f"{OWN}suspects:{queue}"
 
 
 def samples(queue: str) -> str:
@@ -90,67 +99,72 @@ def samplers(queue: str) -> str:
 
 def client(name: str) -> str:
     """A client's last call."""
-    return f"scaletest:client:{name}"
+    return f"{OWN}client:{name}"
 
 
 def replies(name: str) -> str:
     """A client's stream of replies."""
-    return f"scaletest:replies:{name}"
+    return f"{OWN}replies:{name}"
 
 
 def cancelled(name: str) -> str:
     """What a client takes out of its queue now."""
-    return f"scaletest:cancelled:{name}"
+    return f"{OWN}cancelled:{name}"
 
 
 def taking(queue: str) -> str:
     """Target of blocking moves."""
-    return f"scaletest:queue:{queue}:taking"
+    return f"{OWN}queue:{queue}:taking"
 
 
 def device(node: str, identity: str) -> str:
     """Leases of the slots of one device of a node."""
-    return f"scaletest:device:{node}:{identity}"
+    return f"{OWN}device:{node}:{identity}"
 
 
 def agents(meeting: str, part: str) -> str:
     """What load agents share."""
-    return f"scaletest:agents:{meeting}:{part}"
+    return f"{OWN}agents:{meeting}:{part}"
 
 
 def rq_queue(queue: str) -> str:
     """RQ's list of waiting job ids."""
-    return f"rq:queue:{queue}"
+    return f"{RQ}queue:{queue}"
 
 
 def rq_job(request: str) -> str:
     """RQ's hash of a job."""
-    return f"rq:job:{request}"
+    return f"{RQ}job:{request}"
+
+
+def rq_results(request: str) -> str:
+    """RQ's stream of a job's results."""
+    return f"{RQ}results:{request}"
 
 
 def rq_started(queue: str) -> str:
     """RQ's registry of started jobs."""
-    return f"rq:wip:{queue}"
+    return f"{RQ}wip:{queue}"
 
 
 def rq_failed(queue: str) -> str:
     """RQ's registry of failed jobs."""
-    return f"rq:failed:{queue}"
+    return f"{RQ}failed:{queue}"
 
 
 def rq_finished(queue: str) -> str:
     """RQ's registry of finished jobs."""
-    return f"rq:finished:{queue}"
+    return f"{RQ}finished:{queue}"
 
 
 def rq_worker(worker: str) -> str:
     """RQ's hash of a worker."""
-    return f"rq:worker:{worker}"
+    return f"{RQ}worker:{worker}"
 
 
 def rq_queue_workers(queue: str) -> str:
     """RQ's set of worker keys of a queue."""
-    return f"rq:workers:{queue}"
+    return f"{RQ}workers:{queue}"
 
 
 def of_queue(queue: str) -> list[str]:

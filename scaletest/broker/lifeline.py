@@ -141,6 +141,11 @@ class Lifeline:
         held, self._held = self._held, None
         return held is not None and held.registered
 
+    @property
+    def held(self) -> Held | None:
+        """The request that runs. For any thread."""
+        return self._held
+
     def settling(self) -> None:
         """Its end is being told: no lease is no loss from now on."""
         if self._held is not None:

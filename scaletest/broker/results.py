@@ -9,6 +9,7 @@ from rq.exceptions import NoSuchJobError
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
+from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.model.errors import InvalidValue, WaitTimeout
 from scaletest.model.reply import Outcome, Reason, Reply, unreadable
@@ -26,7 +27,7 @@ def wait_for(redis: Redis, request_id: str, timeout_s: float) -> Reply:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise
-            redis.xread({f"rq:results:{request_id}": "0-0"}, block=max(1, int(min(left, LONGEST_BLOCK_S) * 1000)))
+            redis.xread({keys.rq_results(request_id): "0-0"}, block=max(1, int(min(left, LONGEST_BLOCK_S) * 1000)))
 
 
 def stored(redis: Redis, request_id: str) -> Reply:

@@ -10,6 +10,7 @@ from typing import Any
 
 import redis.exceptions
 
+from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 
 
@@ -31,9 +32,12 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """The script lua/<name>.lua; `--@include part` lines are replaced with lua/<part>.lua."""
+    """The script lua/<name>.lua; `--@include part` lines are replaced with lua/<part>.lua.
+
+    It knows what keys begin with as RQ and OWN: both are of characters that need no quoting, which RQ checks.
+    """
     folder = resources.files("scaletest.broker") / "lua"
-    lines = []
+    lines = [f"local RQ, OWN = '{keys.RQ}', '{keys.OWN}'"]
     for line in (folder / f"{name}.lua").read_text("utf-8").splitlines():
         if line.startswith("--@include "):
             lines.append((folder / f"{line.split()[1]}.lua").read_text("utf-8"))

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     NO_DEVICE = "no_device"
     LOST = "lost"
     POISON = "poison"
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@
 --@include stamp
 --@include pulse
 --@include sampling
+--@include executions
 local call = redis.call
 local at = deadline_clock(tonumber(ARGV[5]))
 local ends = micros(at + ARGV[2])
@@ -33,15 +34,15 @@ call('ZADD', KEYS[2], ends, member)
 -- maintenance, which fails what has expired when it merely counts it, never acts before our reaper.
 if ARGV[6] == '1' then
   -- RQ's own code keeps its registries itself, under an execution id of its own; they only must not expire
-  for _, execution in ipairs(call('ZRANGE', 'rq:executions:' .. ARGV[3], 0, -1)) do
+  for _, execution in ipairs(call('ZRANGE', RQ .. 'executions:' .. ARGV[3], 0, -1)) do
     call('ZADD', KEYS[4], 'XX', clock[1] + 31536000, ARGV[3] .. ':' .. execution)
-    call('EXPIRE', 'rq:execution:' .. ARGV[3] .. ':' .. execution, 660)
-    call('EXPIRE', 'rq:executions:' .. ARGV[3], 660)
+    call('EXPIRE', RQ .. 'execution:' .. ARGV[3] .. ':' .. execution, 660)
+    call('EXPIRE', RQ .. 'executions:' .. ARGV[3], 660)
   end
   return told(1)
 end
-call('ZADD', KEYS[4], clock[1] + 31536000, ARGV[3] .. ':' .. ARGV[4])
-local job = 'rq:job:' .. ARGV[3]
+show_execution(KEYS[4], KEYS[1], ARGV[1], ARGV[3], ARGV[4])
+local job = RQ .. 'job:' .. ARGV[3]
 local status = call('HGET', job, 'status')
 if status == 'queued' then
   local started = tonumber(string.match(call('HGET', KEYS[1], 'answer') or '', ':(%d+)$') or now)

@@ -42,7 +42,7 @@ for i = #stretch, 1, -1 do
   if marks[i] == 1 and #ids == most then break end
   last = i
   if marks[i] == 1 then
-    ids[#ids + 1], jobs[#jobs + 1] = stretch[i], 'rq:job:' .. stretch[i]
+    ids[#ids + 1], jobs[#jobs + 1] = stretch[i], RQ .. 'job:' .. stretch[i]
     if redis.pcall('HEXISTS', jobs[#jobs], 'booked') == 1 then again = again + 1 end
     -- Deep in a long list nothing can be removed. There the newest request takes the place: it gains, and nobody loses.
     local filler = depth > REACH and call('RPOP', queue) or cancelled

@@ -10,7 +10,7 @@ local call = redis.call
 local at = deadline_clock(tonumber(ARGV[5]))
 local function lease(number, slot)
   call('ZADD', KEYS[number], micros(at + ARGV[2]), slot .. ':' .. ARGV[1])
-  call('SADD', 'scaletest:devices', KEYS[number])
+  call('SADD', OWN .. 'devices', KEYS[number])
   return {number - 1, slot}
 end
 

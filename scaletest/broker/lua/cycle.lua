@@ -4,7 +4,7 @@
 -- ARGV 1 call, larger as a string than any before  2 take: 0 no, 1 from the queue, 2 from the taking list first
 --      3 heartbeat interval in microseconds  4 worker
 --      then, when a request is finished: 5 id  6 attempt  7 outcome  8 wait bucket  9 run bucket  10 client
---      11 reply  12 started registry when a heartbeat entered the request there, else empty
+--      11 reply  12 started registry when a heartbeat showed the request in RQ's registries, else empty
 -- Answer: {id, attempt, started, enqueued, client, data}, nil when there is nothing to take, {'paused'}, {'again'} when
 --         there may be more, or {'overdue'} when the worker has to beat before it can take anything. client and data are
 --         empty for a job that RQ's own code must run.
@@ -16,13 +16,13 @@
 --@include take_back
 --@include put_back
 --@include slots
+--@include executions
 local call = redis.call
 local worker, leases, queue, counters = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local name = string.sub(queue, 10)
+local name = string.sub(queue, #RQ + 7)
 
 local function rest(answer)
   call('HSET', worker, 'call', ARGV[1], 'answer', answer, 'state', 'idle')
-  call('HDEL', worker, 'current_job')
   return answer ~= '' and {answer} or false
 end
 
@@ -35,8 +35,8 @@ if last[1] == ARGV[1] then
     -- Not its own any more. It takes another with a new call: this one may be a late copy, whose answer nobody reads.
     return rest('again')
   end
-  local job = call('HMGET', 'rq:job:' .. id, 'reply_to', 'enqueued_us')
-  return {id, attempt, started, job[2] or '', job[1] or '', job[1] and call('HGET', 'rq:job:' .. id, 'data') or ''}
+  local job = call('HMGET', RQ .. 'job:' .. id, 'reply_to', 'enqueued_us')
+  return {id, attempt, started, job[2] or '', job[1] or '', job[1] and call('HGET', RQ .. 'job:' .. id, 'data') or ''}
 elseif last[1] and ARGV[1] < last[1] then
   return redis.error_reply('STALECALL an older call came late')
 end
@@ -50,8 +50,8 @@ if finished then
     if owned == 0 then call('HINCRBY', counters, 'stale', 1) end
   end
   if owned == 1 then
-    call('DEL', 'rq:job:' .. finished)
-    if not call('XADD', 'scaletest:replies:' .. ARGV[10], 'NOMKSTREAM', '*', 'r', ARGV[11], 'e', micros(now)) then
+    call('DEL', RQ .. 'job:' .. finished)
+    if not call('XADD', OWN .. 'replies:' .. ARGV[10], 'NOMKSTREAM', '*', 'r', ARGV[11], 'e', micros(now)) then
       call('HINCRBY', counters, 'undelivered', 1)
     end
     call('HINCRBY', counters, ARGV[7], 1)
@@ -59,7 +59,7 @@ if finished then
     call('HINCRBY', KEYS[6], ARGV[9], 1)
     ended(name, ARGV[8], ARGV[9], ARGV[11])
   end
-  if ARGV[12] ~= '' then call('ZREM', ARGV[12], finished .. ':' .. ARGV[6]) end
+  if ARGV[12] ~= '' then forget_executions(ARGV[12], worker, finished, ARGV[6]) end
 end
 
 local row = call('MGET', KEYS[7], KEYS[8], KEYS[10], KEYS[11])
@@ -82,7 +82,7 @@ local function is_old(job)
   return standstill ~= 0 or waited < 0 or waited > tonumber(job[5])
 end
 local function client_gone(client)
-  local deadline = call('ZSCORE', 'scaletest:clients', client)
+  local deadline = call('ZSCORE', OWN .. 'clients', client)
   return not deadline or tonumber(deadline) < at
 end
 
@@ -107,12 +107,12 @@ end
 for _ = 1, 200 do
   local id = ARGV[2] == '2' and call('LPOP', KEYS[9]) or call('LPOP', queue)
   if not id then return rest('') end
-  local size = redis.pcall('HSTRLEN', 'rq:job:' .. id, 'data')
+  local size = redis.pcall('HSTRLEN', RQ .. 'job:' .. id, 'data')
   if type(size) ~= 'number' then size = 0 end
-  local job = redis.pcall('HMGET', 'rq:job:' .. id, size > MOST_DATA and 'origin' or 'data', 'reply_to', 'enqueued_us',
+  local job = redis.pcall('HMGET', RQ .. 'job:' .. id, size > MOST_DATA and 'origin' or 'data', 'reply_to', 'enqueued_us',
     'attempts', 'client_ttl_us', 'counted', 'booked')
   local wrong = fault(id, job, size)
-  if wrong and not job.err and string.match(id, '^[%w_-]+$') and call('EXISTS', 'rq:job:' .. id) == 0 then
+  if wrong and not job.err and string.match(id, '^[%w_-]+$') and call('EXISTS', RQ .. 'job:' .. id) == 0 then
     wrong = nil -- RQ deleted or expired the job and left its id in the list; RQ skips such ids, and so do we
   elseif wrong then
     keep(name, counters, id, wrong)
@@ -122,7 +122,7 @@ for _ = 1, 200 do
     local attempt = (job[4] or 0) + 1
     if job[7] then
       -- it had an end in the books, and somebody requeued it from RQ's failed registry
-      call('HDEL', 'rq:job:' .. id, 'booked', 'attempts', 'lost_by')
+      call('HDEL', RQ .. 'job:' .. id, 'booked', 'attempts', 'lost_by')
       call('HINCRBY', counters, 'submitted', 1)
       arrived(name, 1)
       attempt = 1
@@ -132,8 +132,7 @@ for _ = 1, 200 do
     end
     local started = micros(now)
     call('ZADD', leases, last[3], id .. ':' .. attempt .. ':' .. ARGV[4])
-    call('HSET', worker, 'call', ARGV[1], 'answer', id .. ':' .. attempt .. ':' .. started, 'current_job', id,
-      'state', 'busy')
+    call('HSET', worker, 'call', ARGV[1], 'answer', id .. ':' .. attempt .. ':' .. started, 'state', 'busy')
     return {id, tostring(attempt), started, job[3] or '', job[2] or '', job[2] and job[1] or ''}
   end
 end

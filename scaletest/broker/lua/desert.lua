@@ -18,7 +18,7 @@ local DROPPED = ':dropped'
 local gone = {}
 local function client_gone(client)
   if gone[client] == nil then
-    local deadline = call('ZSCORE', 'scaletest:clients', client)
+    local deadline = call('ZSCORE', OWN .. 'clients', client)
     gone[client] = not deadline or tonumber(deadline) < at
   end
   return gone[client]
@@ -29,7 +29,7 @@ local function is_time(text) return text and #text <= 17 and string.match(text, 
 -- Drop a request if its client is gone, which is what workers drop too: see cycle.lua.
 local function dropped(id)
   if not string.match(id, '^[%w_-]+$') then return false end
-  local job = redis.pcall('HMGET', 'rq:job:' .. id, 'reply_to', 'enqueued_us', 'client_ttl_us', 'booked')
+  local job = redis.pcall('HMGET', RQ .. 'job:' .. id, 'reply_to', 'enqueued_us', 'client_ttl_us', 'booked')
   if job.err or not (job[1] and string.match(job[1], '^[%w_-]+$') and is_time(job[2]) and is_time(job[3])) then
     return false
   end

@@ -1,11 +1,11 @@
 -- End a waiting request whose client is gone.
 -- booked: it had an end in the books before, and somebody requeued it from RQ's failed registry.
 local function drop(id, client, counters, booked)
-  redis.call('DEL', 'rq:job:' .. id)
+  redis.call('DEL', RQ .. 'job:' .. id)
   if booked then redis.call('HINCRBY', counters, 'submitted', 1) end
   redis.call('HINCRBY', counters, 'client_gone', 1)
   -- it may only have been frozen
   local reply = cjson.encode({id = id, outcome = 'client_gone', error = 'its client was silent for too long',
     exit_code = cjson.null, wait_s = 0, run_s = 0})
-  redis.call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+  redis.call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
 end

@@ -1,11 +1,11 @@
 -- Keep what must not be executed: its client gets a reply, else RQ's failed registry holds it with the reason. It was
 -- not counted as submitted when it is not a request of ours, or had an end in the books before.
 local function keep(queue, counters, id, reason)
-  local job, client = 'rq:job:' .. id, false
+  local job, client = RQ .. 'job:' .. id, false
   local kind = redis.call('TYPE', job).ok
   if not string.match(id, '^[%w_-]+$') or #id > 128 or (kind ~= 'hash' and kind ~= 'none') then
     id = 'poison-' .. redis.sha1hex(id)
-    job = 'rq:job:' .. id
+    job = RQ .. 'job:' .. id
     kind = 'none'
   end
   local row = kind == 'hash' and redis.call('HMGET', job, 'reply_to', 'enqueued_us', 'counted', 'booked') or {}
@@ -15,7 +15,7 @@ local function keep(queue, counters, id, reason)
   redis.call('HINCRBY', counters, 'poison', 1)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'poison', error = reason, exit_code = cjson.null,
     wait_s = 0, run_s = 0})
-  if client and redis.call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
+  if client and redis.call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
     redis.call('DEL', job)
     return
   end
@@ -23,5 +23,5 @@ local function keep(queue, counters, id, reason)
     'booked', '1')
   redis.call('HSETNX', job, 'data', '')
   redis.call('HSETNX', job, 'created_at', stamp(now))
-  redis.call('ZADD', 'rq:failed:' .. queue, clock[1] + 31536000, id)
+  redis.call('ZADD', RQ .. 'failed:' .. queue, clock[1] + 31536000, id)
 end

@@ -27,14 +27,14 @@ local function numbers(key) return table.concat(call('HGETALL', key), ',') end
 
 local function age_of_oldest(queue)
   local first = call('LINDEX', queue, 0)
-  local job = first and redis.pcall('HGET', 'rq:job:' .. first, 'enqueued_us')
+  local job = first and redis.pcall('HGET', RQ .. 'job:' .. first, 'enqueued_us')
   return type(job) == 'string' and tonumber(job) and micros(math.max(0, now - tonumber(job))) or false
 end
 
 local function workers_of(name)
   local rows = {}
-  for i, worker in ipairs(call('ZRANGEBYSCORE', 'scaletest:workers:' .. name, micros(shown), '+inf')) do
-    local row = call('HMGET', 'rq:worker:' .. worker, 'state', 'pod', 'node', 'answer')
+  for i, worker in ipairs(call('ZRANGEBYSCORE', OWN .. 'workers:' .. name, micros(shown), '+inf')) do
+    local row = call('HMGET', RQ .. 'worker:' .. worker, 'state', 'pod', 'node', 'answer')
     rows[i] = {worker, row[1] or '', row[2] or '', row[3] or '', row[4] or ''}
   end
   return rows
@@ -42,20 +42,20 @@ end
 
 -- What reading a queue costs, and whether its workers are part of it.
 local function cost_of(name)
-  local own, workers = 'scaletest:queue:' .. name, 'scaletest:workers:' .. name
+  local own, workers = OWN .. 'queue:' .. name, OWN .. 'workers:' .. name
   local cost = QUEUE + size_of(own .. ':counters') + size_of(own .. ':wait') + size_of(own .. ':run')
     + size_of(own .. ':slots')
-  local people = call('ZCOUNT', workers, micros(shown), '+inf') + call('SCARD', 'scaletest:suspects:' .. name)
+  local people = call('ZCOUNT', workers, micros(shown), '+inf') + call('SCARD', OWN .. 'suspects:' .. name)
   if people > MOST_WORKERS then return cost, false end
   return cost + 5 * people, true
 end
 
 local function queue_of(name, with_workers)
-  local own, queue = 'scaletest:queue:' .. name, 'rq:queue:' .. name
-  return {name, call('HGET', KEYS[1], name), call('LLEN', queue), call('ZCARD', 'scaletest:leases:' .. name),
+  local own, queue = OWN .. 'queue:' .. name, RQ .. 'queue:' .. name
+  return {name, call('HGET', KEYS[1], name), call('LLEN', queue), call('ZCARD', OWN .. 'leases:' .. name),
     call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
     numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
-    with_workers and workers_of(name), with_workers and call('SMEMBERS', 'scaletest:suspects:' .. name)}
+    with_workers and workers_of(name), with_workers and call('SMEMBERS', OWN .. 'suspects:' .. name)}
 end
 
 -- The queue's row, nil when it is too much for what is left of this call.

@@ -6,6 +6,6 @@ local call = redis.call
 local newest = call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
 local answer = {newest and newest[1] or '0-0'}
 for _, id in ipairs(ARGV) do
-  if call('EXISTS', 'rq:job:' .. id) == 0 then answer[#answer + 1] = id end
+  if call('EXISTS', RQ .. 'job:' .. id) == 0 then answer[#answer + 1] = id end
 end
 return answer

@@ -5,11 +5,11 @@
 
 -- The shortest heartbeat interval among `interval` and those of living workers and clients: no deadline is nearer.
 local function shortest_interval(interval, last)
-  local rows = redis.pcall('ZRANGE', 'scaletest:intervals', 0, -1, 'WITHSCORES')
+  local rows = redis.pcall('ZRANGE', OWN .. 'intervals', 0, -1, 'WITHSCORES')
   if rows.err then return interval end -- not ours: it must not stop the heartbeats of everybody
   for i = 1, #rows, 2 do
     if tonumber(rows[i + 1]) < last then
-      redis.call('ZREM', 'scaletest:intervals', rows[i])
+      redis.call('ZREM', OWN .. 'intervals', rows[i])
     else
       interval = math.min(interval, tonumber(rows[i]) or interval)
     end
@@ -21,14 +21,14 @@ end
 -- where every worker has one of its own, and every heartbeat reads them all.
 local function remember_interval(interval, ends)
   local step = 10 ^ math.max(0, #micros(interval) - 2)
-  redis.call('ZADD', 'scaletest:intervals', ends, micros(math.floor(interval / step) * step))
+  redis.call('ZADD', OWN .. 'intervals', ends, micros(math.floor(interval / step) * step))
 end
 
 -- A heartbeat came: set the clock of deadlines, and answer what it says. Who comes first after a longer gap than an
 -- interval found Redis away, or its clock set; then it goes on by a quarter of that interval only, so that everybody has
 -- the time to come back. Not by nothing: where nobody else is left, one slow heartbeat must still outlive a dead worker.
 local function deadline_clock(interval)
-  local row = redis.call('MGET', 'scaletest:pulse', 'scaletest:standstill')
+  local row = redis.call('MGET', OWN .. 'pulse', OWN .. 'standstill')
   local pulse, standstill = tonumber(row[1] or '') or now, tonumber(row[2] or '') or 0
   local gap = now - pulse
   local shortest = shortest_interval(interval, pulse - standstill)
@@ -38,10 +38,10 @@ local function deadline_clock(interval)
   elseif gap > shortest then
     passed = math.floor(shortest / 4)
   end
-  redis.call('SET', 'scaletest:pulse', micros(now))
+  redis.call('SET', OWN .. 'pulse', micros(now))
   if passed ~= gap then
     standstill = standstill + gap - passed
-    redis.call('SET', 'scaletest:standstill', micros(standstill))
+    redis.call('SET', OWN .. 'standstill', micros(standstill))
   end
   return now - standstill
 end

@@ -7,13 +7,13 @@ local dropped = 0
 for _ = 1, tonumber(ARGV[1]) do
   local id = call('LPOP', KEYS[1])
   if not id then break end
-  local job = 'rq:job:' .. id
+  local job = RQ .. 'job:' .. id
   local row = redis.pcall('HMGET', job, 'reply_to', 'enqueued_us', 'attempts', 'counted', 'booked')
   if not row.err then
     if row[1] then
       local reply = cjson.encode({id = id, outcome = 'purged', error = 'purged from the queue', exit_code = cjson.null,
         wait_s = 0, run_s = 0})
-      call('XADD', 'scaletest:replies:' .. row[1], 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+      call('XADD', OWN .. 'replies:' .. row[1], 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
     end
     if call('UNLINK', job) == 1 then
       -- a job of stock RQ counts as submitted when it is first taken, and one with an end in the books counts again

@@ -7,6 +7,7 @@
 --@include stamp
 --@include pulse
 --@include put_back
+--@include executions
 local call = redis.call
 local at = deadline_clock(tonumber(ARGV[3]))
 local requeued, failed, more = 0, 0, 0
@@ -21,29 +22,19 @@ end
 -- call, which then finds the request in the queue as well. So this list belongs to nobody, and anybody may empty it.
 if put_back(KEYS[7], KEYS[3], tonumber(ARGV[4])) == tonumber(ARGV[4]) then more = 1 end
 
-local function forget_execution(id, attempt)
-  call('ZREM', KEYS[4], id .. ':' .. attempt)
-  local executions = 'rq:executions:' .. id
-  for _, execution in ipairs(call('ZRANGE', executions, 0, -1)) do
-    call('ZREM', KEYS[4], id .. ':' .. execution)
-    call('DEL', 'rq:execution:' .. id .. ':' .. execution)
-  end
-  call('DEL', executions)
-end
-
 local function fail_as_lost(id, job, attempt, lost_by)
   local text = 'lost ' .. attempt .. ' times, by ' .. lost_by
   local client = call('HGET', job, 'reply_to')
   local enqueued = tonumber(call('HGET', job, 'enqueued_us') or now)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'lost', error = text, attempts = attempt,
     enqueued_s = enqueued / 1e6, exit_code = cjson.null, wait_s = 0, run_s = 0})
-  if client and call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
+  if client and call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
     call('DEL', job)
   else
     call('HSET', job, 'status', 'failed', 'ended_at', stamp(now), 'booked', '1')
-    call('ZADD', 'rq:failed:' .. ARGV[1], clock[1] + 31536000, id)
-    call('XADD', 'rq:results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', '', 'worker_name', lost_by)
-    call('EXPIRE', 'rq:results:' .. id, 31536000)
+    call('ZADD', RQ .. 'failed:' .. ARGV[1], clock[1] + 31536000, id)
+    call('XADD', RQ .. 'results:' .. id, 'MAXLEN', 10, '*', 'type', 2, 'exc_string', '', 'worker_name', lost_by)
+    call('EXPIRE', RQ .. 'results:' .. id, 31536000)
   end
   call('HINCRBY', KEYS[5], 'failed', 1)
   call('HINCRBY', KEYS[5], 'lost', 1)
@@ -52,8 +43,8 @@ end
 for _, member in ipairs(expired(KEYS[1], at)) do
   call('ZREM', KEYS[1], member)
   local id, attempt, worker = string.match(member, '^([^:]+):(%d+):(.+)$')
-  local job = 'rq:job:' .. (id or '')
-  if id then forget_execution(id, attempt) end
+  local job = RQ .. 'job:' .. (id or '')
+  if id then forget_executions(KEYS[4], RQ .. 'worker:' .. worker, id, attempt) end
   if id and call('EXISTS', job) == 1 then
     local names = call('HGET', job, 'lost_by')
     names = names and (names .. ', ' .. worker) or worker
@@ -71,15 +62,16 @@ end
 
 for _, worker in ipairs(expired(KEYS[2], at)) do
   call('ZREM', KEYS[2], worker)
-  call('SREM', 'scaletest:suspects:' .. ARGV[1], worker)
-  call('SREM', KEYS[6], 'rq:worker:' .. worker)
-  call('SREM', 'rq:workers', 'rq:worker:' .. worker)
-  call('DEL', 'rq:worker:' .. worker)
+  call('SREM', OWN .. 'suspects:' .. ARGV[1], worker)
+  local hash = RQ .. 'worker:' .. worker
+  call('SREM', KEYS[6], hash)
+  call('SREM', RQ .. 'workers', hash)
+  call('DEL', hash, hash .. ':executions')
 end
 
-for _, client in ipairs(expired('scaletest:clients', at - 600000000)) do
-  call('ZREM', 'scaletest:clients', client)
-  call('UNLINK', 'scaletest:client:' .. client, 'scaletest:replies:' .. client)
+for _, client in ipairs(expired(OWN .. 'clients', at - 600000000)) do
+  call('ZREM', OWN .. 'clients', client)
+  call('UNLINK', OWN .. 'client:' .. client, OWN .. 'replies:' .. client)
 end
 local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 return {requeued, failed, more, first[2] and math.max(0, tonumber(first[2]) - at) or false}

@@ -18,22 +18,22 @@ end
 
 for _, member in ipairs(first_of(KEYS[4])) do
   local id = string.match(member, '^[^:]+') or ''
-  local client = call('HGET', 'rq:job:' .. id, 'reply_to')
+  local client = call('HGET', RQ .. 'job:' .. id, 'reply_to')
   if client then
     local reply = cjson.encode({id = id, outcome = 'purged', error = 'its queue was removed while it ran',
       exit_code = cjson.null, wait_s = 0, run_s = 0})
-    call('XADD', 'scaletest:replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+    call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
   end
-  call('UNLINK', 'rq:job:' .. id)
+  call('UNLINK', RQ .. 'job:' .. id)
   call('HINCRBY', KEYS[9], 'purged', 1)
 end
 for _, registry in ipairs({KEYS[6], KEYS[7]}) do
-  for _, id in ipairs(first_of(registry)) do call('UNLINK', 'rq:job:' .. id, 'rq:results:' .. id) end
+  for _, id in ipairs(first_of(registry)) do call('UNLINK', RQ .. 'job:' .. id, RQ .. 'results:' .. id) end
 end
 local workers = call('SPOP', KEYS[8], room)
 for _, worker in ipairs(workers) do
-  call('SREM', 'rq:workers', worker)
-  call('UNLINK', worker)
+  call('SREM', RQ .. 'workers', worker)
+  call('UNLINK', worker, worker .. ':executions')
 end
 room = room - #workers
 -- What a worker never came for is a waiting request, too.

@@ -9,7 +9,7 @@
 --@include slots
 --@include take_back
 local call = redis.call
-local settled = 'scaletest:settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
+local settled = OWN .. 'settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
 local before = call('GET', settled)
 if before then return before end
 if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0
@@ -19,12 +19,12 @@ if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. A
   return '0'
 end
 call('SET', settled, micros(now), 'EX', 120)
-local job = 'rq:job:' .. ARGV[1]
+local job = RQ .. 'job:' .. ARGV[1]
 if call('HEXISTS', job, 'enqueued_us') == 0 then
   -- a job of stock RQ: when RQ runs it again, that is a new execution in the books
   call('HDEL', job, 'attempts', 'lost_by', 'counted')
 end
-local name = string.sub(KEYS[2], 10)
+local name = string.sub(KEYS[2], #RQ + 7)
 if ARGV[9] == '1' then
   call('HINCRBY', KEYS[3], 'submitted', 1)
   arrived(name, 1)
@@ -34,7 +34,7 @@ call('HINCRBY', KEYS[4], ARGV[5], 1)
 call('HINCRBY', KEYS[5], ARGV[6], 1)
 ended(name, ARGV[5], ARGV[6], ARGV[8])
 if ARGV[7] ~= '' then
-  if not call('XADD', 'scaletest:replies:' .. ARGV[7], 'NOMKSTREAM', '*', 'r', ARGV[8], 'e', micros(now)) then
+  if not call('XADD', OWN .. 'replies:' .. ARGV[7], 'NOMKSTREAM', '*', 'r', ARGV[8], 'e', micros(now)) then
     call('HINCRBY', KEYS[3], 'undelivered', 1)
   end
 end

@@ -6,7 +6,7 @@
 -- Durations are those of the buckets, so within 1 %.
 local slot = math.floor(clock[1] / 10)
 local function arrived(queue, count)
-  local key, field = 'scaletest:queue:' .. queue .. ':slots', 'a' .. slot % 64
+  local key, field = OWN .. 'queue:' .. queue .. ':slots', 'a' .. slot % 64
   local row = redis.call('HGET', key, field)
   if row and #row == 16 then
     local of, before = struct.unpack('<dd', row)
@@ -25,7 +25,7 @@ local function place(reply)
   return text .. string.rep('\n', 17 - #text)
 end
 local function ended(queue, wait_bucket, run_bucket, reply)
-  local key, field = 'scaletest:queue:' .. queue .. ':slots', slot % 64
+  local key, field = OWN .. 'queue:' .. queue .. ':slots', slot % 64
   local of, count, sum, wait, run, total, where = slot, 0, 0, 0, 0, 0, nil
   local row = redis.call('HGET', key, field)
   if row and #row < 48 then row = false end -- not one of ours: anybody may write to Redis

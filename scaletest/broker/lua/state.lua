@@ -5,16 +5,16 @@
 --@include now
 --@include shown
 local call = redis.call
-local name = string.sub(KEYS[2], 10)
+local name = string.sub(KEYS[2], #RQ + 7)
 local declared = call('HGET', KEYS[1], name)
 if not declared then return false end
 local oldest = false
 local first = call('LINDEX', KEYS[2], 0)
 if first then
-  local job = redis.pcall('HGET', 'rq:job:' .. first, 'enqueued_us')
+  local job = redis.pcall('HGET', RQ .. 'job:' .. first, 'enqueued_us')
   if type(job) == 'string' and tonumber(job) then oldest = micros(math.max(0, now - tonumber(job))) end
 end
 return {declared, call('LLEN', KEYS[2]), call('ZCARD', KEYS[3]),
   call('ZCOUNT', KEYS[4], micros(shown), '+inf'), call('EXISTS', KEYS[5]), oldest,
   call('HGETALL', KEYS[6]), call('HGETALL', KEYS[7]), call('HGETALL', KEYS[8]),
-  call('SMEMBERS', 'scaletest:suspects:' .. name)}
+  call('SMEMBERS', OWN .. 'suspects:' .. name)}

@@ -38,11 +38,11 @@ local at, us = stamp(now), micros(now)
 for i = 0, accepted - 1 do
   local id, data, timeout = ARGV[7 + 3 * i], ARGV[8 + 3 * i], ARGV[9 + 3 * i]
   if ARGV[5] == '1' then
-    call('HSET', 'rq:job:' .. id, 'data', data, 'origin', ARGV[1], 'status', 'queued', 'created_at', at,
+    call('HSET', RQ .. 'job:' .. id, 'data', data, 'origin', ARGV[1], 'status', 'queued', 'created_at', at,
       'enqueued_at', at, 'timeout', timeout, 'result_ttl', '0', 'enqueued_us', us, 'reply_to', ARGV[2],
       'client_ttl_us', ARGV[4])
   else
-    call('HSET', 'rq:job:' .. id, 'data', data, 'origin', ARGV[1], 'status', 'queued', 'created_at', at,
+    call('HSET', RQ .. 'job:' .. id, 'data', data, 'origin', ARGV[1], 'status', 'queued', 'created_at', at,
       'enqueued_at', at, 'timeout', timeout, 'result_ttl', ARGV[6], 'failure_ttl', ARGV[6], 'enqueued_us', us)
   end
   call('RPUSH', KEYS[3], id)

@@ -3,9 +3,9 @@
 local function take_back(queue, id)
   for _, rank in ipairs({1, -1}) do
     if redis.call('LPOS', queue, id, 'RANK', rank, 'MAXLEN', 50000) then
-      if redis.pcall('HEXISTS', 'rq:job:' .. id, 'booked') == 1 then
+      if redis.pcall('HEXISTS', RQ .. 'job:' .. id, 'booked') == 1 then
         -- it had an end in the books, and somebody requeued it from RQ's failed registry
-        redis.call('HINCRBY', 'scaletest:queue:' .. string.sub(queue, 10) .. ':counters', 'submitted', 1)
+        redis.call('HINCRBY', OWN .. 'queue:' .. string.sub(queue, #RQ + 7) .. ':counters', 'submitted', 1)
       end
       return redis.call('LREM', queue, rank, id)
     end

@@ -4,8 +4,8 @@
 --@include pulse
 local at = deadline_clock(tonumber(ARGV[1]))
 -- Leases of devices whose node is gone: nobody else looks there. Some of them at a time, since there may be very many.
-for _, key in ipairs(redis.call('SRANDMEMBER', 'scaletest:devices', 100)) do
+for _, key in ipairs(redis.call('SRANDMEMBER', OWN .. 'devices', 100)) do
   redis.call('ZREMRANGEBYSCORE', key, '-inf', micros(at - 86400000000))
-  if redis.call('EXISTS', key) == 0 then redis.call('SREM', 'scaletest:devices', key) end
+  if redis.call('EXISTS', key) == 0 then redis.call('SREM', OWN .. 'devices', key) end
 end
 return 1

@@ -1,0 +1,145 @@
+"""RQ's own tools see and stop what our workers run, and its key prefix is ours as well."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rq
+from redis.crc import key_slot
+from rq.command import send_stop_execution_command, send_stop_job_command
+from rq.exceptions import InvalidJobOperation
+from rq.serializers import JSONSerializer
+
+from scaletest.broker import Client, Queues
+from scaletest.model import Outcome, Reason, Request
+from tests.conftest import Gate, eventually, program, wait_for
+
+RQ = str(Path(sys.executable).parent / "rq")
+# A worker that must stay alive for another beats so: without a processor for two seconds it is not dead yet.
+STEADY = ("--heartbeat", "2")
+
+
+def submit(client: Client, *arguments: str) -> str:
+    request = Request(client.new_id(), "q", arguments, 0.0)
+    client.submit_one(request)
+    return request.id
+
+
+def shown_worker(redis: Any) -> Any:
+    """The only worker, as RQ's tools read it."""
+    (worker,) = rq.Worker.all(connection=redis)
+    return worker
+
+
+def execution_keys(redis: Any) -> list[bytes]:
+    return [*redis.keys("rq:execution*"), *redis.keys("rq:worker:*:executions"), *redis.keys("rq:wip:*")]
+
+
+def test_rq_sees_what_the_fast_lane_runs_until_it_ends(client: Client, start: Any, redis: Any, gate: Gate) -> None:
+    start("--heartbeat", "0.4", "--name", "seen", "--", *gate.command)
+    request = submit(client)
+    eventually(lambda: shown_worker(redis).current_execution_count)
+    worker = shown_worker(redis)
+    assert (worker.get_state(), worker.get_current_job_id()) == ("busy", request)
+    (execution,) = worker.get_current_executions()
+    assert (execution.job_id, execution.id, execution.worker_name) == (request, "1", "seen")
+    assert rq.Queue("q", connection=redis).started_job_registry.get_job_ids() == [request]
+    gate.open()
+    assert wait_for(client, 1)[request].ok
+    assert execution_keys(redis) == []
+    assert shown_worker(redis).get_current_job_id() is None
+
+
+@pytest.mark.parametrize("command", ["stop-job", "stop-execution"])
+def test_rq_stops_a_request_and_the_worker_serves_the_next(
+    client: Client, start: Any, redis: Any, queues: Queues, command: str
+) -> None:
+    # given a request that would never end
+    worker = start(*STEADY, "--null-output", "--", "/bin/sh", "-c")
+    request = submit(client, "sleep 1000")
+    eventually(lambda: shown_worker(redis).current_execution_count)
+    if command == "stop-job":
+        send_stop_job_command(redis, request, JSONSerializer)
+    else:
+        send_stop_execution_command(redis, request, "1")
+    # expect it failed with the reason, and the worker at work
+    reply = wait_for(client, 1)[request]
+    assert (reply.outcome, reply.reason) == (Outcome.FAILED, Reason.STOPPED)
+    assert "RQ" in reply.error
+    after = submit(client, "true")
+    assert wait_for(client, 1)[after].ok
+    assert worker.poll() is None
+    assert queues.state("q").balance == 0
+    assert execution_keys(redis) == []
+
+
+def test_rq_stops_a_request_whose_reply_it_keeps(start: Any, redis: Any, queues: Queues) -> None:
+    start(*STEADY, "--", "/bin/sh", "-c")
+    queue = rq.Queue("q", connection=redis, serializer=JSONSerializer)
+    job = queue.enqueue("workers.entry.run", ["sleep 1000"])
+    eventually(lambda: shown_worker(redis).get_current_job_id() == job.id)
+    send_stop_job_command(redis, job.id, JSONSerializer)
+    eventually(lambda: queues.state("q").counters.get("failed") == 1)
+    eventually(lambda: job.get_status(refresh=True) == "stopped")
+    assert queue.failed_job_registry.get_job_ids() == [job.id]
+    after = queue.enqueue("workers.entry.run", ["true"])
+    eventually(lambda: after.get_status(refresh=True) == "finished")
+    assert queues.state("q").balance == 0
+
+
+def test_a_request_that_is_not_running_cannot_be_stopped(client: Client, redis: Any) -> None:
+    request = submit(client, "1000")
+    with pytest.raises(InvalidJobOperation):
+        send_stop_job_command(redis, request, JSONSerializer)
+
+
+def test_what_rq_shows_of_a_killed_worker_goes_with_it(client: Client, start: Any, redis: Any, gate: Gate) -> None:
+    killed = start("--heartbeat", "0.4", "--name", "killed", "--", *gate.command)
+    request = submit(client)
+    eventually(lambda: redis.exists("rq:worker:killed:executions"))
+    killed.send_signal(signal.SIGKILL)
+    start("--heartbeat", "0.4", "--name", "living", "--", *gate.command)
+    gate.open()
+    assert wait_for(client, 1)[request].worker == "living"
+    eventually(lambda: not redis.exists("rq:worker:killed"))
+    assert execution_keys(redis) == []
+
+
+@pytest.mark.parametrize("prefix", ["lab", "{media}"])
+def test_all_keys_begin_with_the_prefix_of_rq(redis: Any, url: str, prefix: str) -> None:
+    # given an installation with a prefix of its own beside another
+    redis.set("rq:queue:other", "untouched")
+    environment = {**os.environ, "RQ_KEY_PREFIX": prefix}
+    server = ("--redis-url", url)
+
+    def run(*line: str) -> str:
+        result = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120)
+        assert result.returncode == 0, result.stderr
+        return result.stdout
+
+    # when a request of each lane is served, one waits, and RQ's tools look at them
+    run(*program("queue", "add", "q", *server))
+    worker = subprocess.Popen(program("worker", "--queue", "q", "--heartbeat", "0.4", *server), env=environment)
+    try:
+        assert "succeeded" in run(*program("queue", "submit", *server, "q", "--", "1"))
+        assert "succeeded" in run(*program("queue", "submit", "--keep", *server, "q", "--", "0"))
+        assert "1 workers" in run(RQ, "info", "-u", url)
+    finally:
+        worker.terminate()
+        assert worker.wait(60) == 0
+    run(*program("queue", "submit", "--no-wait", "--keep", *server, "q", "--", "0"))
+    assert "succeeded" in run(*program("queue", "show", *server, "q"))
+    # expect no key elsewhere, and all keys of the queue in one slot where the prefix is a hash tag
+    keys = [key for key in redis.keys("*") if key != b"rq:queue:other"]
+    assert keys
+    assert [key for key in keys if not key.startswith(f"{prefix}:".encode())] == []
+    assert any(key.startswith(f"{prefix}:scaletest:".encode()) for key in keys)
+    if prefix.startswith("{"):
+        assert len({key_slot(key) for key in keys}) == 1
+    run(*program("queue", "remove", "--yes", *server, "q"))
