@@ -96,6 +96,7 @@ RULES: dict[str, Any] = {
     "exporter.tolerations": OBJECTS,
     "externalRedis.port": {"type": "integer", "minimum": 1, "maximum": 65535},
     "externalRedis.database": COUNT,
+    "externalRedis.keyPrefix": {"type": "string", "pattern": "^[A-Za-z0-9_.:{}-]+$"},
     "test.limit": SOME,
     "test.scale": {"type": "number", "minimum": 1, "maximum": 2},
     "test.stepTime": SECONDS,

@@ -165,3 +165,23 @@ def test_the_steps_of_the_readme_make_that_secret(helm: str) -> None:
     read = set(re.findall(r"'name': 'scaletest-redis-users', 'key': '([\w-]+)'", str(own)))
     assert {"password-worker", "password-client", "password-exporter"} <= read
     assert read | {"users.acl"} <= set(secret["stringData"])
+
+
+def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) -> None:
+    external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
+    prefix = ("--set-json", 'externalRedis.keyPrefix="{lab}"')
+    scaling = ("--set-json", 'queues.a.autoscaling={"kind":"keda","metric":"demand"}')
+    text = render(helm, *external, *prefix, *scaling)
+    (scaled,) = [row for row in objects(text) if row["kind"] == "ScaledObject"]
+    lists = [trigger["metadata"]["listName"] for trigger in scaled["spec"]["triggers"]]
+    assert lists == ["{lab}:queue:a", "{lab}:scaletest:leases:a"]
+    assert (
+        text.count("name: SCALETEST_REDIS_URL") == text.count('name: RQ_KEY_PREFIX\n              value: "{lab}"') > 1
+    )
+    # expect nothing said where nothing was chosen
+    assert "RQ_KEY_PREFIX" not in render(helm, *external, *scaling)
+
+
+def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: str) -> None:
+    external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
+    assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')

@@ -224,7 +224,16 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
   value: {{ printf "%s://%s%s/%d" (ternary "rediss" "redis" $e.tls.enabled) $login (include "scaletest.address" $e) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
 {{- end }}
 {{- end -}}
+{{- if ne $e.keyPrefix "rq" }}
+- name: RQ_KEY_PREFIX
+  value: {{ $e.keyPrefix | quote }}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What our own keys in Redis begin with. */}}
+{{- define "scaletest.ownKeys" -}}
+{{- if or .Values.redis.enabled (eq .Values.externalRedis.keyPrefix "rq") -}}scaletest{{- else -}}{{ .Values.externalRedis.keyPrefix }}:scaletest{{- end -}}
 {{- end -}}
 
 {{- define "scaletest.hasRedisTls" -}}
