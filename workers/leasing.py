@@ -7,9 +7,8 @@ import time
 import uuid
 from collections.abc import Callable
 
-from scaletest.broker.connection import Redis, twin
+from scaletest.broker.connection import Redis
 from scaletest.broker.devices import DeviceLeases
-from scaletest.broker.lifeline import patience_s
 from scaletest.broker.retry import Retrying
 from workers.devices import DeviceChooser
 
@@ -43,7 +42,7 @@ class Leasing:
         self._look_s = min(LOOK_S, interval_s / 4)
         self._pause = pause
         self._leases = DeviceLeases(
-            twin(redis, patience_s(interval_s)),
+            redis,
             node,
             worker,
             interval_s=interval_s,

@@ -29,8 +29,9 @@ class Patient(SimpleWorker):
 
     _lane: FastLane | None = None
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, rq_commands: bool = True, **options: Any) -> None:
         super().__init__(*args, **options)
+        self._rq_commands = rq_commands
         self._leaving = threading.Event()
 
     def check_for_suspension(self, burst: bool) -> None:
@@ -49,9 +50,10 @@ class Patient(SimpleWorker):
             super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
 
     def subscribe(self) -> None:
-        """RQ's channel for commands to workers."""
+        """RQ's channel for commands to workers, where they are wanted."""
         self._leaving.clear()
-        super().subscribe()  # type: ignore[no-untyped-call]
+        if self._rq_commands:
+            super().subscribe()  # type: ignore[no-untyped-call]
 
     def unsubscribe(self) -> None:
         """End the thread for commands, which closes its channel.
@@ -83,6 +85,10 @@ class Patient(SimpleWorker):
             super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
         elif self._leaving.wait(PUBSUB_RETRY_S):
             pubsub_thread.stop()
+
+    def _close_idle_connections(self) -> None:
+        """Those of RQ's own code. It opens one when it has something to say: a worker would hold it for life."""
+        self.connection.connection_pool.disconnect(inuse_connections=False)
 
     @contextmanager
     def _hurried(self, *, silent: bool) -> Iterator[None]:

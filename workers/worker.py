@@ -23,7 +23,7 @@ from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
-from scaletest.broker.connection import transient, twin
+from scaletest.broker.connection import Redis, transient, twin
 from scaletest.broker.lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
 from scaletest.broker.ledger import Ledger
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline, patience_s
@@ -65,12 +65,14 @@ class Worker(SlowLane):
         grace_s: float = DEFAULT_GRACE_S,
         log_messages: bool = False,
         device_wait_s: float | None = None,
+        rq_commands: bool = True,
         **options: Any,
     ) -> None:
+        """rq_commands: listen for those of RQ's tools, which takes a connection."""
         # RQ's command line passes its default, pickle, when nobody chose; nobody can choose it here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
             raise InvalidValue("this worker reads JSON only", hint="start it with: rq worker -S json")
-        super().__init__(*args, **{**options, "serializer": JSONSerializer})
+        super().__init__(*args, rq_commands=rq_commands, **{**options, "serializer": JSONSerializer})
         for queue in self.queues:
             queue.serializer = JSONSerializer
         self._settings = settings
@@ -117,10 +119,12 @@ class Worker(SlowLane):
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
         self._ledger = Ledger(self.connection, self._retrying)
+        # Heartbeats and the lease of a device: one thread says both.
+        beating = twin(self.connection, patience_s(self._interval_s))
         if self._runtime.devices.leasing:
-            self._begin_leasing()
+            self._begin_leasing(beating)
         self._lifeline = Lifeline(
-            twin(self.connection, patience_s(self._interval_s)),
+            beating,
             self.name,
             queue,
             interval_s=self._interval_s,
@@ -172,10 +176,10 @@ class Worker(SlowLane):
                 raise
             logger.warning("worker %s: Redis is away at its end, others clear up after it", self.name)
 
-    def _begin_leasing(self) -> None:
+    def _begin_leasing(self, beating: Redis) -> None:
         """Lease a slot before anybody counts on this worker. Raises NoDevice."""
         leasing = Leasing(
-            self.connection,
+            beating,
             self.name,
             self._runtime.node,
             self._runtime.devices,
@@ -315,6 +319,8 @@ class Worker(SlowLane):
     def _work_fast(self, max_idle_time: int | None) -> tuple[Job, Queue] | None:
         idle_since = time.monotonic()
         done: Done | None = None
+        if not self._slow_jobs:
+            self._close_idle_connections()
         while True:
             taken = self._cycle(done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time))
             done = None
@@ -328,6 +334,9 @@ class Worker(SlowLane):
                 return None
             if self.should_run_maintenance_tasks:
                 self.run_maintenance_tasks()
+                self._close_idle_connections()
+            elif not isinstance(taken, Taken):
+                self._close_idle_connections()
 
     def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
         """One conversation with Redis: deliver, and take unless we are stopping.

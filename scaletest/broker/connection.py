@@ -75,7 +75,7 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
     client = prepare(url, socket_timeout_s=socket_timeout_s)
     with explained(url):
         _check_server(client)
-        memory.warn_of_memory(client, masked(url), _hosts(url))
+        memory.warn_of_limits(client, masked(url), _hosts(url))
     return client
 
 

@@ -1,4 +1,4 @@
-"""A Redis whose memory is full: what it will do then, asked when we connect, and what to say when it is so far."""
+"""The limits of a Redis, memory and connections: asked for when we connect, and what to say when they are reached."""
 
 from __future__ import annotations
 
@@ -19,6 +19,10 @@ REMEDY = (
 # In the middle of a text when a pipeline or a script passes the error on.
 _FULL = re.compile(r"\bOOM\b")
 _warned: set[str] = set()
+# Part of the connections that a server allows from which on there is a warning.
+MOST_CONNECTIONS = 0.8
+# One for requests, one for heartbeats, one for commands of RQ's tools.
+CONNECTIONS_A_WORKER = 3
 
 
 def is_full(error: BaseException) -> bool:
@@ -28,19 +32,34 @@ def is_full(error: BaseException) -> bool:
     return isinstance(error, redis.exceptions.ResponseError) and bool(_FULL.search(str(error)))
 
 
-def warn_of_memory(client: redis.Redis, name: str, hosts: list[str]) -> None:
-    """Log once what will be lost when the server's memory is full. name: the server, fit for messages.
+def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
+    """Log once what happens when the server's memory is full, and when its connections are nearly used up.
 
-    hosts: where it listens; none for a socket. Silent where INFO is forbidden: then nothing is known.
+    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where INFO is forbidden:
+    then nothing is known.
     """
-    try:
-        info: dict[str, Any] = client.info("memory")
-    except redis.exceptions.ResponseError:
-        return
-    warning = memory_warning(info, name, hosts)
-    if warning and warning not in _warned:
-        _warned.add(warning)
-        logger.warning("%s", warning)
+    pipe = client.pipeline(transaction=False)
+    pipe.info("memory")
+    pipe.info("clients")
+    memory, clients = (row if isinstance(row, dict) else {} for row in pipe.execute(raise_on_error=False))
+    for key, warning in (
+        (f"memory {name}", memory_warning(memory, name, hosts)),
+        (f"connections {name}", connections_warning(clients, name)),
+    ):
+        if warning and key not in _warned:
+            _warned.add(key)
+            logger.warning("%s", warning)
+
+
+def connections_warning(info: dict[str, Any], name: str) -> str:
+    """The warning that the clients section of INFO gives cause for; "" when there is none, or nothing is known."""
+    connected, maximum = int(info.get("connected_clients", 0)), int(info.get("maxclients", 0))
+    if not maximum or connected < MOST_CONNECTIONS * maximum:
+        return ""
+    return (
+        f"Redis at {name} has {connected} of at most {maximum} connections: soon it will refuse workers, which need"
+        f" {CONNECTIONS_A_WORKER} each; raise maxclients"
+    )
 
 
 def memory_warning(info: dict[str, Any], name: str, hosts: list[str]) -> str:

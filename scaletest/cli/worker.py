@@ -97,6 +97,7 @@ from scaletest.model.presets import PRESETS
     metavar="PREFIX",
     help="Also execute RQ jobs of functions below PREFIX.",
 )
+@click.option("--no-rq-commands", is_flag=True, help="Ignore commands of RQ's tools, for one connection to Redis less.")
 @click.option("--log-messages", is_flag=True, help="Log every request and reply.")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND ARG...]")
 @click.pass_context
@@ -199,6 +200,7 @@ def _behaviour(given: dict[str, Any]) -> dict[str, Any]:
         "max_attempts": checks.count(given["max_attempts"], "max attempts", minimum=1),
         "grace_s": checks.seconds(given["grace"], "grace"),
         "log_messages": given["log_messages"],
+        "rq_commands": not given["no_rq_commands"],
         "device_wait_s": None if wait is None else checks.seconds(wait, "device wait"),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,18 @@ def test_who_connects_to_a_redis_that_evicts_is_warned_once(evicting: EmbeddedSe
     # expect one line that says what to do
     assert done.stderr.count("evicts keys when its memory is full (maxmemory-policy allkeys-lru)") == 1
     assert "set maxmemory-policy noeviction" in done.stderr
+
+
+def test_who_connects_is_warned_when_workers_will_soon_be_refused(evicting: EmbeddedServer) -> None:
+    redis = connect(evicting.url)
+    redis.config_set("maxmemory-policy", "noeviction")
+    redis.config_set("maxclients", 12)
+    held: list[Any] = [connect(evicting.url) for _ in range(9)]
+    done = call("queue", "list", "--redis-url", evicting.url)
+    assert done.returncode == 0
+    assert "of at most 12 connections" in done.stderr and "raise maxclients" in done.stderr
+    for client in held:
+        client.close()
 
 
 def test_a_user_that_may_not_ask_for_the_memory_is_not_bothered(evicting: EmbeddedServer) -> None:

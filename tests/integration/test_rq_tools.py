@@ -111,6 +111,31 @@ def test_what_rq_shows_of_a_killed_worker_goes_with_it(client: Client, start: An
     assert execution_keys(redis) == []
 
 
+@pytest.mark.parametrize(("options", "connections"), [((), 3), (("--no-rq-commands",), 2)])
+def test_a_worker_holds_few_connections(
+    client: Client, start: Any, redis: Any, options: tuple[str, ...], connections: int
+) -> None:
+    def serve() -> None:
+        request = submit(client)
+        assert wait_for(client, 1)[request].ok
+
+    def worker() -> subprocess.Popen[bytes]:
+        process: subprocess.Popen[bytes] = start(
+            "--heartbeat", "2", "--device-glob", "/dev/null", *options, "--", "true"
+        )
+        serve()
+        return process
+
+    # given a client with all of its own connections
+    first = worker()
+    first.terminate()
+    first.wait()
+    others = {row["id"] for row in redis.client_list()}
+    # when a worker has served a request and waits for the next
+    worker()
+    eventually(lambda: len([row for row in redis.client_list() if row["id"] not in others]) == connections)
+
+
 @pytest.mark.parametrize("prefix", ["lab", "{media}"])
 def test_all_keys_begin_with_the_prefix_of_rq(redis: Any, url: str, prefix: str) -> None:
     # given an installation with a prefix of its own beside another

@@ -13,7 +13,7 @@ from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.client import CLIENT_TTL_S
 from scaletest.broker.lane import Taken
 from scaletest.broker.lifeline import Lifeline
-from scaletest.broker.memory import memory_warning
+from scaletest.broker.memory import connections_warning, memory_warning
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Record, Request
 from scaletest.model.errors import InvalidValue, QueueFull, UndeclaredQueue
@@ -176,6 +176,21 @@ LIMITED = {"maxmemory_policy": "noeviction", "maxmemory": 1 << 30}
 def test_a_warning_needs_a_cause(info: dict[str, Any], hosts: list[str], warning: str) -> None:
     text = memory_warning(info, "redis://host", hosts)
     assert warning in text and bool(text) == bool(warning)
+
+
+@pytest.mark.parametrize(
+    ("info", "warns"),
+    [
+        ({"connected_clients": 8000, "maxclients": 10000}, True),
+        ({"connected_clients": 7999, "maxclients": 10000}, False),
+        ({"connected_clients": 9999}, False),
+        ({}, False),
+    ],
+)
+def test_who_connects_to_a_redis_that_soon_refuses_workers_is_warned(info: dict[str, Any], warns: bool) -> None:
+    text = connections_warning(info, "redis://host")
+    assert bool(text) == warns
+    assert not warns or "8000 of at most 10000 connections" in text
 
 
 def test_queues_of_dead_runs_are_removed(client: Client, queues: Queues) -> None:
