@@ -331,6 +331,9 @@ def test_the_stand_ins_do_what_the_chart_and_a_kubelet_want(
     pause = background("--network=none", "localhost/pause:test")
     # expect the program of the chart's probe to work, and both to end when they are told to
     eventually(lambda: "PONG" in probe(podman, server_container))
+    # expect the server that its name tells of
+    version = redis_image().rpartition(":")[2]
+    assert f"Valkey server v={version}." in podman("exec", server_container, "valkey-server", "--version")
     for name in (server_container, pause):
         podman("kill", "--signal=TERM", name)
         assert podman("wait", name).strip() == "0"
