@@ -153,7 +153,7 @@ def test_names_that_are_no_text(redis: Any, queues: Queues) -> None:
 
 def test_an_error_that_redis_answers_with_is_not_called_unreachable(redis: Any, url: str) -> None:
     redis.set(keys.CLIENTS, "x")
-    with pytest.raises(Unreachable, match="answers with an error: WRONGTYPE"), explained(url):
+    with pytest.raises(Unreachable, match=r"answers with an error: .*WRONGTYPE"), explained(url):
         snapshot(redis)
 
 
