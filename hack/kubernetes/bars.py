@@ -3,8 +3,8 @@
 The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
 are kwok's. In bars on a real node the chart's pods are containers there. Autoscalers keep their examples' settings;
 only KEDA goes to zero after 20 s, and an HPA down after 30 s.
-Those of lifecycle, saturation, scripts, laws, drifting, servers and http-peers are programs of hack/benchmarks: the
-first have a control plane of their own, the others need none, but a quiet machine.
+Those of lifecycle, saturation, scripts, laws, drifting, servers, workers and http-peers are programs of
+hack/benchmarks: the first have a control plane of their own, the others need none, but a quiet machine.
 """
 
 from __future__ import annotations
@@ -164,6 +164,7 @@ PROGRAMS = {
     "laws": "ceiling, contention, coherency, peak and lock of known laws come back from real runs. 15 minutes.",
     "causes": "20 real runs of each of 13 injected bottlenecks, and 100 linear ones: cause, object, share. 2 hours.",
     "drifting": "10 validations of devices that get 0.1 % slower or faster every second: no wrong verdict. 20 minutes.",
+    "workers": "10,000 workers' heartbeats beside 8 real workers: Redis, scripts, scrapes, 1,000 deaths. 5 minutes.",
     "servers": "the tests of queue, worker and books on Redis 6.2, 7.0 and 8.2 and Valkey 9.1. 10 minutes.",
     "saturation-search": "8 slots of 10 ms saturate at 800/s within 3 %, and the latency at 70 % is that of theory.",
     "saturation-refusing": "the same where more than 64 waiting are refused with 503.",

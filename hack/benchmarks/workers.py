@@ -1,0 +1,401 @@
+"""Ten thousand workers on one Redis: what their heartbeats cost it, how long scripts and scrapes take, and what happens
+when a tenth of them dies at once.
+
+Simulated workers say what real ones say, word by word, because lane and lifeline of the product make their commands;
+only the waiting for answers is done by one event loop for all. Each has the three connections of a real one, over a
+unix socket, since one pair of addresses has 28,000 ports, and shares or pipelines nothing. Beside them eight real
+workers serve a queue of their own. Prints one line of JSON for each bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import itertools
+import json
+import resource
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import hiredis
+
+from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
+from scaletest.broker.lane import Done, FastLane, Taken, _parse
+from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, Lifeline
+from scaletest.broker.retry import Retrying
+from scaletest.broker.scripts import script
+from scaletest.model import Request
+
+QUEUES = 20
+REAL, REAL_QUEUE, REAL_SLEEP_S = 8, "real", 0.02
+KILLED = STORM = 1000
+TICK_S = DEFAULT_INTERVAL_S / 2
+STEADY_S = 30.0
+SLOW_US = 5_000
+MOST_CPU, MOST_SCRIPT_MS, MOST_SCRAPE_MS, MOST_AGAIN_S = 0.6, 10.0, 100.0, 15.0
+Words = tuple[Any, ...]
+
+
+class Capture:
+    """A client that keeps what it is asked to send. It answers as to a worker that holds nothing."""
+
+    def __init__(self, real: Any) -> None:
+        self.connection_pool = real.connection_pool
+        self.words: Words = ()
+
+    def evalsha(self, *words: Any) -> Any:
+        self.words = ("EVALSHA", *words)
+        return (1, 0) if "beat" in script_of(words[0]) else (0, 0, 0, None)
+
+
+def script_of(digest: str) -> str:
+    """The name of a script."""
+    return next(name for name in ("beat", "reap", "cycle") if script(name).digest == digest)
+
+
+class Conversation:
+    """One connection: words go out, and whoever asked gets the answer."""
+
+    def __init__(self, loop: Loop, path: str) -> None:
+        self._loop = loop
+        self._reader = hiredis.Reader()
+        self._waiting: deque[Callable[[Any], None]] = deque()
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.connect(path)
+        self.socket.setblocking(False)
+        loop.selector.register(self.socket, selectors.EVENT_READ, self)
+
+    def say(self, answered: Callable[[Any], None], *commands: Words) -> None:
+        """Send commands in one packet; the answer to the last of them counts."""
+        for _ in commands[1:]:
+            self._waiting.append(_ignore)
+        self._waiting.append(answered)
+        self.socket.sendall(b"".join(hiredis.pack_command(command) for command in commands))
+
+    def readable(self) -> None:
+        self._reader.feed(self.socket.recv(65536))
+        while (answer := self._reader.gets()) is not False:
+            if isinstance(answer, Exception):
+                raise answer
+            if self._waiting:
+                self._waiting.popleft()(answer)
+
+    def close(self) -> None:
+        self._loop.selector.unregister(self.socket)
+        self.socket.close()
+
+
+def _ignore(answer: Any) -> None:
+    """The answer to a command that only prepares the next."""
+
+
+class Loop:
+    """Waits for all answers, and calls what is due."""
+
+    def __init__(self) -> None:
+        self.selector = selectors.EpollSelector()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._number = itertools.count()
+        self.late_s: list[float] = []
+
+    def at(self, due: float, call: Callable[[], None]) -> None:
+        heapq.heappush(self._due, (due, next(self._number), call))
+
+    def run_until(self, done: Callable[[], bool], seconds: float) -> bool:
+        """Go on until that is so, at most for so long; whether it is."""
+        end = time.monotonic() + seconds
+        while not done():
+            now = time.monotonic()
+            if now >= end:
+                return False
+            while self._due and self._due[0][0] <= now:
+                due, _, call = heapq.heappop(self._due)
+                self.late_s.append(now - due)
+                call()
+            wait = min(0.05, max(0.0, self._due[0][0] - time.monotonic())) if self._due else 0.05
+            for key, _ in self.selector.select(wait):
+                key.data.readable()
+        return True
+
+
+class Simulated:
+    """One worker. holds: it keeps the requests that it takes and never ends them."""
+
+    holds = False
+
+    def __init__(self, loop: Loop, path: str, capture: Capture, name: str, queue: str) -> None:
+        self._loop, self._capture = loop, capture
+        self.name, self._queue = name, queue
+        self.taken: list[Taken] = []
+        self.beats = 0
+        self._dead = False
+        self._lane = FastLane(capture, name, queue, DEFAULT_INTERVAL_S, Retrying(name))  # type: ignore[arg-type]
+        self._lifeline = Lifeline(capture, name, queue, details=self._details)  # type: ignore[arg-type]
+        self.conversations = [Conversation(loop, path) for _ in range(3)]
+        self._main, self._beating, commands = self.conversations
+        commands.say(_ignore, ("SUBSCRIBE", f"{keys.RQ}pubsub:{name}"))
+
+    def _details(self) -> dict[str, str | int | float]:
+        return {
+            "successful_job_count": 0, "failed_job_count": 0, "total_working_time": 0.0, "hostname": "host",
+            "queues": self._queue, "pid": 1, "birth": "2026-01-01T00:00:00.000000Z", "version": "3.0.0",
+            "python_version": "3.11", "ip_address": "10.0.0.1", "node": f"node-{hash(self.name) % 1000}",
+            "pod": self.name,
+        }  # fmt: skip
+
+    def start(self) -> None:
+        """Register as a real one does: with a beat, then ask for work."""
+        self._beat(lambda: self._cycle(None))
+        self._loop.at(time.monotonic() + TICK_S * (0.5 + hash(self.name) % 1000 / 1000), self._tick)
+
+    def _tick(self) -> None:
+        if self._dead:
+            return
+        self._loop.at(time.monotonic() + TICK_S, self._tick)
+        self._beat(self._reap)
+
+    def _beat(self, then: Callable[[], None]) -> None:
+        self._lifeline._beat()
+
+        def answered(answer: Any) -> None:
+            self.beats += 1
+            then()
+
+        self._beating.say(answered, self._capture.words)
+
+    def _reap(self) -> None:
+        self._lifeline._reap()
+        self._beating.say(_ignore, self._capture.words)
+
+    def _cycle(self, done: Done | None) -> None:
+        self._lane._next_call()
+        self._main.say(self._answered, self._lane._command(done, "1"))
+
+    def _answered(self, row: Any) -> None:
+        taken = _parse(row)
+        if isinstance(taken, Taken):
+            self.taken.append(taken)
+            if not Simulated.holds:
+                reply = json.dumps({"id": taken.id, "outcome": "succeeded", "worker": self.name})[:-1] + "}"
+                self._cycle(Done(taken, "succeeded", 0, 0, reply, False))
+            else:
+                self._lifeline.hold(taken.id, taken.attempt)
+            return
+        self._lane._next_call()
+        move = (
+            "BLMOVE",
+            keys.rq_queue(self._queue),
+            keys.taking(self._queue),
+            "LEFT",
+            "RIGHT",
+            str(DEFAULT_INTERVAL_S),
+        )
+        self._main.say(self._answered, move, self._lane._command(None, "2"))
+
+    def kill(self) -> None:
+        """Vanish without a word."""
+        self._dead = True
+        for conversation in self.conversations:
+            conversation.close()
+
+
+class Bars:
+    """The measurings, one after the other, on one server."""
+
+    def __init__(self, server: EmbeddedServer, workers: int) -> None:
+        self._redis: Any = connect(server.url)
+        self._url = server.url
+        self._path = server.url.removeprefix("unix://")
+        self._loop = Loop()
+        self._capture = Capture(self._redis)
+        self._wanted = workers
+        self._workers: list[Simulated] = []
+
+    def start(self) -> dict[str, Any]:
+        """All workers, the last thousand at once: a storm of registrations."""
+        self._redis.config_set("maxclients", 4 * self._wanted + 1000)
+        self._redis.config_set("slowlog-log-slower-than", SLOW_US)
+        self._redis.config_set("slowlog-max-len", 10_000)
+        for name in ("beat", "reap", "cycle"):
+            self._redis.script_load(script(name).text)
+        for number in range(QUEUES):
+            Queues(self._redis).add(f"q{number}")
+        for number in range(self._wanted - STORM):
+            self._add(number)
+            if number % 200 == 199:
+                self._loop.run_until(lambda: False, 0.2)
+        ping = Ping(self._url)
+        began = time.monotonic()
+        for number in range(self._wanted - STORM, self._wanted):
+            self._add(number)
+        registered = self._loop.run_until(lambda: all(worker.beats for worker in self._workers), 60.0)
+        seconds, ping_ms = time.monotonic() - began, ping.stop()
+        return {"what": "registration of 1,000 workers at once", "seconds": round(seconds, 2),
+                "ping_ms_p99": ping_ms, "met": registered}  # fmt: skip
+
+    def _add(self, number: int) -> None:
+        worker = Simulated(self._loop, self._path, self._capture, f"sim-{number:05}", f"q{number % QUEUES}")
+        worker.start()
+        self._workers.append(worker)
+
+    def steady(self) -> list[dict[str, Any]]:
+        """Heartbeats of all, beside eight real workers at work; what a scrape takes meanwhile."""
+        Queues(self._redis).add(REAL_QUEUE)
+        program = [sys.executable, "-m", "scaletest"]
+        server = ["--redis-url", self._url]
+        client = ["client", "--queue", REAL_QUEUE, "--parallel", str(REAL), "--listen", "none"]
+        lines = [[*program, "worker", "--queue", REAL_QUEUE, *server] for _ in range(REAL)]
+        lines.append([*program, *client, *server, "--", str(REAL_SLEEP_S)])
+        processes = [subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for line in lines]
+        exporter = subprocess.Popen(
+            [*program, "exporter", *server, "--listen", "127.0.0.1:0"], stderr=subprocess.PIPE, text=True
+        )
+        assert exporter.stderr is not None
+        metrics = exporter.stderr.readline().split()[-1] + "/metrics"
+        try:
+            self._loop.run_until(lambda: len(Queues(self._redis).worker_names(REAL_QUEUE)) == REAL, 60.0)
+            self._loop.run_until(lambda: False, 5.0)
+            return self._measure(metrics)
+        finally:
+            for process in reversed(processes):  # the client first: it waits for what is in flight
+                process.terminate()
+                process.wait(30)
+            exporter.terminate()
+            exporter.wait(30)
+
+    def _measure(self, metrics: str) -> list[dict[str, Any]]:
+        self._redis.slowlog_reset()
+        beats, ended, cpu_s, began = self._beats(), self._ended(), self._cpu_s(), time.monotonic()
+        self._loop.late_s.clear()
+        self._loop.run_until(lambda: False, STEADY_S)
+        seconds = time.monotonic() - began
+        cpu, beats, ended = self._cpu_s() - cpu_s, self._beats() - beats, self._ended() - ended
+        slowest_ms = max((row["duration"] for row in self._redis.slowlog_get(10_000)), default=0) / 1e3
+        scrapes = Scrapes(metrics)
+        self._loop.run_until(lambda: not scrapes.alive, 60.0)
+        late_ms = 1e3 * statistics.quantiles(self._loop.late_s, n=100)[-1]
+        return [
+            {"what": "Redis's part of a core", "value": round(cpu / seconds, 3), "beats_per_s": round(beats / seconds),
+             "requests_per_s": round(ended / seconds), "late_ms_p99": round(late_ms, 1),
+             "clients": self._redis.info("clients")["connected_clients"], "met": cpu / seconds < MOST_CPU},
+            {"what": "longest script, ms", "value": slowest_ms or f"under {SLOW_US / 1e3:g}",
+             "met": slowest_ms < MOST_SCRIPT_MS},
+            {"what": "scrape of 20 queues, ms", "value": scrapes.median_ms, "met": scrapes.median_ms < MOST_SCRAPE_MS},
+        ]  # fmt: skip
+
+    def die(self) -> dict[str, Any]:
+        """A thousand workers hold a request each, and vanish: every request is run again by somebody else."""
+        with Client(connect(self._url)) as client:
+            requests = [Request(client.new_id(), f"q{number % QUEUES}") for number in range(KILLED)]
+            Simulated.holds = True
+            for request in requests:
+                client.submit_one(request)
+            held = self._loop.run_until(lambda: sum(len(worker.taken) for worker in self._workers) == KILLED, 60.0)
+            # until heartbeats have shown all of them, as they would a long request
+            self._loop.run_until(lambda: False, 2 * TICK_S)
+            self._redis.slowlog_reset()
+            Simulated.holds = False
+            began = time.monotonic()
+            dead = [worker for worker in self._workers if worker.taken]
+            for worker in dead:
+                worker.kill()
+            living = [worker for worker in self._workers if not worker.taken]
+            again = self._loop.run_until(lambda: sum(len(worker.taken) for worker in living) >= KILLED, 60.0)
+            seconds = time.monotonic() - began
+            self._loop.run_until(lambda: False, 1.0)
+            answered: set[str] = set()
+            while replies := client.replies(1.0):
+                answered |= {reply.id for _, reply in replies}
+        slowest_ms = max((row["duration"] for row in self._redis.slowlog_get(10_000)), default=0) / 1e3
+        lost = {request.id for request in requests} - answered
+        met = held and again and not lost and seconds < MOST_AGAIN_S and slowest_ms < MOST_SCRIPT_MS
+        return {"what": "seconds until the requests of dead workers run again", "value": round(seconds, 1),
+                "dead": len(dead), "lost": len(lost), "longest_script_ms": slowest_ms or f"under {SLOW_US / 1e3:g}",
+                "met": met}  # fmt: skip
+
+    def _beats(self) -> int:
+        return sum(worker.beats for worker in self._workers)
+
+    def _ended(self) -> int:
+        return int(self._redis.hget(keys.counters(REAL_QUEUE), "succeeded") or 0)
+
+    def _cpu_s(self) -> float:
+        info = self._redis.info("cpu")
+        return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+
+class Ping:
+    """Asks Redis all the time, from a thread, how long it takes to answer."""
+
+    def __init__(self, url: str) -> None:
+        self._redis = connect(url)
+        self._ended = threading.Event()
+        self._times_s: list[float] = []
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        while not self._ended.wait(0.005):
+            began = time.perf_counter()
+            self._redis.ping()
+            self._times_s.append(time.perf_counter() - began)
+
+    def stop(self) -> float:
+        """The time of one in a hundred, in milliseconds."""
+        self._ended.set()
+        self._thread.join()
+        return round(1e3 * statistics.quantiles(self._times_s, n=100)[-1], 1)
+
+
+class Scrapes:
+    """Scrapes an exporter, from a thread, because the workers go on beating."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._times_s: list[float] = []
+        self._thread = threading.Thread(target=self._scrape)
+        self._thread.start()
+
+    def _scrape(self) -> None:
+        for _ in range(20):
+            began = time.perf_counter()
+            with urllib.request.urlopen(self._url) as answer:
+                text = answer.read()
+            self._times_s.append(time.perf_counter() - began)
+            assert b"scaletest_up 1.0" in text
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def median_ms(self) -> float:
+        return round(1e3 * statistics.median(self._times_s), 1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--workers", type=int, default=10_000)
+    options = parser.parse_args()
+    files = 4 * options.workers + 2000
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    assert LEASE_INTERVALS * DEFAULT_INTERVAL_S < MOST_AGAIN_S
+    with EmbeddedServer() as server:
+        bars = Bars(server, options.workers)
+        print(json.dumps(bars.start()), flush=True)
+        for row in bars.steady():
+            print(json.dumps(row), flush=True)
+        print(json.dumps(bars.die()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
