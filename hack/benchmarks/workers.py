@@ -32,6 +32,7 @@ from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
 from scaletest.broker.lane import Done, FastLane, Taken, _parse
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, Lifeline
 from scaletest.broker.retry import Retrying
+from scaletest.broker.samples import SamplerLease
 from scaletest.broker.scripts import script
 from scaletest.model import Request
 
@@ -139,7 +140,8 @@ class Simulated:
         self.beats = 0
         self._dead = False
         self._lane = FastLane(capture, name, queue, DEFAULT_INTERVAL_S, Retrying(name))  # type: ignore[arg-type]
-        self._lifeline = Lifeline(capture, name, queue, details=self._details)  # type: ignore[arg-type]
+        sampling = SamplerLease(queue, f"node-{hash(name) % 1000}", name)
+        self._lifeline = Lifeline(capture, name, queue, details=self._details, sampling=sampling)  # type: ignore[arg-type]
         self.conversations = [Conversation(loop, path) for _ in range(3)]
         self._main, self._beating, commands = self.conversations
         commands.say(_ignore, ("SUBSCRIBE", f"{keys.RQ}pubsub:{name}"))

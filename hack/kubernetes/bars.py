@@ -3,7 +3,7 @@
 The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
 are kwok's. In bars on a real node the chart's pods are containers there. Autoscalers keep their examples' settings;
 only KEDA goes to zero after 20 s, and an HPA down after 30 s.
-Those of lifecycle, saturation, scripts, laws, drifting, servers, workers and http-peers are programs of
+Those of lifecycle, saturation, scripts, laws, causes, drifting, servers, workers and http-peers are programs of
 hack/benchmarks: the first have a control plane of their own, the others need none, but a quiet machine.
 """
 

@@ -89,12 +89,12 @@ def suspects(queue: str) -> str:
 
 def samples(queue: str) -> str:
     """Samples of the nodes of the queue's workers."""
-    return f"scaletest:samples:{queue}"
+    return f"{OWN}samples:{queue}"
 
 
 def samplers(queue: str) -> str:
     """Who samples each node."""
-    return f"scaletest:samplers:{queue}"
+    return f"{OWN}samplers:{queue}"
 
 
 def client(name: str) -> str:
