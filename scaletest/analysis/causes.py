@@ -8,8 +8,11 @@ Three corrections, since states are what a sampler sees:
 
 1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact. The rest, where it is
    more than chance, was waiting for a CPU: threads that ran side by side ran one after the other.
-2. Threads that a CPU limit holds back look as if they waited for a CPU. Where the container's throttled seconds grew by
-   half of that wait or more, the limit is the cause.
+2. Threads that a CPU limit holds back look as if they waited for a CPU. The limit is the cause where the container's
+   throttled seconds grew by half of that wait or more, or where it is throttled in half of its periods and not in fewer
+   than before: it had all the CPU time that the limit allows then, so more cores would not have helped. These seconds
+   count for each CPU that the container's threads are on, so they may miss half of a wait, for example where other load
+   drives all threads to one CPU.
 3. Steps of one run differ by a percent for reasons that no interval within a step sees, so less is no growth.
 
 What was not observed is never spread over the states that were. Where less was unobserved than before, as in longer
@@ -44,6 +47,8 @@ LEAST_SHARE = 0.03
 MOST_OF_GROWTH = 0.5
 # The container's throttled seconds grew as the wait for a CPU did.
 THROTTLED_PART = 0.5
+# A limit binds where the container is throttled in so many of its periods, and not in fewer than before but for this.
+BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
 # Beyond this part of requests that do not say where their time went (older workers), the others stand for too little.
 MOST_UNCOVERED = 0.5
 # A state that holds less does not explain the growth alone.
@@ -214,13 +219,20 @@ class _Grown:
 
 
 def attribute(
-    steps: Sequence[Step], failed: Pair | None, records: Rows, chance: Chance, *, missed: bool = False
+    steps: Sequence[Step],
+    failed: Pair | None,
+    records: Rows,
+    chance: Chance,
+    *,
+    missed: bool = False,
+    throttled: Mapping[int, float] | None = None,
 ) -> Causes | None:
     """What grew in the doubling that failed, else from the first step to the last; None where no request says so.
 
     One step alone says where its requests spend the time, and names no cause.
 
     failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is not met.
+    throttled: by workers, the part of its periods in which a CPU limit held the container back, where samples tell.
     """
     times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
     known = {step.workers: step for step in steps if step.workers in times and times[step.workers].cycles}
@@ -234,7 +246,7 @@ def attribute(
     before, after = (times[step.workers].of(repeats) for step in pair)
     if not (before.cycles and after.cycles):
         return None
-    grown = _grown(before, after, chance)
+    grown = _grown(before, after, chance, _bound(throttled or {}, before.workers, after.workers))
     rows = tuple(_step_time(times[workers]) for workers in known)
     if failed is None and not missed and _as_wanted(steps):
         return _result(grown, rows, headline=AS_WANTED)
@@ -292,11 +304,22 @@ def _result(
     )
 
 
-def _grown(before: RequestTime, after: RequestTime, chance: Chance) -> _Grown:
+def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
+    """Whether containers had all the CPU time that their limits allow, and no less of it than with fewer workers.
+
+    Where workers have a container each, too few cores take them below their limits: they are throttled less often then.
+    """
+    if before not in throttled or after not in throttled:
+        return False
+    return throttled[after] >= max(BOUND_PERIODS, throttled[before] - FEWER_PERIODS)
+
+
+def _grown(before: RequestTime, after: RequestTime, chance: Chance, bound: bool) -> _Grown:
+    """bound: whether a CPU limit is known to bind."""
     base, more = before.means(), after.means()
     resamples = list(zip(before.resampled(chance, DRAWS), after.resampled(chance, DRAWS), strict=True))
     in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
-    limited = _limited(base, more, in_turn)
+    limited = _limited(base, more, in_turn, bound)
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
     return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
 
@@ -345,12 +368,12 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
     return min(after[State.ON_CPU] - before[State.ON_CPU], after[State.ON_CPU] - explained_s)
 
 
-def _limited(before: Seconds, after: Seconds, in_turn: bool) -> bool:
+def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> bool:
     """Whether the container's CPU limit, not the number of cores, is what the added wait for a CPU is about."""
     grown = _growth(before, after, in_turn, limited=False)
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])
-    return grown[State.CPU_WAIT] > 0 and throttled_s >= THROTTLED_PART * waits_s
+    return grown[State.CPU_WAIT] > 0 and (bound or throttled_s >= THROTTLED_PART * waits_s)
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:

@@ -103,7 +103,9 @@ def evaluate(
     shared = sharing(plan, steps)
     missed = any(threshold.kind is VerdictKind.FAIL for threshold in thresholds)
     used, odd = resources(steps, records, samples)
-    causes = supported(attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed), used)
+    throttled = {step.workers: part for step in used if (part := step.throttled_periods) is not None}
+    grew = attribute(steps, failed_doubling(plan, steps), records, chance, missed=missed, throttled=throttled)
+    causes = supported(grew, used)
     disturbed = interferences(steps, records, samples)
     before = noticed or busy_before(samples, began(records))
     trend_per_s = course_of(plan, [step.samples for step in steps]).per_s

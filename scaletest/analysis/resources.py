@@ -18,7 +18,7 @@ from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.series import Ends, ends_of, progress, span
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Record
-from scaletest.model.node_sample import CPU, DEVICE, NodeSample
+from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeSample
 
 ENERGY_J = "energy_j"
 # A sample lies in a step, or mostly does, when more than that of its interval lies there.
@@ -178,6 +178,15 @@ class StepResources:
     def requests_cpu(self) -> float | None:
         """Cores that the requests themselves used on all nodes; None where some do not say."""
         return _sum([node.requests_cpu for node in self.nodes])
+
+    @property
+    def throttled_periods(self) -> float | None:
+        """The part of its periods in which a CPU limit held a container back, as the mean of all nodes.
+
+        None where one of them does not say.
+        """
+        held = _sum([node.value(CONTAINER, "throttled_periods") for node in self.nodes])
+        return None if held is None else held / len(self.nodes)
 
     def places(self, kind: str) -> list[Place]:
         """Every disk or network, or every device that requests ran on."""

@@ -255,3 +255,39 @@ def test_whatever_nodes_say_a_cause_stays_one_and_the_result_fits_its_schema(
     assert result.causes is not None
     assert all(line for cause in result.causes.causes for line in cause.evidence)
     checked(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+
+
+def held(part: float) -> Resources:
+    """A container that its CPU limit holds back in this part of its periods, on a node whose cores are all busy."""
+    return {**cpu(2.0), "container": {"throttled_periods": part, "cpu_limit": 0.5}}
+
+
+# by the throttled seconds alone, a tenth of the wait, it would be the number of cores
+BARELY_COUNTED = replace(INJECTED["cores"][0], throttled=0.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "state"),
+    [
+        (held(0.4), held(0.9), State.THROTTLED),
+        (held(0.97), held(0.95), State.THROTTLED),
+        (held(0.0), held(0.4), State.CPU_WAIT),
+        (held(0.95), held(0.6), State.CPU_WAIT),  # containers of one worker each, which lack cores
+        ({}, held(0.95), State.CPU_WAIT),
+    ],
+)
+def test_a_limit_that_holds_a_container_back_most_of_the_time_is_the_cause(
+    first: Resources, later: Resources, state: State
+) -> None:
+    """Other load drives its threads to one CPU: the kernel counts few throttled seconds then."""
+    causes = compared(BARELY_COUNTED, first, later).causes
+    assert causes is not None
+    assert [cause.state for cause in causes.causes] == [state]
+    assert causes.causes[0].share.value > 0.9
+
+
+def test_a_limit_of_one_node_of_two_is_not_that_of_both() -> None:
+    causes = causes_of(
+        BARELY_COUNTED, lambda node, workers, at_s: held(0.9) if node == "node-a" else cpu(2.0), ("node-a", "node-b")
+    )
+    assert causes.causes[0].state == State.CPU_WAIT
