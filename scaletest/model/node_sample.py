@@ -7,7 +7,6 @@ changes nothing; only energy is a counter, because the energy of a step is the d
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +62,8 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
 MAX_RESOURCES = 64
 MAX_NAME_CHARACTERS = 160
 _MAX_FIGURES = 40
+# Beyond any figure; sums and means of many still are numbers.
+_LARGEST = 1e30
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +137,8 @@ def _figures(data: Any) -> dict[str, float]:
 
 
 def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidValue("a figure of the sample is not a number")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
+        raise InvalidValue(f"a figure of the sample is not a number, or beyond {_LARGEST:g}")
     return float(value)
 
 

@@ -13,7 +13,7 @@ from scaletest.model import NodeSample
 from scaletest.model.errors import InvalidValue
 
 NAMES = st.text(max_size=20).filter(str.isprintable)
-FIGURES = st.dictionaries(NAMES, st.floats(allow_nan=False, allow_infinity=False), max_size=5)
+FIGURES = st.dictionaries(NAMES, st.floats(-1e30, 1e30), max_size=5)
 
 
 def sample(**changes: Any) -> NodeSample:
@@ -41,6 +41,9 @@ def test_figures_are_found_by_kind_and_by_name() -> None:
     [
         {"resources": {"cpu": {"user": "1"}}},
         {"resources": {"cpu": {"user": math.nan}}},
+        {"resources": {"cpu": {"user": 1e308}}},  # the sum of two is no number any more
+        {"resources": {"cpu": {"user": -math.inf}}},
+        {"at_s": 10**400},
         {"resources": {"cpu": 1.0}},
         {"resources": {f"disk:{number}": {} for number in range(65)}},
         {"resources": {"cpu": {str(number): 1.0 for number in range(41)}}},
