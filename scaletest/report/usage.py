@@ -58,19 +58,31 @@ def note(result: Evaluation) -> str:
 
 
 def line(result: Evaluation) -> str:
-    """The cores that were busy in each step, the pressure on them and the energy, in a line; "" without samples."""
-    steps = [step for step in result.resources if step.cores and step.cores_busy is not None]
-    parts = []
-    if steps:
-        cores = f"{steps[-1].cores:g}"
-        parts.append(f"cores busy {', '.join(f'{step.cores_busy:.1f}' for step in steps)} of {cores}")
-    pressure = [step.highest(PRESSURE, "cpu_some") for step in result.resources]
-    if pressure and None not in pressure:
-        parts.append(f"pressure {', '.join(percent(part, 0) for part in pressure)}")
-    joules = [step.joules_per_request for step in result.resources]
-    if joules and None not in joules:
-        parts.append(f"joules a request {', '.join(significant(part) for part in joules if part is not None)}")
-    return "; ".join(parts)
+    """The cores that were busy in each step, the pressure on them and the energy, in a line; "" without samples.
+
+    Steps without a sample have their place, so that the figures can be read beside the steps.
+    """
+    by_level = {(step.workers, step.per_device): step for step in result.resources}
+    steps = [by_level.get((step.workers, step.per_device)) for step in result.steps]
+    cores = [step.cores for step in result.resources if step.cores and step.cores_busy is not None]
+    busy = _course(steps, lambda step: step.cores_busy if step.cores else None, _decimal)
+    parts = {
+        "cores busy": f"{busy} of {cores[-1]:g}" if cores else "",
+        "pressure": _course(steps, lambda step: step.highest(PRESSURE, "cpu_some"), lambda part: percent(part, 0)),
+        "joules a request": _course(steps, lambda step: step.joules_per_request, significant),
+    }
+    return "; ".join(f"{name} {course}" for name, course in parts.items() if course)
+
+
+def _course(
+    steps: Sequence[StepResources | None],
+    figure: Callable[[StepResources], float | None],
+    text: Callable[[float], str],
+) -> str:
+    """A figure in each step; "" where no step knows it."""
+    values = [figure(step) if step else None for step in steps]
+    known = any(value is not None for value in values)
+    return ", ".join(NOTHING if value is None else text(value) for value in values) if known else ""
 
 
 def limits_of(result: Evaluation) -> dict[str, float]:

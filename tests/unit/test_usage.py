@@ -47,6 +47,14 @@ def test_columns_of_which_nothing_is_known_are_left_out() -> None:
     assert usage.table(evaluated({}))[0] == []
 
 
+def test_a_step_without_samples_keeps_its_place_in_the_line() -> None:
+    result = evaluated({**cpu(1.0), "pressure": {"cpu_some": 0.5}})
+    assert usage.line(result) == "cores busy 1.0, 1.0, 1.0 of 2; pressure 50%, 50%, 50%"
+    gap = replace(result, resources=[step for step in result.resources if step.workers != 2])
+    assert usage.line(gap) == "cores busy 1.0, n/a, 1.0 of 2; pressure 50%, n/a, 50%"
+    assert usage.line(replace(result, resources=())) == ""
+
+
 def test_every_node_has_a_row_and_its_name() -> None:
     titles, rows = usage.table(evaluated(cpu(1.0), ("node-a", "node-b")))
     assert titles[:2] == ["workers", "node"]
