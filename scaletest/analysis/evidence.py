@@ -30,6 +30,7 @@ CLOCK_FELL, STOLEN = 0.05, 0.03
 LOW_CLOCK, SLOWED = 0.8, 0.5
 # Cores that others than the requests use are worth a line from this part on.
 OTHERS = 0.2
+FREE_CORES = "free the cores that other programs or the tester use, then more cores or a lower --limit"
 # Where a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
@@ -125,7 +126,12 @@ def _cpu_wait(pair: Pair, _: str) -> Evidence:
         remedy = "there are idle cores: look for CPU pinning (taskset, cpusets) or a CPU limit"
         return Evidence((line, *rest), False, remedy)
     line = f"{cores_text(busy, cores)} are busy{_before(pair, _cores_busy, _decimal)}"
-    return Evidence((line, *rest), True if taken >= FULL or _one_full(after) else _pressed(pressure))
+    full = True if taken >= FULL or _one_full(after) else _pressed(pressure)
+    own = after.requests_cpu
+    if own is not None and own < busy - own and _others(after):
+        others, *rest = rest
+        return Evidence((f"{line}, {others}", *rest), full, FREE_CORES)
+    return Evidence((line, *rest), full)
 
 
 def _throttled(pair: Pair, _: str) -> Evidence:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
@@ -150,6 +151,14 @@ def test_what_others_use_of_the_busy_cores_is_said_where_it_is_much() -> None:
     assert "2.0 of them by other programs or the tester" in result.causes.causes[0].evidence
     own = compared(WORKLOADS["cores"], cpu(1.0), cpu(2.0)).causes
     assert own is not None and not any("other programs" in line for line in own.causes[0].evidence)
+
+
+def test_where_others_use_most_of_the_busy_cores_the_verdict_says_so_and_to_free_them() -> None:
+    result = compared(WORKLOADS["cores"], cpu(7.5, 8), {**cpu(7.5, 8), "pressure": {"cpu_some": 0.9}})
+    assert re.search(r"; 7\.5 of 8 cores are busy \(7\.5 before\), \d\.\d of them by other", result.verdict.reason)
+    assert result.verdict.remedy.startswith("free the cores that other programs or the tester use")
+    assert result.causes is not None
+    assert result.causes.causes[0].evidence[1:] == ("pressure 90%",)
 
 
 def test_a_contradicted_cause_says_so_and_where_to_look() -> None:
