@@ -53,7 +53,7 @@ BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
 MOST_UNCOVERED = 0.5
 # A state that holds less does not explain the growth alone.
 MAIN_SHARE = 0.5
-NOTHING_GREW = "nothing grew"
+NOTHING_GREW = "nothing grew by more than chance explains"
 AS_WANTED = "nothing grew more than is wanted"
 ALONE = "one step does not tell what grows"
 # These say that there is no cause to look for.

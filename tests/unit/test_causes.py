@@ -16,6 +16,7 @@ from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.judge import failed_doubling
 from scaletest.analysis.steps import Step, summarise
 from scaletest.model import Activity, Background, Measurement, Plan, Record, State, VerdictKind, Wait
+from scaletest.report import limits
 from scaletest.report.figures.time_spent import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
 from tests.unit.made import Records
@@ -141,6 +142,13 @@ def test_a_linear_workload_never_gets_a_cause(scale: float) -> None:
         noisy = replace(linear, noise=0.05 * (1 + seed % 6))
         causes, _ = attributed(noisy, seed, plan(limit=2, scale=scale), requests=30)
         assert causes.causes == () and causes.headline in (NOTHING_GREW, AS_WANTED) and not causes.sentence
+
+
+def test_growth_within_chance_is_not_called_none() -> None:
+    """The chart beside the sentence shows bars that differ."""
+    linear = Injected(lambda _, n: [Phase(State.SLEEP, 0.2)], noise=0.3)
+    causes, _ = attributed(linear, of=plan(limit=2, scale=2.0), requests=30)
+    assert limits.note(causes) == "From 1 to 2 workers nothing grew by more than chance explains."
 
 
 def test_threads_that_computed_side_by_side_are_no_growth_of_work() -> None:
