@@ -49,7 +49,7 @@ class ContainerReader:
             }
         )
         self._cpu = _kept(tight, "cpu.stat")
-        self._cpu_time = _kept(tight if tight in cpu_time else next(iter(cpu_time), None), "cpuacct.usage")
+        self._cpu_time = _kept(_same_group(tight, cpu_time, root), "cpuacct.usage")
         self._limited = [KeptFile(Path(path)) for path in throttling.limited(root, own)]
         self._memory = {name: _kept(tight_memory, name) for name in _MEMORY_FILES}
 
@@ -94,6 +94,17 @@ def _around(controller: str, root: Path, own: Path) -> list[Path]:
         return control_groups.folders(controller, root, own)
     except OSError:  # a folder that may not even be looked for
         return []
+
+
+def _same_group(group: Path | None, folders: Sequence[Path], root: Path) -> Path | None:
+    """The group in another hierarchy of version 1; None where this process is in another group there.
+
+    What that used would be told beside the limit of this one.
+    """
+    if group is None or group in folders:
+        return group
+    below = group.relative_to(root).parts[1:]
+    return next((folder for folder in folders if folder.relative_to(root).parts[1:] == below), None)
 
 
 def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) -> Path | None:

@@ -182,6 +182,26 @@ def test_without_a_limit_a_container_has_none(node: Node) -> None:
     assert set(node.reader().read()["container"]) == {"memory_used"}
 
 
+@pytest.mark.parametrize(("group", "used"), [("/pod/c1", 0.5), ("/", None)])
+def test_what_a_container_uses_is_told_of_the_group_that_has_the_limit(
+    node: Node, group: str, used: float | None
+) -> None:
+    """Version 1 may count CPU time in a hierarchy of its own: there the root holds all programs of the machine."""
+    node.write("proc/self/cgroup", f"3:cpu:/pod/c1\n2:cpuacct:{group}\n")
+    for controller in ("cpu", "cpuacct"):
+        node.write(f"cgroup/{controller}/cgroup.procs", "")
+    node.write("cgroup/cpu/pod/c1/cpu.cfs_quota_us", "50000\n")
+    node.write("cgroup/cpuacct/cpuacct.usage", "5000000000\n")
+    node.write("cgroup/cpuacct/pod/c1/cpuacct.usage", "1000000000\n")
+    reader = node.reader()
+    reader.read()
+    node.now += 1.0
+    node.write("cgroup/cpuacct/cpuacct.usage", "7000000000\n")
+    node.write("cgroup/cpuacct/pod/c1/cpuacct.usage", "1500000000\n")
+    container = reader.read()["container"]
+    assert container["cpu_limit"] == 0.5 and container.get("cpu_used") == used
+
+
 def test_the_tightest_limit_counts_and_all_that_throttle_add_up(node: Node) -> None:
     node.version_2()
     node.write("cgroup/kubepods/cpu.max", "10000 100000\n")
