@@ -15,7 +15,9 @@ from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
 FOREIGN_PART, STOLEN = 0.25, 0.05
 # Threads that want a core over cores, in the last minute.
 LOAD = 1.0
-# Part of the time in which some thread waits; workers that start read files and wait for some of them.
+# Part of the time in which some thread waits for a CPU; less says nothing of how busy the machine is.
+CPU_PRESSED = 0.2
+# The same for what is a sign alone; workers that start read files and wait for some of them.
 PRESSED = {"memory_some": ("memory", 0.25), "io_some": ("disks", 0.5)}
 # One sample may lie where a worker starts.
 LEAST_SAMPLES = 2
@@ -35,7 +37,7 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
     if cores and foreign >= FOREIGN_PART * cores:
         signs.append(f"other programs use {cores_text(foreign, cores)}")
-        if "cpu_some" in pressure:  # alone it may come from workers that start
+        if pressure.get("cpu_some", 0.0) >= CPU_PRESSED:  # alone it may come from workers that start
             signs.append(f"the pressure on CPUs is {pressure['cpu_some']:.0%}")
     if cores and cpu.get("load", 0.0) >= LOAD * cores:
         signs.append(f"the load of the last minute is {cpu['load']:.1f}")

@@ -175,6 +175,13 @@ def test_a_busy_machine_is_told_with_its_figure(resources: Resources, text: str)
     assert line.endswith(": end what else runs there, or wait for it")
 
 
+@pytest.mark.parametrize(("pressure", "told"), [(0.07, False), (0.4, True)])
+def test_pressure_on_cpus_is_told_where_it_is_a_sign(pressure: float, told: bool) -> None:
+    (line,) = busy({**cpu(1.5), "pressure": {"cpu_some": pressure}})
+    assert line.startswith("before the run, other programs use 1.5 of 2 cores")
+    assert ("the pressure on CPUs is 40%" in line) is told and ("pressure" in line) is told
+
+
 @pytest.mark.parametrize("resources", [{}, cpu(0.2, load=0.5, steal=0.0), {"pressure": {"cpu_some": 0.1}}, {"cpu": {}}])
 def test_a_quiet_machine_is_not(resources: Resources) -> None:
     assert busy(resources) == []
