@@ -234,3 +234,50 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
     assert (state.counters["succeeded"], state.counters.get("stale"), state.running, state.waiting) == (1, None, 0, 1)
     line._beat()
     assert isinstance(lane.cycle(None), Taken)
+
+
+def shown(line: Lifeline, taken: Taken | None) -> None:
+    """A heartbeat shows the request in RQ's registries."""
+    assert taken is not None
+    line.hold(taken.id, taken.attempt)
+    line._beat()
+
+
+def test_a_late_result_leaves_what_rq_shows_of_the_attempt_that_runs(
+    client: Client, redis: VirtualRedis, queues: Queues
+) -> None:
+    # given a worker that was frozen, and another one that runs its request again
+    request = Request(client.new_id(), "q")
+    client.submit_one(request)
+    frozen, other = lane_of(redis), lane_of(redis, "other")
+    late, line = frozen.cycle(None), Lifeline(redis, "other", "q", interval_s=600.0)
+    assert isinstance(late, Taken)
+    shown(Lifeline(redis, "w", "q", interval_s=600.0), late)
+    redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
+    line._reap()
+    again = other.cycle(None)
+    assert isinstance(again, Taken)
+    shown(line, again)
+    # when the first one delivers
+    frozen.cycle(done(late)._replace(registered=True))
+    # expect RQ to see the attempt that runs, and nothing once that has ended
+    member = f"{request.id}:2".encode()
+    assert redis.zrange("rq:wip:q", 0, -1) == [member]
+    assert redis.smembers("rq:worker:other:executions") == {member}
+    assert redis.exists(f"rq:execution:{request.id}:2") and redis.zrange(f"rq:executions:{request.id}", 0, -1) == [b"2"]
+    other.cycle(done(again)._replace(registered=True))
+    assert [*redis.keys("rq:execution*"), *redis.keys("rq:worker:*:executions"), *redis.keys("rq:wip:*")] == []
+
+
+def test_a_queue_that_is_removed_while_a_request_runs_leaves_nothing_of_it_in_rq(
+    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline
+) -> None:
+    client.submit_one(Request(client.new_id(), "q"))
+    taken = lane_of(redis).cycle(None)
+    assert isinstance(taken, Taken)
+    shown(line, taken)
+    assert redis.keys("rq:execution*")
+    queues.remove("q")
+    # neither does the worker that still runs it bring it back
+    line._beat()
+    assert redis.keys("rq:execution*") == [] and redis.keys("rq:worker:*:executions") == []

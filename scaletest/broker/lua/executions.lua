@@ -10,14 +10,19 @@ local function show_execution(started, worker, name, id, attempt)
   redis.call('SADD', worker .. ':executions', execution)
 end
 
+-- The worker that runs a later attempt shows that one still: only what RQ's own code showed, whose ids are no attempts,
+-- is forgotten with this attempt.
 local function forget_executions(started, worker, id, attempt)
-  redis.call('ZREM', started, id .. ':' .. attempt)
   local executions = RQ .. 'executions:' .. id
-  for _, execution in ipairs(redis.call('ZRANGE', executions, 0, -1)) do
+  local function forget(execution)
     local member = id .. ':' .. execution
     redis.call('ZREM', started, member)
     redis.call('DEL', RQ .. 'execution:' .. member)
     redis.call('SREM', worker .. ':executions', member)
+    redis.call('ZREM', executions, execution)
   end
-  redis.call('DEL', executions)
+  forget(attempt)
+  for _, execution in ipairs(redis.call('ZRANGE', executions, 0, -1)) do
+    if not string.match(execution, '^%d+$') then forget(execution) end
+  end
 end
