@@ -6,6 +6,7 @@
 -- Safe to repeat: what was forgotten is there no more.
 --@include now
 --@include put_back
+--@include executions
 local call = redis.call
 local room = tonumber(ARGV[2])
 
@@ -17,7 +18,9 @@ local function first_of(registry)
 end
 
 for _, member in ipairs(first_of(KEYS[4])) do
-  local id = string.match(member, '^[^:]+') or ''
+  local id, attempt, worker = string.match(member, '^([^:]+):(%d+):(.+)$')
+  if id then forget_executions(KEYS[5], RQ .. 'worker:' .. worker, id, attempt) end
+  id = id or string.match(member, '^[^:]+') or ''
   local client = call('HGET', RQ .. 'job:' .. id, 'reply_to')
   if client then
     local reply = cjson.encode({id = id, outcome = 'purged', error = 'its queue was removed while it ran',
