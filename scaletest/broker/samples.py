@@ -108,7 +108,7 @@ class SamplerLease:
     def answered(self, row: Sequence[int]) -> None:
         """What a heartbeat brought: nothing when another worker samples, else nodes, running, submitted."""
         if not row or self._ended:
-            self._held.clear()
+            self._lose()
             return
         nodes, running, submitted = row
         self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
@@ -163,9 +163,15 @@ class SamplerLease:
             return
         row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, KEPT, waiting[1]])
         if row is None:
-            self._held.clear()
+            self._lose()
         else:
             self._note(*row)
+
+    def _lose(self) -> None:
+        """It is not ours any more. Who waits for it must still hear of an end that comes at this instant."""
+        self._held.clear()
+        if self._ended:
+            self._held.set()
 
     def _give_back(self, client: Redis) -> None:
         """Others leave it alone as long as we live; who took us for dead holds it by now."""

@@ -346,5 +346,16 @@ def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogC
     assert "this worker samples no more: ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.parametrize("row", [[], [1, 1, 1]])
+def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[int]) -> None:
+    # given a sampler that was ended in the middle of a look, whose worker beat before that look was over
+    lease = SamplerLease("q", "n", "w")
+    lease.answered([1, 1, 1])
+    lease.end()
+    lease.answered(row)
+    # expect its next look to find the end at once
+    assert lease._held.is_set() and not lease.wait()
+
+
 def _raise() -> int:
     raise ZeroDivisionError("a mistake")
