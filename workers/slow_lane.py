@@ -81,6 +81,14 @@ class SlowLane(Patient):
             self._execute_slow(slow, job, queue)
         finally:
             self._lifeline.let_go()
+            self._forget_stop()
+
+    def _forget_stop(self) -> None:
+        """A command to stop what has ended by now must not end what runs next."""
+        self._stopped_job_id = None
+        self._force.clear()
+        if self._forced:  # looked at afterwards, since the signal may come in between
+            self._force.set()
 
     def _execute_slow(self, slow: entry.Current, job: Job, queue: Queue) -> None:
         entry.current = slow
@@ -93,8 +101,7 @@ class SlowLane(Patient):
             return
         finally:
             entry.current = self._slow = None
-            if not self._forced:  # a command to stop the job may have come
-                self._force.clear()
+            self._forget_stop()  # what is told of its end waits for Redis
         if not slow.settled:
             run_s = time.monotonic() - self._slow_began
             wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0

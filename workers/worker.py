@@ -287,20 +287,16 @@ class Worker(SlowLane):
         self.kill_horse()
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End the running workload; RQ's name for it. Nothing happens where none of ours runs.
-
-        Should the request end at this instant, the next one is interrupted, and taken again.
-        """
-        if self._lane is not None and self._lifeline.held is not None:
+        """End the running workload; RQ's name for it. Nothing happens where none of ours runs, or it just ended."""
+        held = self._lifeline.held if self._lane is not None else None
+        if held is not None and held.id == self._stopped_job_id:
             self._force.set()
 
     def _was_stopped(self, request: str) -> bool:
         """Whether a command, not the end of this worker, interrupted it."""
-        if self._forced:
-            return False
-        self._force.clear()
-        stopped, self._stopped_job_id = self._stopped_job_id, None
-        return stopped == request
+        stopped = self._stopped_job_id == request and not self._forced
+        self._forget_stop()
+        return stopped
 
     # -- the fast lane ----------------------------------------------------------------------------------------------
 
@@ -404,6 +400,8 @@ class Worker(SlowLane):
                 self._wait_for_slot()
                 return None
             registered = lifeline.let_go()
+            if self._stopped_job_id is not None:
+                self._forget_stop()
         reply, wait_s = runtime.reply_json(
             taken.id, self.name, result, run_s, taken.enqueued_us, taken.started_us, taken.attempt
         )

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 import rq
 from redis.crc import key_slot
-from rq.command import send_stop_execution_command, send_stop_job_command
+from rq.command import handle_stop_job_command, send_stop_execution_command, send_stop_job_command
 from rq.exceptions import InvalidJobOperation
 from rq.serializers import JSONSerializer
 
-from scaletest.broker import Client, Queues
+from scaletest.broker import Client, Queues, connect
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import Gate, eventually, program, wait_for
+from workers.runtime import Runtime
+from workers.worker import Worker
+from workers.workloads.base import Result
 
 RQ = str(Path(sys.executable).parent / "rq")
 # A worker that must stay alive for another beats so: without a processor for two seconds it is not dead yet.
@@ -91,6 +94,27 @@ def test_rq_stops_a_request_whose_reply_it_keeps(start: Any, redis: Any, queues:
     after = queue.enqueue("workers.entry.run", ["true"])
     eventually(lambda: after.get_status(refresh=True) == "finished")
     assert queues.state("q").balance == 0
+
+
+def test_a_stop_that_comes_as_a_request_ends_stops_no_other(
+    client: Client, redis: Any, queues: Queues, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a command that comes when the workload is over, and its worker has not yet said so
+    request = submit(client, "0")
+    run, worker = Runtime.run, Worker(["q"], serializer=JSONSerializer, connection=connect(url), interval_s=600.0)
+
+    def ends(runtime: Runtime, arguments: tuple[str, ...], limit_s: float) -> tuple[Result, float]:
+        result = run(runtime, arguments, limit_s)
+        handle_stop_job_command(worker, {"job_id": request})
+        return result
+
+    monkeypatch.setattr(Runtime, "run", ends)
+    following = rq.Queue("q", connection=redis, serializer=JSONSerializer).enqueue("workers.entry.run", ["0.01"])
+    worker.work(burst=True, logging_level="CRITICAL")
+    # expect both to end as if there had been none
+    assert wait_for(client, 1)[request].ok
+    assert following.get_status(refresh=True) == "finished"
+    assert (queues.state("q").counters["succeeded"], queues.state("q").balance) == (2, 0)
 
 
 def test_a_request_that_is_not_running_cannot_be_stopped(client: Client, redis: Any) -> None:
