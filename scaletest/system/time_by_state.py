@@ -26,6 +26,8 @@ from scaletest.system.tree import Look, Share
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 # Seconds of one state that are kept for later requests, or given to them in advance, at most.
 MOST_KEPT_S = 1.0
+# States with an object for which seconds are kept: requests may each wait for a file or an address of its own.
+MOST_KEPT = 64
 # Threads that were put on a CPU no more often in an interval were blocked once or twice, and not in many short waits.
 FEW_SLICES = 4
 
@@ -231,9 +233,18 @@ class Balance:
         self._last = {doing: seconds / whole_s for doing, seconds in blocked.items()}
         for doing, part in self._last.items():
             self._keep(doing, part * (stands_for_s - whole_s))
+        self._merge()
 
     def _keep(self, doing: Doing, seconds: float) -> None:
         self._kept[doing] = max(-MOST_KEPT_S, min(MOST_KEPT_S, self._kept[doing] + seconds))
+
+    def _merge(self) -> None:
+        """Where too many objects have something kept, those with the least of it become one without a name."""
+        objects = [doing for doing in self._kept if doing.object]
+        if len(objects) <= MOST_KEPT:
+            return
+        for doing in heapq.nsmallest(len(objects) - MOST_KEPT // 2, objects, key=lambda doing: abs(self._kept[doing])):
+            self._keep(Doing(doing.state), self._kept.pop(doing))
 
     def _taken(self, seconds: float) -> dict[Doing, float]:
         """So much of what is kept; what is missing in advance, if not too much is given already."""

@@ -21,7 +21,7 @@ from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_
 from scaletest.system.sampler import SHARE, Allowance
 from scaletest.system.syscalls import Call, calls
 from scaletest.system.throttling import Throttling
-from scaletest.system.time_by_state import TimeByState, union
+from scaletest.system.time_by_state import MOST_KEPT, MOST_KEPT_S, Balance, TimeByState, union
 from scaletest.system.tree import Look, Share, most_threads
 
 garbage = st.binary(max_size=80)
@@ -446,3 +446,19 @@ def test_states_that_no_look_met_are_not_observed(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(simulated.sampler.moments, "next_s", lambda *_, **__: 1e9)
     seconds = simulated.request([(State.ON_CPU, 0.1), (State.SLEEP, 0.3)])
     assert seconds == pytest.approx({State.ON_CPU: 0.1, State.NOT_OBSERVED: 0.3})
+
+
+def test_what_is_kept_for_short_requests_is_bounded_where_each_waits_for_another_object() -> None:
+    # given requests that looks met, each on a file of its own
+    balance = Balance()
+    for number in range(10 * MOST_KEPT):
+        met = TimeByState()
+        met.add(State.DISK, 0.001, f"/data/{number}")
+        balance.settle(met, 0.1)
+        assert len(balance._kept) <= MOST_KEPT + 1
+    # expect their time to go on to those that no look met
+    other = TimeByState()
+    other.add(State.NOT_OBSERVED, 0.5)
+    balance.settle(other, 0.0)
+    assert other.seconds(0.5) == {State.DISK: pytest.approx(0.5)}
+    assert all(abs(seconds) <= MOST_KEPT_S for seconds in balance._kept.values())
