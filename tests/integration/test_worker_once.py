@@ -57,7 +57,8 @@ def test_the_result_as_json_is_that_of_a_reply() -> None:
     assert (code, result["outcome"], result["exit_code"], said) == (0, "succeeded", 0, "words\n")
     activity = Activity.from_dict(result["activity"])
     assert activity.seconds[State.SLEEP] > 0 and activity.cpu_s > 0
-    assert sum(activity.seconds.values()) == pytest.approx(result["run_s"], rel=0.2)
+    # what is done around the program belongs to the request only, however long a busy machine takes for it
+    assert 0.49 <= sum(activity.seconds.values()) <= result["run_s"] + 0.01
 
 
 def test_memory_that_is_no_more_than_ours_is_a_bound() -> None:
