@@ -284,6 +284,10 @@ ANSWERS: dict[str, tuple[Callable[[Exporter], None], str]] = {
     "others": (lambda server: server.text("node_load1 0.5\n"), "has no metrics of devices: those of DCGM"),
     "no device": (lambda server: server.text("DCGM_FI_DEV_GPU_UTIL 1\n"), "has no metrics of devices: those of DCGM"),
     "damaged": (lambda server: server.text('DCGM_FI_DEV_GPU_UTIL{gpu="0" x\n'), "cannot be read: "),
+    "a damaged name": (
+        lambda server: server.text('hw_power_watts x{hw_id="0"} 1\n'),
+        "has no metrics of devices: those of DCGM",
+    ),
 }
 
 

@@ -70,7 +70,8 @@ def _value(row: Row) -> _Value | None:
     is_part = row.labels.get("GPU_I_ID", "") != "" or row.labels.get("hw_type", "gpu") != "gpu"
     if is_part or not math.isfinite(row.value) or row.value < 0:
         return None
-    return _RULES[row.name](row)
+    rule = _RULES.get(row.name)  # a damaged line may have another name than it began with
+    return rule(row) if rule else None
 
 
 def _combined(before: _Value | None, new: _Value) -> _Value:
