@@ -292,12 +292,14 @@ class RunFolder:
                 yield NodeSample.from_dict(wire.load(line, f"{SAMPLES} of run {self.name}"))
 
     def forget_unfinished(self, stored: Stored) -> None:
-        """Rewrite steps and records to `stored`: a step that was cut off leaves nothing behind."""
+        """Rewrite steps, records and samples to `stored`: what was cut off leaves nothing behind."""
         whole = {one.key for one in stored.measurements}
         rows = itertools.chain(*stored.records.values(), stored.background)
         with self._trouble("written"):
             self._replace(RECORDS, (row.to_json() for row in rows if (row.step, row.repeat) in whole))
             self._replace(STEPS, (one.to_json() for one in stored.measurements))
+            if (self.path / SAMPLES).exists():
+                self._replace(SAMPLES, (sample.to_json() for sample in stored.samples))
 
     def _lines(self, name: str) -> Iterator[str]:
         """Whole lines; a last one without its end was being written when the run was killed."""

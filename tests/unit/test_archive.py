@@ -105,8 +105,12 @@ def test_samples_are_kept_and_replaced_and_old_folders_have_none(tmp_path: Path)
     assert [one.at_s for one in folder.load().samples] == [1.0, 2.0, 3.0]
     folder.replace_samples([sample(3.0)])
     assert folder.load().samples == [sample(3.0)]
+    # what a killed run had begun to write is not what the next one goes on from
+    with (folder.path / "samples.jsonl").open("a") as file:
+        file.write('{"node": "n')
     folder.forget_unfinished(folder.load())
-    assert folder.load().samples == [sample(3.0)]
+    folder.add_samples([sample(4.0)])
+    assert folder.load().samples == [sample(3.0), sample(4.0)]
     (folder.path / "samples.jsonl").unlink()
     folder.check()
     assert folder.load().samples == []
