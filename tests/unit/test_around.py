@@ -152,11 +152,14 @@ def test_the_first_process_of_a_server_is_found() -> None:
 
 
 def test_nobody_serves_a_free_port() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.socket() as server:
+        # bound, so that nobody else takes it, and not yet listening
+        server.bind(("127.0.0.1", 0))
         port = server.getsockname()[1]
-        # we do, and are not meant
         assert listeners.servers(port) == []
-    assert listeners.servers(port) == []
+        # we do, and are not meant
+        server.listen()
+        assert listeners.servers(port) == []
 
 
 @pytest.mark.parametrize(("host", "here"), [("127.0.0.1", True), ("localhost", True), ("192.0.2.7", False)])
@@ -165,12 +168,13 @@ def test_addresses_of_this_machine(host: str, here: bool) -> None:
 
 
 class Waits:
-    """A load that waits until somebody was looked at."""
+    """A load that begins something, and waits until somebody was looked at."""
 
-    def __init__(self, until: Callable[[], bool]) -> None:
-        self._until = until
+    def __init__(self, until: Callable[[], bool], begin: Callable[[], object] = bool) -> None:
+        self._until, self._begin = until, begin
 
     def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+        self._begin()
         while not self._until():
             pass
         return Measured([], 1.0, 0.0, 0.0, 0.0, 0)
@@ -180,10 +184,11 @@ class Waits:
 
 
 def test_tester_and_service_are_told_apart() -> None:
-    # given a service that computes, and then sleeps
-    code = "import time\nwhile time.process_time() < 0.6: pass\nprint(flush=True)\ntime.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
-        load = Watched(Waits(lambda: used_s([process.pid]) >= 0.4), lambda: [process.pid])
+    # given a service that computes when it is asked to, and then sleeps
+    code = "import sys, time\nsys.stdin.read()\nwhile time.process_time() < 0.6: pass\ntime.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        load = Watched(Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid])
         try:
             around = load.measure(Order(1.0), lambda: False, lambda ended, failed: None).around
         finally:
