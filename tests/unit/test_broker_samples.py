@@ -156,11 +156,17 @@ def test_with_many_nodes_samples_are_farther_apart(
     assert sum(1 / line.lease.interval_s for line in lines) == pytest.approx(10)
 
 
-def test_a_key_of_another_type_stops_no_heartbeat(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
-    redis.set(keys.samplers("q"), "mine")
-    line = Sampling(redis, "w", clock)
-    line.beat()
-    assert not line.held() and queues.worker_names("q") == ["w"]
+@pytest.mark.parametrize("key", [keys.samplers("q"), keys.counters("q"), keys.QUEUES])
+def test_a_key_of_another_type_stops_no_heartbeat(redis: VirtualRedis, queues: Queues, clock: Clock, key: str) -> None:
+    worker = Sampling(redis, "w", clock)
+    worker.line.hold("r", 1)
+    redis.zadd(keys.leases("q"), {"r:1:w": 1})
+    redis.delete(key)
+    redis.set(key, "x")
+    worker.beat()
+    assert not worker.held() and redis.zscore(keys.workers("q"), "w")
+    # what it runs stays its own
+    assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
 
 
 def test_samples_come_out_with_the_time_of_redis(redis: VirtualRedis, sampling: Sampling, clock: Clock) -> None:

@@ -2,9 +2,10 @@
 -- deadline of its own, and no call of its own: it is renewed by the heartbeat, and ends with it.
 -- Answer: nothing when another worker does, else how many nodes are sampled, how many requests run, how many were submitted
 local function sampling(queues, samplers, workers, leases, counters, queue, node, worker, at)
-  if node == '' or redis.call('HEXISTS', queues, queue) == 0 then return {} end
-  local holder = redis.pcall('HGET', samplers, node)
-  if type(holder) == 'table' then return {} end -- not ours: it must not stop the heartbeats of everybody
+  -- A key that is not ours must not stop the heartbeats of everybody.
+  if node == '' or redis.pcall('HEXISTS', queues, queue) ~= 1 then return {} end
+  local holder, submitted = redis.pcall('HGET', samplers, node), redis.pcall('HGET', counters, 'submitted')
+  if type(holder) == 'table' or type(submitted) == 'table' then return {} end
   local function lives(name)
     local deadline = redis.call('ZSCORE', workers, name)
     return deadline and tonumber(deadline) >= at
@@ -19,5 +20,5 @@ local function sampling(queues, samplers, workers, leases, counters, queue, node
     if not lives(rows[i + 1]) then redis.call('HDEL', samplers, rows[i]) end
   end
   return {redis.call('HLEN', samplers), redis.call('ZCARD', leases),
-    tonumber(redis.call('HGET', counters, 'submitted') or '') or 0}
+    tonumber(submitted or '') or 0}
 end
