@@ -40,6 +40,17 @@ class Part:
 
 
 PARTS = {
+    "causes": Part(
+        (
+            "scaletest/analysis/causes.py",
+            "scaletest/analysis/evidence.py",
+            "scaletest/system/sampler.py",
+            "scaletest/system/throttling.py",
+            "tests/cluster/real/test_causes.py",
+        ),
+        (*PLANE, *REAL_NODE, "helm4"),
+        REAL_PROGRAMS,
+    ),
     "helm3": Part(
         (
             "charts/scaletest",

@@ -22,7 +22,8 @@ from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import call
 
-pytestmark = pytest.mark.timeout(400)
+# They need the cores for themselves: what gets a fifth of a core is starved beside tests that want whole ones.
+pytestmark = [pytest.mark.timeout(400), pytest.mark.weekly(part="causes")]
 
 IMAGE, REDIS = f"scaletest:{__version__}", "valkey/valkey:9.1"
 SAFE = {
