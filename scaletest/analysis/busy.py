@@ -33,15 +33,16 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     """
     cpu, pressure = resources.get(CPU, {}), resources.get(PRESSURE, {})
     cores = cpu.get("cores", 0.0)
+    known = cores > 0
     signs = []
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
-    if cores and foreign >= FOREIGN_PART * cores:
+    if known and foreign >= FOREIGN_PART * cores:
         signs.append(f"other programs use {cores_text(foreign, cores)}")
         if pressure.get("cpu_some", 0.0) >= CPU_PRESSED:  # alone it may come from workers that start
             signs.append(f"the pressure on CPUs is {pressure['cpu_some']:.0%}")
-    if cores and cpu.get("load", 0.0) >= LOAD * cores:
+    if known and cpu.get("load", 0.0) >= LOAD * cores:
         signs.append(f"the load of the last minute is {cpu['load']:.1f}")
-    if cores and cpu.get("steal", 0.0) >= STOLEN * cores:
+    if known and cpu.get("steal", 0.0) >= STOLEN * cores:
         signs.append(f"the hypervisor takes {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):
         signs.append(f"heat lowers a CPU's clock {cpu['heat_throttled']:.1f} times a second")

@@ -133,7 +133,9 @@ def _name(text: str) -> str:
 def _figures(data: Any) -> dict[str, float]:
     if not isinstance(data, dict) or len(data) > _MAX_FIGURES:
         raise InvalidValue(f"the figures of a resource are no JSON object of at most {_MAX_FIGURES} members")
-    return {_name(name): _finite(value) for name, value in data.items()}
+    figures = {_name(name): _finite(value) for name, value in data.items()}
+    # what cannot be less than nothing and is, is unknown
+    return {name: value for name, value in figures.items() if value >= 0 or name == "temperature"}
 
 
 def _finite(value: Any) -> float:

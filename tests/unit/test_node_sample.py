@@ -13,7 +13,7 @@ from scaletest.model import NodeSample
 from scaletest.model.errors import InvalidValue
 
 NAMES = st.text(max_size=20).filter(str.isprintable)
-FIGURES = st.dictionaries(NAMES, st.floats(-1e30, 1e30), max_size=5)
+FIGURES = st.dictionaries(NAMES, st.floats(0, 1e30), max_size=5)
 
 
 def sample(**changes: Any) -> NodeSample:
@@ -34,6 +34,12 @@ def test_figures_are_found_by_kind_and_by_name() -> None:
     assert sample().value("memory", "total") is None
     assert sample().of_kind("disk") == {"sda": {"busy": 0.5}, "sdb": {"busy": 0.1}}
     assert sample().of_kind("cpu") == {"": {"cores": 2.0, "user": 1.5}}
+
+
+def test_figures_below_zero_are_unknown_but_for_temperatures() -> None:
+    row = sample(resources={"cpu": {"cores": -1.0, "user": 0.0}, "device:x": {"temperature": -4.0}}).to_dict()
+    read = NodeSample.from_dict(row)
+    assert read.resources == {"cpu": {"user": 0.0}, "device:x": {"temperature": -4.0}}
 
 
 @pytest.mark.parametrize(
