@@ -40,8 +40,8 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
         signs.append(f"other programs use {cores_text(foreign, cores)}")
         if pressure.get("cpu_some", 0.0) >= CPU_PRESSED:  # alone it may come from workers that start
             signs.append(f"the pressure on CPUs is {pressure['cpu_some']:.0%}")
-    if known and cpu.get("load", 0.0) >= LOAD * cores:
-        signs.append(f"the load of the last minute is {cpu['load']:.1f}")
+        if cpu.get("load", 0.0) >= LOAD * cores:  # alone it may come from what has just ended
+            signs.append(f"the load of the last minute is {cpu['load']:.1f}")
     if known and cpu.get("steal", 0.0) >= STOLEN * cores:
         signs.append(f"the hypervisor takes {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):

@@ -160,7 +160,7 @@ def test_the_costliest_of_a_time_is_chosen() -> None:
 
 BUSY = [
     (cpu(1.3), "other programs use 1.3 of 2 cores"),
-    (cpu(0.1, load=4.1), "the load of the last minute is 4.1"),
+    (cpu(1.0, load=4.1), "the load of the last minute is 4.1"),
     (cpu(0.1, steal=0.5), "the hypervisor takes 0.5 of 2 cores"),
     (cpu(0.1, heat_throttled=1.0), "heat lowers a CPU's clock 1.0 times a second"),
     ({"pressure": {"memory_some": 0.3}}, "the pressure on memory is 30%"),
@@ -182,7 +182,9 @@ def test_pressure_on_cpus_is_told_where_it_is_a_sign(pressure: float, told: bool
     assert ("the pressure on CPUs is 40%" in line) is told and ("pressure" in line) is told
 
 
-@pytest.mark.parametrize("resources", [{}, cpu(0.2, load=0.5, steal=0.0), {"pressure": {"cpu_some": 0.1}}, {"cpu": {}}])
+@pytest.mark.parametrize(
+    "resources", [{}, cpu(0.2, load=0.5, steal=0.0), cpu(0.1, load=4.1), {"pressure": {"cpu_some": 0.1}}, {"cpu": {}}]
+)
 def test_a_quiet_machine_is_not(resources: Resources) -> None:
     assert busy(resources) == []
 
