@@ -10,6 +10,7 @@ import os
 import platform
 import random
 import shutil
+import statistics
 import subprocess
 import tempfile
 from collections import defaultdict
@@ -20,12 +21,13 @@ from typing import Any
 
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_programs import TRUTH, python
-from scaletest.analysis.request_time import RequestTime, request_time
-from scaletest.analysis.steps import summarise
+from scaletest.analysis.request_time import repeats_of
+from scaletest.analysis.steps import Step, summarise
 from scaletest.archive.folder import RunFolder, Stored
+from scaletest.model import Reply
 
 WORKERS = 4
-STEP_S = 3.0
+STEP_S = 4.0
 # Shares may be off by this much.
 CLOSE = 0.1
 # A cause that holds less of the growth need not come first.
@@ -94,7 +96,7 @@ def judge(injected: Injected, result: Row, stored: Stored, told: _Told) -> Row:
         row["right"]["cause"] = False
         return row
     grown_s = causes["grown_s"]["value"]
-    share = _true_growth_s(injected, stored, told, causes) / grown_s if grown_s > 0 else math.nan
+    share = _true_share(injected, stored, told, causes) if grown_s > 0 else math.nan
     row["truth"]["share"] = round(min(1.0, share), 3)
     row["grown_s"] = round(grown_s, 4)
     row["steps"] = [causes["before"], causes["after"]]
@@ -121,25 +123,42 @@ def _right(injected: Injected, row: Row) -> Row:
     return result
 
 
-def _true_growth_s(injected: Injected, stored: Stored, told: _Told, causes: Row) -> float:
-    """By how much the injected wait of a request grew between the two steps that are compared."""
+def _true_share(injected: Injected, stored: Stored, told: _Told, causes: Row) -> float:
+    """The part of the growth of a cycle that the injected wait makes up, by all requests, whether sampled or not."""
     steps = {step.workers: step for step in summarise(stored.plan, stored.measurements, stored.records)}
-    before, after = (request_time(steps[causes[name]], stored.records) for name in ("before", "after"))
+    before, after = (steps[causes[name]] for name in ("before", "after"))
+    grown_s = _cycle_s(after) - _cycle_s(before)
     if injected.state == GAP:
         # no command can tell of the time between two: what its run did not grow by
-        run_s = [math.fsum(cycle.reply.run_s for cycle in time.cycles) / len(time.cycles) for time in (before, after)]
-        return float(causes["grown_s"]["value"]) - (run_s[1] - run_s[0])
-    return _kept_s(injected, after, told) - _kept_s(injected, before, told)
+        added_s = grown_s - (_run_s(after) - _run_s(before))
+    else:
+        added_s = _kept_s(injected, _counted(after), told) - _kept_s(injected, _counted(before), told)
+    return added_s / grown_s if grown_s > 0 else math.nan
 
 
-def _kept_s(injected: Injected, time: RequestTime, told: _Told) -> float:
+def _cycle_s(step: Step) -> float:
+    """Seconds from the end of a worker's request to the end of its next one, by the throughput of the step."""
+    return step.workers / step.throughput.per_s if step.throughput.per_s else math.nan
+
+
+def _counted(step: Step) -> list[Reply]:
+    repeats = repeats_of(step)
+    samples = [sample for sample in step.samples if sample.measurement.repeat in repeats]
+    return [row.reply for sample in samples for row in sample.counted]
+
+
+def _run_s(step: Step) -> float:
+    return statistics.fmean(reply.run_s for reply in _counted(step))
+
+
+def _kept_s(injected: Injected, replies: Sequence[Reply], told: _Told) -> float:
     """Mean seconds that the commands of some requests were kept, by what they say themselves."""
     kept: list[float] = []
-    for cycle in time.cycles:
-        lines = told.get(int(cycle.reply.worker.rsplit("-", 2)[-2]), ())
-        at = bisect.bisect_right(lines, (cycle.reply.ended_s + _LATE_S, math.inf)) - 1
-        if at >= 0 and lines[at][0] >= cycle.reply.started_s:
-            kept.append(cycle.reply.run_s - lines[at][1] if injected.tells_cpu else lines[at][1])
+    for reply in replies:
+        lines = told.get(int(reply.worker.rsplit("-", 2)[-2]), ())
+        at = bisect.bisect_right(lines, (reply.ended_s + _LATE_S, math.inf)) - 1
+        if at >= 0 and lines[at][0] >= reply.started_s:
+            kept.append(reply.run_s - lines[at][1] if injected.tells_cpu else lines[at][1])
     return math.fsum(kept) / len(kept) if kept else math.nan
 
 

@@ -12,13 +12,13 @@ import itertools
 import statistics
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaletest.analysis.node_words import clock_text, cores_text
 from scaletest.analysis.steps import Rows, Step
-from scaletest.model import Record
+from scaletest.model import Record, Reply
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
 
 # Cores that others use, as a part of all of them and at least so many.
@@ -156,9 +156,10 @@ def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
 
 def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float) -> Iterator[_Span]:
     """What others than the requests use of a node's cores: spans around each sample, as long as requests need."""
-    if not cores or any(row.reply.activity is None for row in rows):
+    rates = _cpu_rates(rows)
+    if not cores or any(row.reply.worker not in rates for row in rows):
         return
-    own = _OwnCpu(rows)
+    own = _OwnCpu(rows, rates)
     run_s = statistics.quantiles([row.reply.run_s for row in rows], n=10)[-1] if len(rows) > 1 else rows[0].reply.run_s
     spans = list(_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * run_s)))
     if not spans:
@@ -203,9 +204,11 @@ def _busy_s(sample: NodeSample) -> float:
 class _OwnCpu:
     """The CPU time of requests: of those that ended, or had started, by some time, as sums that are looked up."""
 
-    def __init__(self, rows: Sequence[Record]) -> None:
-        self._starts = _Sums([(row.reply.started_s, _cpu_s(row)) for row in rows])
-        self._ends = _Sums([(row.reply.ended_s, _cpu_s(row)) for row in rows])
+    def __init__(self, rows: Sequence[Record], rates: Mapping[str, float]) -> None:
+        """rates: cores that a request uses, by worker, for requests that do not say it."""
+        used_s = [_cpu_s(row.reply, rates) for row in rows]
+        self._starts = _Sums([(row.reply.started_s, cpu_s) for row, cpu_s in zip(rows, used_s, strict=True)])
+        self._ends = _Sums([(row.reply.ended_s, cpu_s) for row, cpu_s in zip(rows, used_s, strict=True)])
 
     def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
         """The fewest and the most cores that requests can have used then."""
@@ -229,8 +232,19 @@ class _Sums:
         return self._sums[bisect_left(self._times, at_s)]
 
 
-def _cpu_s(row: Record) -> float:
-    return row.reply.activity.cpu_s if row.reply.activity else 0.0
+def _cpu_rates(rows: Sequence[Record]) -> dict[str, float]:
+    """Cores that the requests of each worker use on average, of those workers that say it for some of them."""
+    cpu_s: dict[str, float] = defaultdict(float)
+    run_s: dict[str, float] = defaultdict(float)
+    for row in rows:
+        if row.reply.activity is not None:
+            cpu_s[row.reply.worker] += row.reply.activity.cpu_s
+            run_s[row.reply.worker] += row.reply.run_s
+    return {worker: cpu_s[worker] / seconds if seconds > 0 else 0.0 for worker, seconds in run_s.items()}
+
+
+def _cpu_s(reply: Reply, rates: Mapping[str, float]) -> float:
+    return reply.activity.cpu_s if reply.activity else rates[reply.worker] * reply.run_s
 
 
 def _spells(spans: Iterator[_Span]) -> Iterator[_Span]:

@@ -6,6 +6,7 @@ cycle of N workers is N x time / completions: it grows by exactly what throughpu
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,8 +23,10 @@ CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
 COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
 # More units of a step are joined, neighbours first: the bootstrap takes as long for 50,000 requests as for so many.
 MOST_UNITS = 250
-# (repeat, worker) -> rows of COLUMNS, each the sums over some requests, and their number
-_Strata = Mapping[tuple[int, str], Sequence[tuple[float, ...]]]
+# repeat and worker
+Stratum = tuple[int, str]
+# Rows of COLUMNS, each the sums over some requests, and their number
+_Units = Mapping[Stratum, Sequence[tuple[float, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,53 +47,68 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class RequestTime:
-    """The time of one step's requests. cycles: of those that carry their activity; requests: the number of all."""
+    """The time of one step's requests.
+
+    cycles: of the requests that carry their activity. Workers leave it out by chance where requests are short, so
+    those of one worker in one repeat stand for all that it did then. requests: how many these are.
+    """
 
     workers: int
     per_device: int
     cycles: Sequence[Cycle]
-    requests: int
+    requests: Mapping[Stratum, int]
 
     @property
     def covered(self) -> float:
-        """The part of the requests that carry their activity."""
-        return len(self.cycles) / self.requests if self.requests else 0.0
+        """The part of the requests whose worker says where time went."""
+        whole = sum(self.requests.values())
+        telling = {cycle.reply.worker for cycle in self.cycles}
+        counts = [count for (_, worker), count in self.requests.items() if worker in telling]
+        return sum(counts) / whole if whole else 0.0
 
     def of(self, repeats: Collection[int]) -> RequestTime:
         """That of some measurings alone."""
         cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
-        return RequestTime(self.workers, self.per_device, cycles, self.requests)
+        requests = {stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats}
+        return RequestTime(self.workers, self.per_device, cycles, requests)
 
     def means(self) -> dict[str, float]:
         """Mean seconds a request, by column; it needs a request."""
-        columns = zip(*(cycle.row() for cycle in self.cycles), strict=True)
-        return {name: math.fsum(column) / len(self.cycles) for name, column in zip(COLUMNS, columns, strict=True)}
+        units = itertools.chain.from_iterable(self._units().values())
+        *sums, requests = map(math.fsum, zip(*units, strict=True))
+        return {name: seconds / requests for name, seconds in zip(COLUMNS, sums, strict=True)}
 
     def resampled(self, chance: Chance, draws: int) -> list[dict[str, float]]:
         """The means of as many samples, each with as many requests of every worker, drawn with replacement."""
-        strata = [list(zip(*units, strict=True)) for units in self._strata().values()]
+        strata = [list(zip(*units, strict=True)) for units in self._units().values()]
         used = [index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)]
         return [_drawn(strata, used, chance) for _ in range(draws)]
 
-    def _strata(self) -> _Strata:
-        """The requests of each worker; many are joined in blocks, which also keeps what neighbours have in common."""
-        by_worker: dict[tuple[int, str], list[list[float]]] = defaultdict(list)
+    def _units(self) -> _Units:
+        """The requests of each worker; many are joined in blocks, which also keeps what neighbours have in common.
+
+        They count as often as makes up for the requests of that worker that do not say where their time went.
+        """
+        by_worker: dict[Stratum, list[list[float]]] = defaultdict(list)
         for cycle in self.cycles:
             by_worker[cycle.repeat, cycle.reply.worker].append(cycle.row())
         size = math.ceil(len(self.cycles) / MOST_UNITS)
-        return {name: [_joined(block) for block in _blocks(rows, size)] for name, rows in by_worker.items()}
+        return {
+            stratum: [_joined(block, self.requests[stratum] / len(rows)) for block in _blocks(rows, size)]
+            for stratum, rows in by_worker.items()
+        }
 
 
 def request_time(step: Step, records: Rows) -> RequestTime:
     """The time of the requests behind a step's throughput."""
     repeats = repeats_of(step)
     cycles: list[Cycle] = []
-    requests = 0
+    requests: dict[Stratum, int] = defaultdict(int)
     for sample in step.samples:
         if sample.measurement.repeat not in repeats:
             continue
         for row, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
-            requests += 1
+            requests[row.repeat, row.reply.worker] += 1
             if row.reply.activity is not None:
                 cycles.append(Cycle(row.reply, row.reply.activity, row.repeat, gap_s))
     return RequestTime(step.workers, step.per_device, cycles, requests)
@@ -126,9 +144,10 @@ def _blocks(rows: Sequence[list[float]], size: int) -> Iterable[Sequence[list[fl
     return (rows[start : start + size] for start in range(0, len(rows), size))
 
 
-def _joined(rows: Sequence[list[float]]) -> tuple[float, ...]:
-    """The sums of some requests by column, then how many they are."""
-    return (*map(sum, zip(*rows, strict=True)), float(len(rows)))
+def _joined(rows: Sequence[list[float]], weight: float) -> tuple[float, ...]:
+    """The sums of some requests by column, then how many they are, each counted so often."""
+    sums = (weight * sum(column) for column in zip(*rows, strict=True))
+    return (*sums, weight * len(rows))
 
 
 def _drawn(strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance) -> dict[str, float]:

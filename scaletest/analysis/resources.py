@@ -17,7 +17,7 @@ from scaletest.analysis.cause_words import workers_text
 from scaletest.analysis.request_time import repeats_of
 from scaletest.analysis.series import Ends, ends_of, progress, span
 from scaletest.analysis.steps import Rows, Step
-from scaletest.model import Record
+from scaletest.model import Record, Reply
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeSample
 
 ENERGY_J = "energy_j"
@@ -344,23 +344,30 @@ def _engines(node: str, windows: Sequence[Window]) -> dict[str, dict[str, float]
     A device has the name that replies carry where they tell its PCI address, else that address.
     """
     busy: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for window in windows:
-        for row in window.rows:
-            reply, activity = row.reply, row.reply.activity
-            seconds = min(window.end_s, reply.ended_s) - max(window.begin_s, reply.started_s)
-            if reply.node != node or activity is None or seconds <= 0:
-                continue
-            part = seconds / (reply.ended_s - reply.started_s)
-            for name, busy_s in activity.engines.items():
-                address, _, engine = name.partition(" ")
-                device = reply.device if reply.device_info.get("pci") == address else address
-                busy[device][engine] += busy_s * part
+    for reply, seconds in _served(node, windows):
+        if reply.activity is None:
+            continue
+        part = seconds / (reply.ended_s - reply.started_s)
+        for name, busy_s in reply.activity.engines.items():
+            address, _, engine = name.partition(" ")
+            device = reply.device if reply.device_info.get("pci") == address else address
+            busy[device][engine] += busy_s * part
     whole_s = math.fsum(window.seconds for window in windows)
     return {
         device: {engine: min(1.0, busy_s / whole_s) for engine, busy_s in engines.items()}
         for device, engines in busy.items()
         if whole_s > 0
     }
+
+
+def _served(node: str, windows: Sequence[Window]) -> Iterator[tuple[Reply, float]]:
+    """The requests that ran on a node in some windows, each with how many seconds of a window it ran."""
+    for window in windows:
+        for row in window.rows:
+            reply = row.reply
+            seconds = min(window.end_s, reply.ended_s) - max(window.begin_s, reply.started_s)
+            if reply.node == node and seconds > 0:
+                yield reply, seconds
 
 
 def _with_engines(
@@ -377,19 +384,22 @@ def _with_engines(
 
 
 def _requests_cpu(node: str, windows: Sequence[Window]) -> float | None:
-    """Cores that the requests of a node used on average; None where not all of them say."""
-    cpu_s = 0.0
-    for window in windows:
-        for row in window.rows:
-            reply = row.reply
-            seconds = min(window.end_s, reply.ended_s) - max(window.begin_s, reply.started_s)
-            if reply.node != node or seconds <= 0:
-                continue
-            if reply.activity is None:
-                return None
-            cpu_s += reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
+    """Cores that the requests of a node used on average; None where not all of its workers say.
+
+    A worker's requests that do not carry their activity used as much as its others, for as long as they ran.
+    """
+    ran_s: dict[str, float] = defaultdict(float)
+    told_s: dict[str, float] = defaultdict(float)
+    cpu_s: dict[str, float] = defaultdict(float)
+    for reply, seconds in _served(node, windows):
+        ran_s[reply.worker] += seconds
+        if reply.activity is not None:
+            told_s[reply.worker] += seconds
+            cpu_s[reply.worker] += reply.activity.cpu_s * seconds / (reply.ended_s - reply.started_s)
     whole_s = math.fsum(window.seconds for window in windows)
-    return cpu_s / whole_s if whole_s > 0 else None
+    if whole_s <= 0 or ran_s.keys() - told_s.keys():
+        return None
+    return math.fsum(cpu_s[worker] * ran_s[worker] / told_s[worker] for worker in ran_s) / whole_s
 
 
 def _energies(

@@ -44,6 +44,9 @@ class State(StrEnum):
     IDLE = "idle"
     NOT_OBSERVED = "not_observed"
 
+    # Enum's own hash is Python code, and each request looks states up some hundred times.
+    __hash__ = str.__hash__
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -98,7 +101,8 @@ class Activity:
 
     def __post_init__(self) -> None:
         for state, seconds in self.seconds.items():
-            checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
+            if not 0.0 <= seconds <= _MAX_SECONDS:  # texts for good numbers would cost more than the check
+                checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
         for name in _SUMS:
             checks.seconds(getattr(self, name), name, maximum=_MAX_SECONDS)
         for name, seconds in self.engines.items():
@@ -114,7 +118,7 @@ class Activity:
         where even one is too long it loses its middle. Of more than 8 engines the busiest are kept; where even that is
         too much, no waits and fewer engines.
         """
-        seconds = {state.value: round(self.seconds.get(state, 0.0), 4) for state in State}
+        seconds = {str(state): round(self.seconds[state], 4) for state in State if state in self.seconds}
         row: dict[str, Any] = {"seconds": {name: value for name, value in seconds.items() if value}}
         sums = {name: round(getattr(self, name), 4) for name in _SUMS}
         counts = {name: getattr(self, name) for name in COUNTS}

@@ -14,10 +14,13 @@ SCHEMA_VERSION = 1
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 SURROGATE_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
+# json.dumps would make one for each call.
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
 
 def dump(value: Mapping[str, Any]) -> str:
     """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not JSON."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def load(text: str | bytes, what: str) -> dict[str, Any]:

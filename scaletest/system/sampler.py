@@ -31,6 +31,9 @@ GROWTH, LONGEST_INTERVAL_S = 0.1, 0.5
 ENOUGH_LOOKS = 3
 # In requests of more looks it does not matter where in an interval the first one falls.
 FEW_LOOKS = 2
+# Of requests that typically take less than this a random part is sampled: what sampling needs before and after each of
+# them would otherwise cost 8 workers more than 1 % of a core.
+SHORT_S, SAMPLED_PART = 1.0, 0.5
 # Part of a core that looks may take: where they cost more, as with many threads or cold caches, they become rarer.
 SHARE = 0.002
 NEVER = float("inf")
@@ -44,9 +47,13 @@ _DENIED = {
 
 
 class Sampler:
-    """Samples programs, for one thread. share: the part of a core that looks may take."""
+    """Samples programs, for one thread.
 
-    def __init__(self, share: float = SHARE) -> None:
+    share: the part of a core that looks may take. sampled_part: of short requests.
+    """
+
+    def __init__(self, share: float = SHARE, sampled_part: float = SAMPLED_PART) -> None:
+        self._sampled_part = sampled_part
         self._told: set[str] = set()
         self.blocking = Blocking(denied=self.tell)
         self.throttling = Throttling()
@@ -58,6 +65,7 @@ class Sampler:
         # CPU time of this thread up to the last look at any program
         self.cpu_s = 0.0
         self.typical_s = INTERVAL_S
+        self._has_typical = False
         self._own = OwnSchedule()
         self.works = self.own_schedule() is not None
         if not self.works:
@@ -67,6 +75,13 @@ class Sampler:
         """Before a program starts."""
         self.blocking.use_device(device)
         return Watch(self, device)
+
+    def draw(self, device: str = "") -> Watch | None:
+        """Before a request's program starts; None where chance leaves out one of many short requests."""
+        is_short = self._has_typical and self.typical_s < SHORT_S
+        if is_short and not device and self.chance.random() >= self._sampled_part:
+            return None
+        return self.begin(device)
 
     def own_schedule(self) -> proc.Schedule | None:
         """Of the thread that waits for programs; None where the kernel does not tell."""
@@ -83,6 +98,7 @@ class Sampler:
 
     def ended(self, ran_s: float) -> None:
         """Take in how long a program took."""
+        self._has_typical = True
         self.moments.passed(ran_s)
         self.typical_s = 0.8 * self.typical_s + 0.2 * ran_s
 

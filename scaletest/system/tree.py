@@ -114,12 +114,13 @@ class Tree:
 
     def ended(self) -> float:
         """How long the first process waited for a CPU since the last look, when it has ended and is not yet reaped."""
-        try:
-            last = proc.parse_schedule(proc.read(f"/proc/{self._root}/schedstat", 128))
-        except OSError:
-            return 0.0
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
+        try:
+            line = os.pread(thread.handle, 128, 0) if thread else proc.read(f"/proc/{self._root}/schedstat", 128)
+        except OSError:
+            return 0.0
+        last = proc.parse_schedule(line)
         if last is None:
             return 0.0
         return max(0.0, last.wait_s - thread.schedule.wait_s - thread.counted_s) if thread else last.wait_s

@@ -359,7 +359,7 @@ class Simulated:
         self._counted = 0
         monkeypatch.setattr(sampler, "time", self)
         monkeypatch.setattr(sampler, "Tree", lambda *_: self)
-        self.sampler = sampler.Sampler()
+        self.sampler = sampler.Sampler(sampled_part=1.0)
         self.sampler.chance.seed(1)
         monkeypatch.setattr(self.sampler, "own_schedule", lambda: proc.Schedule(0.0, 0.0, 1))
 

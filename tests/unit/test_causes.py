@@ -14,8 +14,20 @@ from hypothesis import strategies as st
 from scaletest.analysis.causes import AS_WANTED, NOTHING_GREW, Causes, attribute
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.judge import failed_doubling
+from scaletest.analysis.request_time import Cycle, RequestTime
 from scaletest.analysis.steps import Step, summarise
-from scaletest.model import Activity, Background, Measurement, Plan, Record, State, VerdictKind, Wait
+from scaletest.model import (
+    Activity,
+    Background,
+    Measurement,
+    Outcome,
+    Plan,
+    Record,
+    Reply,
+    State,
+    VerdictKind,
+    Wait,
+)
 from scaletest.report import limits
 from scaletest.report.figures.time_spent import time_spent
 from tests.unit.activities import GAP, Injected, Phase, run, shares
@@ -272,11 +284,44 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
     causes = _attribute(some)
     assert causes is not None and (causes.causes[0].state, causes.causes[0].object) == (place, named)
     assert causes.covered == pytest.approx(0.5, abs=0.02)
-    most = {key: [_old(row, index % 5 > 0) for index, row in enumerate(rows)] for key, rows in records.items()}
+    most = {
+        key: [row if index % 5 == 0 else _of_older(row) for index, row in enumerate(rows)]
+        for key, rows in records.items()
+    }
     causes = _attribute(most)
-    assert causes is not None and causes.headline == "unknown: 81% of the requests do not say where their time went"
+    assert causes is not None
+    assert causes.headline == "unknown: 80% of the requests do not say where their time went"
     one_step = {key: [_old(row, key[0] == 1) for row in rows] for key, rows in records.items()}
     assert _attribute(one_step) is None
+
+
+def test_requests_that_a_worker_says_nothing_of_are_like_its_others() -> None:
+    injected, place, named = INJECTED["file lock"]
+    _, records, _ = run(injected)
+    whole = _attribute(records)
+    drawn = random.Random(5)
+    parts = {"worker-1": 0.9}
+    some = {
+        key: [_old(row, drawn.random() < parts.get(row.reply.worker, 0.5)) for row in rows]
+        for key, rows in records.items()
+    }
+    causes = _attribute(some)
+    assert causes is not None and whole is not None
+    assert (causes.causes[0].state, causes.causes[0].object, causes.covered) == (place, named, 1.0)
+    assert causes.causes[0].share.value == pytest.approx(whole.causes[0].share.value, abs=0.1)
+    assert causes.grown_s.value == pytest.approx(whole.grown_s.value, rel=0.2)
+
+
+def test_workers_count_by_their_requests_and_not_by_those_that_say_where_time_went() -> None:
+    def cycle(worker: str, run_s: float) -> Cycle:
+        reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=run_s, worker=worker)
+        return Cycle(reply, Activity({State.DISK: run_s}), 0, 0.0)
+
+    cycles = [cycle("slow", 4.0), cycle("slow", 4.0), cycle("fast", 1.0)]
+    time = RequestTime(2, 0, cycles, {(0, "slow"): 2, (0, "fast"): 8, (0, "old"): 5})
+    assert time.means()[State.DISK] == pytest.approx((2 * 4.0 + 8 * 1.0) / 10)
+    assert time.resampled(random.Random(1), 3)[0][State.DISK] == pytest.approx(1.6)
+    assert time.covered == pytest.approx(10 / 15)
 
 
 def test_an_object_is_named_only_when_it_holds_most_of_the_added_time() -> None:
@@ -371,6 +416,11 @@ def _attribute(records: Records) -> Causes | None:
 
 def _with(row: Record, activity: Activity | None) -> Record:
     return replace(row, reply=replace(row.reply, activity=activity))
+
+
+def _of_older(row: Record) -> Record:
+    """The same request, run by another worker that does not sample."""
+    return _with(replace(row, reply=replace(row.reply, worker=f"older-{row.reply.worker}")), None)
 
 
 def _old(row: Record, old: bool) -> Record:

@@ -11,8 +11,7 @@ import pytest
 from hack.benchmarks import causes
 from hack.benchmarks.causes_injectors import GAP, INJECTORS, NONE, Injected
 from hack.benchmarks.causes_runs import Case, _kept_s, _right
-from scaletest.analysis.request_time import Cycle, RequestTime
-from scaletest.model import Activity, Outcome, Reply, State
+from scaletest.model import Outcome, Reply, State
 
 
 def row(name: str, seed: int, **right: bool | None) -> dict[str, Any]:
@@ -66,11 +65,9 @@ def test_a_slow_worker_is_named_by_its_device() -> None:
 @pytest.mark.parametrize(("tells_cpu", "kept_s"), [(False, 0.2), (True, 0.1)])
 def test_what_commands_tell_is_joined_with_the_requests_of_their_worker(tells_cpu: bool, kept_s: float) -> None:
     reply = Reply("r", Outcome.SUCCEEDED, exit_code=0, run_s=0.3, worker="vm-9-7-ab", started_s=10.0, ended_s=10.31)
-    cycle = Cycle(reply, Activity({}), 0, 0.0)
-    time = RequestTime(1, 0, [cycle], 1)
     told = {7: [(9.9, 5.0), (10.3, 0.2), (10.7, 6.0)], 8: [(10.3, 7.0)]}
     injected = dataclasses.replace(SERVICE, tells_cpu=tells_cpu)
-    assert _kept_s(injected, time, told) == pytest.approx(kept_s)
+    assert _kept_s(injected, [reply], told) == pytest.approx(kept_s)
 
 
 def test_injectors_know_their_truth(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class Program:
 
         capture: keep standard output to be read. quiet: keep what it writes, and pass nothing on.
         """
-        watch = self._sampler.begin(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
+        watch = self._sampler.draw(environment.get(DEVICE_VARIABLE, "")) if self._sampler else None
         try:
             process = self._start(argv, {**self._environment, **environment}, capture)
         except OSError as error:

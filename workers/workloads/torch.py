@@ -68,7 +68,7 @@ class TorchWorkload:
         except InvalidValue as error:
             return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
         deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
-        watch = self._sampler.begin(device.device.path if device else "") if self._sampler else None
+        watch = self._sampler.draw(device.device.path if device else "") if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
