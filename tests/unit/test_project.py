@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -17,11 +19,11 @@ import scaletest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted([*(ROOT / "scaletest").rglob("*.py"), *(ROOT / "workers").rglob("*.py")])
 LONGEST_FILE = 500
-LONGEST_FUNCTION = 40
+LONGEST_FUNCTION = 60
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_rooms_are_small(path: Path) -> None:
+def test_files_and_functions_are_short(path: Path) -> None:
     text = path.read_text("utf-8")
     assert text.count("\n") <= LONGEST_FILE
     for node in ast.walk(ast.parse(text)):
@@ -29,6 +31,27 @@ def test_rooms_are_small(path: Path) -> None:
             body = node.body[1:] if ast.get_docstring(node) else node.body
             length = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
             assert length <= LONGEST_FUNCTION, f"{path}:{node.lineno} {node.name} has {length} lines"
+
+
+GLOSSARY = re.findall(
+    r"^\| ([a-z ]+) \| .* \| `([\w.]+)` \|$", (ROOT / "docs/architecture.md").read_text("utf-8"), re.M
+)
+
+
+@pytest.mark.parametrize(("word", "path"), GLOSSARY)
+def test_a_word_of_the_glossary_names_a_class(word: str, path: str) -> None:
+    module, _, name = path.rpartition(".")
+    assert inspect.isclass(getattr(importlib.import_module(module), name)), word
+
+
+def test_the_glossary_has_every_word_of_the_request_and_the_run() -> None:
+    words = {word for word, _ in GLOSSARY}
+    assert words >= {"request", "reply", "record", "queue", "worker", "workload", "step", "sample", "cause", "verdict"}
+    assert len(words) == len(GLOSSARY)
+
+
+def test_the_architecture_page_is_short() -> None:
+    assert len((ROOT / "docs/architecture.md").read_text("utf-8").split()) < 1500
 
 
 def test_the_reference_is_up_to_date() -> None:
