@@ -12,6 +12,7 @@ scaletest:workers:<q>        zset    worker -> deadline in microseconds
 scaletest:suspects:<q>       set     workers whose requests fail at once
 scaletest:samples:<q>        stream  the last 2000 or so samples of its nodes (broker/samples.py)
 scaletest:samplers:<q>       hash    node -> the worker that samples it, as long as that one lives
+scaletest:reaps:<q>          string  when one of its workers reaps it next (lua/turn.lua), for a minute
 scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
@@ -97,6 +98,11 @@ def samplers(queue: str) -> str:
     return f"{OWN}samplers:{queue}"
 
 
+def reaps(queue: str) -> str:
+    """When one of the queue's workers reaps it next."""
+    return f"{OWN}reaps:{queue}"
+
+
 def client(name: str) -> str:
     """A client's last call."""
     return f"{OWN}client:{name}"
@@ -170,4 +176,4 @@ def rq_queue_workers(queue: str) -> str:
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
     own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue), taking(queue)]
-    return [*own, leases(queue), workers(queue), suspects(queue), samples(queue), samplers(queue)]
+    return [*own, leases(queue), workers(queue), suspects(queue), samples(queue), samplers(queue), reaps(queue)]
