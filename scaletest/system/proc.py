@@ -127,6 +127,15 @@ def parse_status(data: bytes) -> Status | None:
         return None
 
 
+def parse_major_faults(data: bytes) -> int:
+    """/proc/PID/task/TID/stat: page faults of a thread that read from a disk; 0 where that cannot be read."""
+    fields = data.rpartition(b")")[2].split()
+    try:
+        return int(fields[9])
+    except (IndexError, ValueError):
+        return 0
+
+
 def parse_cpu_s(data: bytes) -> float | None:
     """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
     fields = data.rpartition(b")")[2].split()

@@ -462,3 +462,22 @@ def test_what_is_kept_for_short_requests_is_bounded_where_each_waits_for_another
     balance.settle(other, 0.0)
     assert other.seconds(0.5) == {State.DISK: pytest.approx(0.5)}
     assert all(abs(seconds) <= MOST_KEPT_S for seconds in balance._kept.values())
+
+
+def test_many_short_waits_for_pages_count_as_memory_although_the_looks_meet_the_thread_running() -> None:
+    sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
+    spent = TimeByState()
+    spent.interval(0.1, Look(sleeping, key, 1e9, [Share(0.0, 0.0, 1)], frozenset({key})))
+    faulting = Look(running, key, 1e9, [Share(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY))
+    spent.interval(0.1, faulting)
+    spent.interval(0.1, faulting)
+    spent.close(0.0, 0.04)
+    seconds = spent.seconds(0.3)
+    assert seconds[State.MEMORY] == pytest.approx(0.04 + 0.08)
+    assert seconds[State.SLEEP] == pytest.approx(0.1 + 0.04)
+
+
+def test_the_faults_of_a_thread_that_read_from_a_disk() -> None:
+    line = b"7 (a) b) S 1 7 7 0 -1 4194304 900 0 41 0 3 2 0 0 20 0 1 0 5 0 0"
+    assert proc.parse_major_faults(line) == 41
+    assert proc.parse_major_faults(b"") == proc.parse_major_faults(b"7 (a) S") == 0
