@@ -56,6 +56,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     return {case: runs.make(case, path) for case in runs.CASES}
 
 
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((0.0134, 0.0249), "contention 1.94% [1.34, 2.49],"),
+        ((0.0, 12.04), "contention unknown,"),
+        ((0.004, 1.5), "contention unknown,"),
+        ((0.012, 12.04), "contention 1% or more,"),
+        ((0.0, 1.0), "contention 2% [0, 100],"),
+    ],
+)
+def test_no_more_than_the_whole_request_is_said_to_wait(
+    made: dict[str, Run], ends: tuple[float, float], text: str
+) -> None:
+    growth = made["peak"].result.growth
+    assert growth.choice is not None and growth.interval is not None and growth.interval.contention is not None
+    contention = replace(growth.interval.contention, low=ends[0], high=ends[1])
+    growth = replace(growth, interval=replace(growth.interval, contention=contention))
+    assert text in words.law(replace(made["peak"].result, growth=growth))
+
+
 def golden(name: str, text: str) -> None:
     path = GOLDEN / name
     if os.environ.get("REGENERATE"):
