@@ -116,7 +116,7 @@ def _measure(
         try:
             load = found.set_up(stack)
             if not (given["no_causes"] or given["agent_jobs"]):
-                load = Watched(load, found.servers)
+                load = Watched(load, found.servers, found.port)
             runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
             if ends:
                 runner.stop(ends[0])

@@ -222,14 +222,22 @@ def inode_of(fdinfo: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def parse_peers(table: str) -> Iterator[tuple[int, str]]:
-    """Inode and peer of each socket of /proc/PID/net/tcp, tcp6, udp or udp6; peer "" when it is not connected."""
+class Connection(NamedTuple):
+    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end."""
+
+    inode: int
+    peer: str
+    own_port: int
+
+
+def parse_peers(table: str) -> Iterator[Connection]:
+    """Each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
     for line in table.splitlines()[1:]:
         words = line.split()
         if len(words) < 10 or not words[9].isdigit():
             continue
         try:
-            yield int(words[9]), _peer(words[2])
+            yield Connection(int(words[9]), _peer(words[2]), int(words[1].partition(":")[2], 16))
         except (ValueError, struct.error):
             continue
 

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,10 +27,10 @@ from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
 from scaletest.system.sampler import SHORT_S, Sampler
 from scaletest.system.socket_diagnosis import tcp_peers
-from scaletest.system.sockets import Sockets
+from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
-from tests.conftest import call
+from tests.conftest import call, eventually
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 from workers.workloads.program import Program, ProgramOptions
@@ -464,7 +465,51 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
     with server, socket.create_connection(server.getsockname()[:2]) as client:
         inode = os.fstat(client.fileno()).st_ino
         table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
-        assert dict(tcp_peers())[inode] == dict(proc.parse_peers(table))[inode] == proc.place(*server.getsockname()[:2])
+        expected = (inode, proc.place(*server.getsockname()[:2]), client.getsockname()[1])
+        for connections in (tcp_peers(), proc.parse_peers(table)):
+            assert expected in list(connections)
+
+
+@pytest.mark.parametrize("duplicate", [True, False])
+def test_the_clients_of_a_service_are_no_peers_that_it_asks(duplicate: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service, socket.create_server(("127.0.0.1", 0)) as other:
+        sockets = Sockets(duplicate=duplicate, served=service.getsockname()[1])
+        with socket.create_connection(service.getsockname()), service.accept()[0] as client:
+            with socket.create_connection(other.getsockname()) as asked:
+                names = [_peer(sockets, each) for each in (client, asked)]
+                assert names == [CLIENTS, f"127.0.0.1:{other.getsockname()[1]}"]
+
+
+SERVICE = """
+import select, socket
+service = socket.create_server(("127.0.0.1", 0))
+print("ready", service.getsockname()[1], sep="\\n", flush=True)
+connection, _ = service.accept()
+asked = socket.create_connection(("127.0.0.1", int(connection.recv(9))))
+select.select([connection, service, asked], [], [])
+select.select([connection, service], [], [])
+"""
+
+
+def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
+    # given a service that has clients and asks another one, until that answers
+    with socket.create_server(("127.0.0.1", 0)) as other, running(sys.executable, "-c", SERVICE) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        blocking = Blocking(Sockets(served=port))
+        handle = blocking.open(process.pid, process.pid)
+
+        def object_is(name: str) -> bool:
+            seen = blocking.look(process.pid, process.pid, handle)
+            return seen is not None and seen.doing == (State.NETWORK, name)
+
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"%d" % other.getsockname()[1])
+            with other.accept()[0] as answers:
+                eventually(lambda: object_is(f"127.0.0.1:{other.getsockname()[1]}"))
+                answers.sendall(b"x")
+                eventually(lambda: object_is(CLIENTS))
+        os.close(handle)
 
 
 def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:

@@ -24,10 +24,11 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.sample import OK, Sample
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report.saturation import words
-from scaletest.saturation.watched import Watched
+from scaletest.saturation.watched import Watched, idle_between_requests
 from scaletest.system import listeners
 from scaletest.system.cores import machine_time, parse_machine, used_s
 from scaletest.system.proc import TICKS_PER_S
+from scaletest.system.sockets import CLIENTS
 
 QUIET = Around(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = Around(cores=4, busy=3.9, tester=0.3, service=0.2)
@@ -99,6 +100,15 @@ def test_the_report_says_what_limits_the_service() -> None:
     busy = replace(OTHERS, activities=(lock,))
     result = evaluate(plan, [first, replace(second, around=busy)], {0: held, 1: late})
     assert any(line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings)
+
+
+def test_a_service_that_waits_for_its_clients_is_idle() -> None:
+    waits = (Wait(State.NETWORK, CLIENTS, 6.0), Wait(State.NETWORK, "127.0.0.1:6379", 1.0))
+    activity = idle_between_requests(Activity({State.NETWORK: 7.5, State.IDLE: 0.5, State.ON_CPU: 2.0}, waits))
+    assert activity.seconds == {State.NETWORK: 1.5, State.IDLE: 6.5, State.ON_CPU: 2.0}
+    around = replace(QUIET, activities=(activity,))
+    result = evaluate(SaturationPlan("t", mode="sweep", start=100.0), [replace(step(around), phase="sweep")], {0: []})
+    assert "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)" in words.ceiling(result)
 
 
 def test_nothing_is_said_of_a_service_elsewhere() -> None:
