@@ -474,10 +474,10 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
 def test_the_clients_of_a_service_are_no_peers_that_it_asks(duplicate: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as service, socket.create_server(("127.0.0.1", 0)) as other:
         sockets = Sockets(duplicate=duplicate, served=service.getsockname()[1])
-        with socket.create_connection(service.getsockname()), service.accept()[0] as client:
-            with socket.create_connection(other.getsockname()) as asked:
-                names = [_peer(sockets, each) for each in (client, asked)]
-                assert names == [CLIENTS, f"127.0.0.1:{other.getsockname()[1]}"]
+        asks = socket.create_connection(service.getsockname())
+        with asks, service.accept()[0] as client, socket.create_connection(other.getsockname()) as asked:
+            names = [_peer(sockets, each) for each in (client, asked)]
+            assert names == [CLIENTS, f"127.0.0.1:{other.getsockname()[1]}"]
 
 
 SERVICE = """
