@@ -185,3 +185,8 @@ def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) 
 def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')
+
+
+def test_a_prefix_without_an_external_redis_is_refused(helm: str) -> None:
+    told = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
+    assert "externalRedis.keyPrefix is lab" in told and "set redis.enabled to false" in told

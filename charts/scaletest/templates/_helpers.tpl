@@ -178,6 +178,12 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- end -}}
 {{- end -}}
 
+{{- define "scaletest.checkOwn" -}}
+{{- if ne .Values.externalRedis.keyPrefix "rq" -}}
+{{- fail (printf "\nexternalRedis.keyPrefix is %s: the chart's own Redis is nobody else's and its users may use rq:* only; leave keyPrefix out, or set redis.enabled to false" .Values.externalRedis.keyPrefix) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "scaletest.checkExternal" -}}
 {{- $e := .Values.externalRedis -}}
 {{- if not (or $e.host $e.sentinel.nodes $e.urlKey) -}}
@@ -194,6 +200,7 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{/* Environment that says where Redis is. Arguments: root, role. */}}
 {{- define "scaletest.redisEnv" -}}
 {{- if .root.Values.redis.enabled -}}
+{{- include "scaletest.checkOwn" .root -}}
 - name: REDIS_PASSWORD
   valueFrom: {secretKeyRef: {name: {{ include "scaletest.redisSecret" .root | quote }}, key: password-{{ .role }}}}
 - name: SCALETEST_REDIS_URL
