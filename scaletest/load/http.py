@@ -89,13 +89,13 @@ class _Step:
         pacing.result()
         seconds = min(self._now(), self._order.seconds) if not self._order.count else self._now()
         beating.cancel()
-        used, throttled = effort.cores(), effort.throttled_s()
+        used, throttled, held = effort.cores(), effort.throttled_s(), effort.throttled_periods()
         unsent = await self._drain()
         if self._failure is not None:
             raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
-        return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
+        return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent, throttled_periods=held)
 
     def _behind(self) -> int:
         return self._number - self._ended if self._order.pace is not None else 0

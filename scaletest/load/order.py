@@ -40,6 +40,7 @@ class Measured:
     throttled_s: float
     unsent: int
     around: Around | None = None
+    throttled_periods: float = 0.0
 
 
 class LevelLoad(Protocol):

@@ -162,6 +162,9 @@ _COUNTS = (
 )
 
 
+_STEP_FIGURES = ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s", "throttled_periods")
+
+
 @dataclass(frozen=True, slots=True)
 class SaturationStep:
     """One step that was measured. number: from 0. level: in the load's unit. load: open or closed.
@@ -169,7 +172,8 @@ class SaturationStep:
     seconds: from its begin until nothing was due any more; requests that ended later are in its samples too.
     warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
     beat_s: how late the tester's clock rang, 99th percentile. throttled_s: how long the kernel held the tester back for
-    its CPU limit. unsent: due, never sent. extra: what else is known of the target then.
+    its CPU limit, of all CPUs together. throttled_periods: in which part of the limit's periods it did. unsent: due,
+    never sent. extra: what else is known of the target then.
     around: what else the tester's machine did meanwhile; None when nobody looked.
     """
 
@@ -187,6 +191,7 @@ class SaturationStep:
     began: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     around: Around | None = None
+    throttled_periods: float = 0.0
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -200,7 +205,7 @@ class SaturationStep:
         number = (int, float)
         known: dict[str, type | tuple[type, ...]] = {
             **dict.fromkeys(("number", "requests", "unsent"), int),
-            **dict.fromkeys(("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s"), number),
+            **dict.fromkeys(_STEP_FIGURES, number),
             **dict.fromkeys(("phase", "load", "began"), str),
             "extra": dict,
             "around": dict,
@@ -213,7 +218,7 @@ class SaturationStep:
             Phase(made.phase), LoadKind(made.load)
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the step cannot be read: {error}") from error
-        for name in ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s"):
+        for name in _STEP_FIGURES:
             checks.seconds(getattr(made, name), name, maximum=1e12)
         return made
 

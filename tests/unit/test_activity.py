@@ -281,9 +281,10 @@ def test_throttling_by_version_2_counts_all_limits_around_us(tmp_path: Path) -> 
         if limit:
             write(root / folder / "cpu.max", limit)
     throttling = Throttling(root, own)
-    write(root / "a/cpu.stat", "nr_throttled 9\nthrottled_usec 2500000\n")
-    write(root / "a/b/cpu.stat", "nr_throttled 9\nthrottled_usec 9500000\n")
+    write(root / "a/cpu.stat", "nr_periods 40\nnr_throttled 11\nthrottled_usec 2500000\n")
+    write(root / "a/b/cpu.stat", "nr_periods 20\nnr_throttled 19\nthrottled_usec 9500000\n")
     assert throttling.seconds() == pytest.approx(2.0)
+    assert throttling.part() == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("path", ["/", "/kubepods/pod1/c1", "/../.."])
@@ -294,8 +295,9 @@ def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> No
     write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
     write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n")
     throttling = Throttling(root, own)
-    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 4000000000\n")
+    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n")
     assert throttling.seconds() == pytest.approx(3.0)
+    assert throttling.part() == pytest.approx(0.5)
 
 
 def test_control_groups_that_may_not_be_looked_for_have_no_limit(tmp_path: Path) -> None:

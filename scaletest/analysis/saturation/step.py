@@ -36,6 +36,8 @@ LATE_S, LATE_SHARE = 0.010, 0.5
 BUSY = 0.5
 # A machine whose cores are used to this part is full, and who has that part of them is much of the reason.
 FULL, MUCH = 0.85, 0.2
+# A limit that held the tester back in a smaller part of its periods did not make it late.
+HARDLY_THROTTLED = 0.02
 FEWEST = 20
 USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
 
@@ -202,15 +204,22 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
     usual = latency.p50.value if latency.p50 else (latency.mean or 0.0)
     if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
         return ""
-    held = f", and the kernel held it back for {step.throttled_s:.2g} s by its CPU limit" if step.throttled_s else ""
+    held = _held(step)
     what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
     late = f"{what} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a core{held}"
     full = machine_full(step.around) if step.around else ""
-    if full and not step.throttled_s:
+    if full and not held:
         return f"{full}: {late}"
-    if step.throttled_s or step.cpu >= BUSY:
+    if held or step.cpu >= BUSY:
         return f"the tester was the bottleneck: {late}"
     return f"the tester was disturbed: {late}; something else kept it from a processor"
+
+
+def _held(step: SaturationStep) -> str:
+    """How a CPU limit held the tester back; "" where it hardly did. Older steps tell only whether it did."""
+    if step.throttled_periods >= HARDLY_THROTTLED:
+        return f", and its CPU limit held it back in {step.throttled_periods:.0%} of the periods"
+    return ", and its CPU limit held it back" if step.throttled_s and not step.throttled_periods else ""
 
 
 def machine_full(around: Around) -> str:
