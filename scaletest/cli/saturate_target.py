@@ -25,6 +25,7 @@ class Target:
     """shown: what was found about it. make: its load, to be closed. enter: what must be done before, and undone.
 
     servers: the first processes of the service, when they are on this machine and may be seen. port: where they serve.
+    is_here: whether the service is on this machine.
     replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is done, in lines.
     """
 
@@ -35,6 +36,7 @@ class Target:
     after: Callable[[Assessed], list[str]] = field(default=lambda found: [])
     servers: Callable[[], Sequence[int]] = field(default=lambda: ())
     port: int = 0
+    is_here: bool = False
 
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""
@@ -67,17 +69,17 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         from scaletest.cli.saturate_service import target as service
 
         return service(given, plan)
+    from scaletest.system.listeners import is_here, servers
+
     made = call(given, plan, given["url"])
     parts = urlsplit(made.url)
     port, host = parts.port or (443 if parts.scheme == "https" else 80), parts.hostname or ""
-    return replace(over_http(given, plan, made), servers=lambda: _servers(host, port), port=port)
+    local = is_here(host)
 
+    def processes() -> Sequence[int]:
+        return servers(port) if local else ()
 
-def _servers(host: str, port: int) -> Sequence[int]:
-    """Who serves an address of this machine."""
-    from scaletest.system.listeners import is_here, servers
-
-    return servers(port) if host and is_here(host) else ()
+    return replace(over_http(given, plan, made), servers=processes, port=port, is_here=local)
 
 
 def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tuple[str, ...] = ()) -> Target:

@@ -202,11 +202,9 @@ def _validate(
 ) -> int:
     from rich.console import Console
 
+    from scaletest.load import before
     from scaletest.report import progress
-    from scaletest.system.cores import own_used_s
-    from scaletest.system.node import NodeReader
     from scaletest.validation import READY_TIMEOUT_S, Runner
-    from scaletest.validation.before import Before
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
@@ -216,7 +214,7 @@ def _validate(
         teller,
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
-        look=tuple if target else Before(NodeReader().read, own_used_s).warnings,
+        look=tuple if target else before.of_this_machine().warnings,
     )
     try:
         with stopping(runner.stop, unwind=bool(target)) as stack:

@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from scaletest.analysis.busy import Resources
+from scaletest.load.before import Before
 from scaletest.system import proc
 from scaletest.system.cores import own_used_s, used_s
-from scaletest.validation.before import Before
 from tests.unit.node_samples import cpu
 
 

@@ -1,4 +1,4 @@
-"""A look at this machine while the first workers start: what else keeps it busy changes what is measured."""
+"""A look at this machine before a load begins: what else keeps it busy changes what is measured."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from scaletest.analysis.busy import Resources, busy
+from scaletest.system.cores import own_used_s
+from scaletest.system.node import NodeReader
 
 # So long a look lasts at least; workers usually take longer to start.
 LOOK_S = 1.0
@@ -32,3 +34,8 @@ class Before:
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)
         return busy(resources, own_cores)
+
+
+def of_this_machine(own_cpu_s: Callable[[], float] = own_used_s) -> Before:
+    """The look begins now. own_cpu_s: CPU seconds of what belongs to the run."""
+    return Before(NodeReader().read, own_cpu_s)
