@@ -37,7 +37,7 @@ def busy() -> Iterator[None]:
 @pytest.mark.usefixtures("busy")
 def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
     # whether it has its program or not
-    line = ("bench", "run", "Fio", "--set", "runtime=1", "--set", "size=1Mi", "--run-dir", str(tmp_path / "run"))
+    line = ("bench", "run", "Fio", "--set", "runtime=1s", "--set", "size=1M", "--run-dir", str(tmp_path / "run"))
     done = call(*line, "-o", "json")
     assert f"warning: {BUSY}" in done.stderr
     assert [note for note in json.loads(done.stdout)["notes"] if note.startswith(BUSY)]

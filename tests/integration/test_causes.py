@@ -11,8 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -738,6 +740,43 @@ def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
     assert done.returncode in (0, 3, 4), done.stderr
     worker = words.read_text().split("\0")
     assert worker[worker.index("--device-metrics-url") + 1] == url
+    # nothing listens there: it is said once, and stays with the run
+    assert done.stderr.count(f"warning: the device metrics at {url} cannot be read: ") == 1
+    warnings = json.loads((tmp_path / "run" / "result.json").read_text())["warnings"]
+    assert [line for line in warnings if line.endswith("or correct --device-metrics-url")]
+
+
+def test_a_single_request_says_that_no_device_is_told_of() -> None:
+    with injected_metrics("up 1\n") as url:
+        done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
+    assert done.returncode == 0
+    assert f"warning: {url} has no metrics of devices" in done.stderr
+    assert "or correct --device-metrics-url" in done.stderr
+    with injected_metrics('DCGM_FI_DEV_GPU_UTIL{gpu="0",pci_bus_id="00000000:03:00.0"} 7\n') as url:
+        done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
+    assert done.returncode == 0 and "warning" not in done.stderr
+
+
+@contextmanager
+def injected_metrics(text: str) -> Iterator[str]:
+    """The URL of an exporter that says this."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Metrics) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.parametrize("command", [("worker", "--once"), ("validate", "--local")])

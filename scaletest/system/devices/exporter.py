@@ -55,6 +55,13 @@ class ExporterSource:
         return {name: Reading(figures, [self._host]) for name, figures in devices.items()}
 
 
+def problem(url: str) -> str:
+    """Why this URL tells of no device now; "" when it does."""
+    told: list[str] = []
+    ExporterSource(url, Names(dict), lambda _key, text: told.append(text)).read()
+    return told[0] if told else ""
+
+
 def _get(url: str) -> str:
     """What is there. Raises OSError, and ValueError when it is no HTTP, too much or too little."""
     import urllib.request
