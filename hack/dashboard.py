@@ -43,6 +43,11 @@ def quantile(share: float, metric: str) -> str:
     return f"histogram_quantile({share}, {rate(metric + '_bucket', 'queue, le')})"
 
 
+def by_node(metric: str, more: str = "") -> str:
+    """A gauge of nodes, or of what `more` names in them. A node that serves several queues is sampled for each."""
+    return f"max by (node{more}) ({metric}{{{Q}}})"
+
+
 ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Queues",
@@ -169,6 +174,43 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel("Exporter: reading Redis", (("scaletest_exporter_read_seconds", "{{instance}}"),), "s", width=4,
                   note="Time that one read of everything takes; it does not grow with what waits."),
+        ),
+    ),
+    (
+        "Nodes and devices, while there is work",
+        (
+            Panel("Busy CPUs", ((by_node("scaletest_node_cpu_busy_ratio"), "{{node}}"),), "percentunit",
+                  note="Part of a node's CPU time that is used, whoever uses it."),
+            Panel(
+                "Pressure",
+                ((by_node("scaletest_node_cpu_pressure_ratio"), "{{node}} CPU"),
+                 (by_node("scaletest_node_memory_pressure_ratio"), "{{node}} memory"),
+                 (by_node("scaletest_node_io_pressure_ratio"), "{{node}} I/O")),
+                "percentunit",
+                note="Part of the time in which some thread of the node waits for it.",
+            ),
+            Panel("CPU limit", ((by_node("scaletest_node_container_throttled_ratio"), "{{node}}"),), "percentunit",
+                  note="Part of the periods in which its limit holds a worker's container back. Empty without one."),
+            Panel("Memory available", ((by_node("scaletest_node_memory_available_bytes"), "{{node}}"),), "bytes",
+                  width=6, note="Memory of a node that programs can still have."),
+            Panel("Busy devices", ((by_node("scaletest_device_busy_ratio", ", device"), "{{node}} {{device}}"),),
+                  "percentunit", width=6,
+                  note="Part of the time in which a device works. Empty where its driver does not say."),
+            Panel(
+                "Device memory",
+                ((by_node("scaletest_device_memory_used_bytes", ", device"), "{{node}} {{device}}"),),
+                "bytes",
+                width=6,
+                note="Memory of a device that is in use.",
+            ),
+            Panel(
+                "Device power",
+                ((f"max by (node, device) (rate(scaletest_device_energy_joules_total{{{Q}}}[$__rate_interval]))",
+                  "{{node}} {{device}}"),),
+                "watt",
+                width=6,
+                note="Energy that a device uses a second, as its driver counts it.",
+            ),
         ),
     ),
 )  # fmt: skip

@@ -247,14 +247,20 @@ def attribute(
     before, after = (times[step.workers].of(repeats) for step in pair)
     if not (before.cycles and after.cycles):
         return None
-    grown = _grown(before, after, chance, throttled or {})
     rows = tuple(_step_time(times[workers]) for workers in known)
-    if failed is None and not missed and _as_wanted(steps):
+    as_wanted = failed is None and not missed and _as_wanted(steps)
+    return _explained(_grown(before, after, chance, throttled or {}), rows, as_wanted=as_wanted)
+
+
+def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
+    """The causes of a growth. as_wanted: whether nothing grew more than is wanted."""
+    if as_wanted:
         return _result(grown, rows, headline=AS_WANTED)
     if not grown.certain:
         return _result(grown, rows, headline=NOTHING_GREW)
     causes = _ranked(grown)
-    slow = slow_member(before, after) if sum(grown.growth.values()) > 2.0 * grown.growth[GAP] else None
+    more_than_gaps = sum(grown.growth.values()) > 2.0 * grown.growth[GAP]
+    slow = slow_member(grown.before, grown.after) if more_than_gaps else None
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
 
 

@@ -131,13 +131,8 @@ class Assessed:
 def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]) -> Assessed:
     """Judge one step by its samples, in any order."""
     final = [one for one in samples if one.final]
-    whole = plan.count or step.phase == "warm"
-    # a step that was ended early has less to cut off
-    begin = 0.0 if whole else min(step.warmup_s, step.seconds / 2)
-    end = max((one.ended_s for one in final), default=step.seconds) if whole else step.seconds
-    counted = [one for one in final if begin <= one.due_s < end or (step.load != LoadKind.OPEN and whole)]
-    # what was due when a step was ended early was never asked of the service: it is backlog, and no error
-    counted = [one for one in counted if one.outcome != UNSENT]
+    begin, end = _window(plan, step, final)
+    counted = _counted(plan, step, final, begin, end)
     good = [one for one in counted if one.ok]
     due = sorted(one.due_s for one in final)
     ended = sorted(one.ended_s for one in final)
@@ -164,6 +159,30 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]
         tester=_tester(step, lag, latency),
         few=len(counted) < FEWEST,
     )
+
+
+def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
+    """Whether all of a step counts, to the end of its last request."""
+    return bool(plan.count) or step.phase == Phase.WARM
+
+
+def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Sample]) -> tuple[float, float]:
+    """From when to when a step counts, in its seconds."""
+    if _is_whole(plan, step):
+        return 0.0, max((one.ended_s for one in final), default=step.seconds)
+    # a step that was ended early has less to cut off
+    return min(step.warmup_s, step.seconds / 2), step.seconds
+
+
+def _counted(
+    plan: SaturationPlan, step: SaturationStep, final: Sequence[Sample], begin: float, end: float
+) -> list[Sample]:
+    """The requests that count, without those that were due when a step was ended early.
+
+    These were never asked of the service: they are backlog, and no error.
+    """
+    every = step.load != LoadKind.OPEN and _is_whole(plan, step)
+    return [one for one in final if (every or begin <= one.due_s < end) and one.outcome != UNSENT]
 
 
 def _growth(
