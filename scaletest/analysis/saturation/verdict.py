@@ -16,8 +16,8 @@ from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.saturation import Mode, Phase
 
-# A point whose interval reaches down by more than this part of it is none.
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
+# A point whose interval reaches down by more than this part of it is none.
 WIDEST = 0.25
 
 
