@@ -36,7 +36,7 @@ from typing import Any
 import hiredis
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.lane import Done, FastLane, Taken, _parse
+from scaletest.broker.lane import Done, FastLane, Taken
 from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, SOONEST_LOOK_S, Lifeline
 from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.retry import Retrying
@@ -225,7 +225,7 @@ class Simulated:
         self._main.say(self._answered, self._lane._command(done, "1"))
 
     def _answered(self, row: Any) -> None:
-        taken = _parse(row)
+        taken = self._lane._parse(row)
         if isinstance(taken, Taken):
             self.taken.append(taken)
             if not Simulated.holds:
@@ -410,7 +410,7 @@ class Bars:
         return sum(worker.reaps for worker in self._workers)
 
     def _ended(self) -> int:
-        return int(self._redis.hget(keys.counters(REAL_QUEUE), "succeeded") or 0)
+        return Queues(self._redis).state(REAL_QUEUE).counters.get("succeeded", 0)
 
     def _cpu_s(self) -> float:
         info = self._redis.info("cpu")

@@ -18,7 +18,7 @@ from scaletest.broker.connection import Redis, transient
 from scaletest.broker.entries import read_entry, shown
 from scaletest.broker.queues import shown_us
 from scaletest.broker.scripts import script
-from scaletest.model import checks, slots
+from scaletest.model import checks, ended, slots
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.slots import Slot
@@ -111,7 +111,8 @@ def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
 def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
-    name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects = row
+    name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects, row_ended = row
+    past = ended.read(row_ended)
     entry = read_entry(declared)
     if workers is None:
         workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
@@ -124,10 +125,10 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         running=running,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters={key.decode(): int(value) for key, value in _pairs(counters)},
-        wait=_numbers(wait),
-        run=_numbers(run),
-        slots=slots.unpack(dict(_pairs(ring))),
+        counters=ended.added({key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes),
+        wait=ended.added(_numbers(wait), past.wait),
+        run=ended.added(_numbers(run), past.run),
+        slots=slots.unpack(dict(_pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )
 

@@ -7,8 +7,8 @@ was not written again for a turn of the ring stays: it tells the last known run 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 SLOT_S = 10
 RING = 64
@@ -39,21 +39,51 @@ class Slot:
     pod: str = ""
 
 
-def unpack(fields: Mapping[bytes, bytes]) -> tuple[Slot, ...]:
-    """The slots of a ring, oldest first. What cannot be read is left out: anybody may write to Redis."""
-    found: dict[int, Slot] = {}
-    for name, row in fields.items():
+def unpack(fields: Mapping[bytes, bytes], ended: Iterable[Slot] = ()) -> tuple[Slot, ...]:
+    """The slots of a ring, oldest first. What cannot be read is left out: anybody may write to Redis.
+
+    fields: of the hash, by slot's place: a<i> what was submitted, at<i> where the longest run was, and <i> what ended,
+    as workers of earlier versions count it. ended: what ended in the slots as model/ended.py reads it.
+    """
+    known = {slot.number: slot for slot in ended}
+    for name, row in sorted(fields.items(), reverse=True):
         try:
-            if name.startswith(b"a"):
-                number, submitted = _sane(_ARRIVED.unpack(row))
-                slot = found.get(int(number), Slot(int(number)))
-                found[slot.number] = replace(slot, submitted=int(submitted))
-            else:
-                slot = _ended(row)
-                found[slot.number] = replace(slot, submitted=found.get(slot.number, slot).submitted)
+            slot = _slot(name, row)
         except (struct.error, ValueError, OverflowError):
             continue
-    return tuple(found[number] for number in sorted(found))
+        before = known.get(slot.number)
+        if before is None and not name.startswith(b"at"):
+            known[slot.number] = slot
+        elif before is not None:
+            known[slot.number] = _together(before, slot)
+    return tuple(known[number] for number in sorted(known))
+
+
+def _slot(name: bytes, row: bytes) -> Slot:
+    if name.startswith(b"at"):
+        slot, _, place = row.decode("utf-8", "replace").rstrip("\n").partition("\n")
+        node, _, pod = place.partition("\n")
+        return Slot(int(slot), node=node, pod=pod)
+    if name.startswith(b"a"):
+        number, submitted = _sane(_ARRIVED.unpack(row))
+        return Slot(int(number), int(submitted))
+    return _ended(row)
+
+
+def _together(one: Slot, other: Slot) -> Slot:
+    """The same slot, of which two rows tell. The place of the longest run is that of the row with the longer one."""
+    place = other if other.max_run_s > one.max_run_s or not (one.node or one.pod) else one
+    return Slot(
+        one.number,
+        one.submitted + other.submitted,
+        one.ended + other.ended,
+        one.run_sum_s + other.run_sum_s,
+        max(one.max_wait_s, other.max_wait_s),
+        max(one.max_run_s, other.max_run_s),
+        max(one.max_total_s, other.max_total_s),
+        node=place.node,
+        pod=place.pod,
+    )
 
 
 def _sane(values: tuple[float, ...]) -> tuple[float, ...]:

@@ -2,8 +2,8 @@
 -- does not grow with what waits. Changes nothing.
 -- KEYS 1 scaletest:queues  2 scaletest:clients   ARGV names of queues
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
---          microseconds or nil, counters, wait, run, slots, workers, suspects}} with workers as rows of
---          worker_row.lua, or nil when they are too many for one call; wait and run are fields and values with commas
+--          microseconds or nil, counters, wait, run, slots, workers, suspects, ended or nil}} with workers as rows
+--          of worker_row.lua, or nil when they are too many for one call; wait and run are fields and values with commas
 --          between. A queue whose keys hold something else is {name, why}: it keeps no other from being read. One that is
 --          declared no more is {name}.
 --@include now
@@ -46,7 +46,7 @@ end
 local function cost_of(name)
   local own, workers = OWN .. 'queue:' .. name, OWN .. 'workers:' .. name
   local cost = QUEUE + size_of(own .. ':counters') + size_of(own .. ':wait') + size_of(own .. ':run')
-    + size_of(own .. ':slots')
+    + size_of(own .. ':slots') + math.floor(call('STRLEN', own .. ':ended') / 500)
   local people = call('ZCOUNT', workers, micros(shown), '+inf') + call('SCARD', OWN .. 'suspects:' .. name)
   if people > MOST_WORKERS then return cost, false end
   return cost + WORKER * people, true
@@ -57,7 +57,8 @@ local function queue_of(name, with_workers)
   return {name, call('HGET', KEYS[1], name), call('LLEN', queue), call('ZCARD', OWN .. 'leases:' .. name),
     call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
     numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
-    with_workers and workers_of(name), with_workers and call('SMEMBERS', OWN .. 'suspects:' .. name)}
+    with_workers and workers_of(name), with_workers and call('SMEMBERS', OWN .. 'suspects:' .. name),
+    call('GET', own .. ':ended')}
 end
 
 -- The queue's row, nil when it is too much for what is left of this call.

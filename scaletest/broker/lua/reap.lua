@@ -4,6 +4,7 @@
 -- ARGV 1 queue  2 attempts a request may take  3 interval in microseconds  4 how many of each
 -- Answer: {requeued, failed, 1 when there may be more, microseconds until the next lease ends or nil}
 --@include now
+--@include reply
 --@include stamp
 --@include pulse
 --@include put_back
@@ -28,7 +29,7 @@ local function fail_as_lost(id, job, attempt, lost_by)
   local enqueued = tonumber(call('HGET', job, 'enqueued_us') or now)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'lost', error = text, attempts = attempt,
     enqueued_s = enqueued / 1e6, exit_code = cjson.null, wait_s = 0, run_s = 0})
-  if client and call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
+  if client and send_reply(client, reply) then
     call('DEL', job)
   else
     call('HSET', job, 'status', 'failed', 'ended_at', stamp(now), 'booked', '1')
