@@ -88,7 +88,7 @@ PARTS = {
             "hack/kubernetes/controllers.py",
             "hack/tools/jobset",
             "hack/tools/kueue",
-            "scaletest/benchmarks/gang.py",
+            "scaletest/benchmarks/gang_scheduling.py",
             "scaletest/operator",
             "tests/cluster/test_operator_queues.py",
         ),

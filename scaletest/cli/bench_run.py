@@ -183,7 +183,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
         yield _in_cluster(given["namespace"], folder.name)
         return
     if given["queue"]:
-        from scaletest.benchmarks.queue import QueueExecutor
+        from scaletest.benchmarks.queue_executor import QueueExecutor
         from scaletest.broker import connect
 
         executor = QueueExecutor(connect(given["redis_url"]), given["queue"])
@@ -192,7 +192,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
         finally:
             executor.close()
         return
-    from scaletest.benchmarks.local import LocalExecutor
+    from scaletest.benchmarks.local_executor import LocalExecutor
 
     with _alone():
         executor = LocalExecutor(given["scratch"], folder.logs, no_causes=given["no_causes"])
@@ -204,7 +204,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
 
 def _in_cluster(namespace: str, run: str) -> Executor:
     """Raises Unreachable without a cluster that knows benchmarks."""
-    from scaletest.benchmarks.submitted import SubmittedExecutor
+    from scaletest.benchmarks.operator_executor import OperatorExecutor
     from scaletest.cluster.connection import connect
     from scaletest.cluster.discovery import groups
     from scaletest.cluster.documents import Documents
@@ -214,7 +214,7 @@ def _in_cluster(namespace: str, run: str) -> Executor:
     cluster = connect(namespace)
     if GROUP not in groups(cluster):
         raise Unreachable(f"the cluster does not know {GROUP}", hint="install the operator: docs/how-to/operator.md")
-    return SubmittedExecutor(Documents(cluster), namespace, run)
+    return OperatorExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects as Reads
 from scaletest.cluster.documents import ACCOUNTS, Busy
 from scaletest.cluster.rights import NEEDED, PROXY, Right
 from scaletest.kinds.benchmark import Benchmark

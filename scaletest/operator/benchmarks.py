@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks import gang
-from scaletest.benchmarks.kept import Damaged, Reads, agreed, forget, owned
-from scaletest.benchmarks.kubernetes import step
+from scaletest.benchmarks import gang_scheduling as gang
+from scaletest.benchmarks.cluster_objects import ClusterObjects as Reads
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
-from scaletest.benchmarks.obstacles import NAME, refuse
-from scaletest.benchmarks.seen import Place, Seen
+from scaletest.benchmarks.observation import BenchmarkContext as Place
+from scaletest.benchmarks.observation import Observation as Seen
+from scaletest.benchmarks.preflight import NAME, refuse
+from scaletest.benchmarks.reconcile import reconcile as step
+from scaletest.benchmarks.result_store import Damaged, agreed, forget, owned
 from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
 from scaletest.kinds import benchmark as documents
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase

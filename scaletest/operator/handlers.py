@@ -16,7 +16,7 @@ from typing import Any, cast
 import kopf
 from prometheus_client import CollectorRegistry, Counter
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects as Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects as Reads
 from scaletest.cluster.documents import LEASES, Conflict, Missing, Resource
 from scaletest.kinds.benchmark import Phase
 from scaletest.kinds.registry import API_VERSION, KINDS

@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.endings import Taken
+from scaletest.benchmarks.cluster_objects import ClusterObjects as Reads
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kept import MOST_UNPACKED, Damaged, Reads, owned, zipped
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.obstacles import NAME
+from scaletest.benchmarks.outcomes import NameConflict as Taken
+from scaletest.benchmarks.pod_status import seconds
+from scaletest.benchmarks.preflight import NAME
+from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, owned, zipped
 from scaletest.benchmarks.runner import startable
-from scaletest.benchmarks.said import seconds
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.documents import CONFIG_MAPS, NODES, Busy, Missing, Resource

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.seen import Seen
+from scaletest.benchmarks.observation import Observation as Seen
 from scaletest.kinds.benchmark import Benchmark, Ended, Phase
 from scaletest.kinds.crd import MOST_MESSAGE
 from scaletest.kinds.kind import Failure

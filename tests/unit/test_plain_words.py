@@ -21,7 +21,6 @@ EXEMPT = {
     "scaletest",
     "scaletest/analysis",
     "scaletest/archive",
-    "scaletest/benchmarks",
     "scaletest/broker",
     "scaletest/cli",
     "scaletest/cluster",

@@ -15,7 +15,7 @@ import scaletest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
-from scaletest.benchmarks.kept import stored
+from scaletest.benchmarks.result_store import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
