@@ -14,7 +14,7 @@ from hack.kubernetes import bars
 
 def test_every_program_is_there() -> None:
     for name in bars.PROGRAMS:
-        assert importlib.util.find_spec(bars.words(name)[0]) is not None
+        assert importlib.util.find_spec(bars.module_and_arguments(name)[0]) is not None
     assert not set(bars.PROGRAMS) & set(bars.BARS)
 
 
