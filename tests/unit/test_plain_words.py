@@ -17,7 +17,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 # Packages whose words are not plain yet. Take out a package that is rewritten; add none.
 EXEMPT = {
-    "hack",
     "scaletest",
     "scaletest/analysis",
     "scaletest/archive",
@@ -39,6 +38,14 @@ EXEMPT = {
     "scaletest/web",
     "workers",
 }
+# Files of finished packages whose words are not plain yet, by the beginning of their path.
+EXEMPT_FILES = (
+    "hack/benchmarks/causes",
+    "hack/benchmarks/fuse.py",
+    "hack/benchmarks/peers/",
+    "hack/benchmarks/scripts.py",
+    "hack/benchmarks/workers.py",
+)
 # Names that hold anything, so they tell nothing.
 FILLERS = {
     "one",
@@ -107,7 +114,11 @@ def package_of(path: str) -> str:
 
 def plain_sources() -> dict[str, ast.Module]:
     """Files of packages that are not exempt."""
-    return {path: tree for path, tree in sources().items() if package_of(path) not in EXEMPT}
+    return {
+        path: tree
+        for path, tree in sources().items()
+        if package_of(path) not in EXEMPT and not path.startswith(EXEMPT_FILES)
+    }
 
 
 def thousands_of_lines(paths: dict[str, ast.Module]) -> float:
@@ -266,6 +277,7 @@ def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
 
 def test_exempt_packages_exist() -> None:
     assert not EXEMPT - set(map(package_of, sources()))
+    assert all(any(path.startswith(begin) for path in sources()) for begin in EXEMPT_FILES)
 
 
 def test_branches_are_counted() -> None:
