@@ -49,7 +49,10 @@ def quantile(share: float, metric: str) -> str:
 
 
 def by_node(metric: str, more: str = "") -> str:
-    """A gauge of nodes, or of what `more` names in them. A node that serves several queues is sampled for each."""
+    """Query a gauge of nodes. more: further labels, as in ", device".
+
+    A node that serves several queues is sampled for each of them, so the largest sample counts.
+    """
     return f"max by (node{more}) ({metric}{{{Q}}})"
 
 
@@ -265,7 +268,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Busy CPUs",
                 ((by_node("scaletest_node_cpu_busy_ratio"), "{{node}}"),),
                 "percentunit",
-                note="Part of a node's CPU time that is used, whoever uses it.",
+                note="Share of the CPU time of a node that any program uses.",
             ),
             Panel(
                 "Pressure",
@@ -275,27 +278,27 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (by_node("scaletest_node_io_pressure_ratio"), "{{node}} I/O"),
                 ),
                 "percentunit",
-                note="Part of the time in which some thread of the node waits for it.",
+                note="Share of the time in which some thread of the node waits for the resource.",
             ),
             Panel(
                 "CPU limit",
                 ((by_node("scaletest_node_container_throttled_ratio"), "{{node}}"),),
                 "percentunit",
-                note="Part of the periods in which its limit holds a worker's container back. Empty without one.",
+                note="Share of the periods in which the CPU limit throttles a worker. Empty without a limit.",
             ),
             Panel(
                 "Memory available",
                 ((by_node("scaletest_node_memory_available_bytes"), "{{node}}"),),
                 "bytes",
                 width=6,
-                note="Memory of a node that programs can still have.",
+                note="Memory of a node that programs can still use.",
             ),
             Panel(
                 "Busy devices",
                 ((by_node("scaletest_device_busy_ratio", ", device"), "{{node}} {{device}}"),),
                 "percentunit",
                 width=6,
-                note="Part of the time in which a device works. Empty where its driver does not say.",
+                note="Share of the time in which a device is busy. Empty if its driver does not report it.",
             ),
             Panel(
                 "Device memory",
@@ -314,7 +317,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 ),
                 "watt",
                 width=6,
-                note="Energy that a device uses a second, as its driver counts it.",
+                note="Power of a device, from the energy counter of its driver.",
             ),
         ),
     ),

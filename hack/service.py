@@ -44,7 +44,7 @@ class Slots:
         return start + self._seconds * factor
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
 
     def __init__(self, slots: Slots, fail: int, token: str, log: bool) -> None:
@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
             self._transport.write(head.encode())  # type: ignore[attr-defined]
 
 
-async def serve(host: str, port: int, make: Callable[[], Connection]) -> None:
+async def serve(host: str, port: int, make: Callable[[], HttpConnection]) -> None:
     """Serve until the process is ended."""
     server = await asyncio.get_running_loop().create_server(make, host, port, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
@@ -115,11 +115,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     slots = Slots(options.slots, options.seconds, options.room, options.spread, random.Random(options.seed))
+
+    def accept() -> HttpConnection:
+        return HttpConnection(slots, options.fail, options.token, options.log)
+
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(
-                serve(options.host, options.port, lambda: Connection(slots, options.fail, options.token, options.log))
-            )
+            runner.run(serve(options.host, options.port, accept))
     except KeyboardInterrupt:
         sys.exit(0)
 
