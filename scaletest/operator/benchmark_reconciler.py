@@ -40,10 +40,10 @@ SendEvent = Callable[[Document, str, str, str], None]
 class ReconcileSettings:
     """Settings of the operator, and what it may remember between passes to spare API calls.
 
-    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that need
-    one and name none. send_event: creates an event from object, type, reason and message.
-    plans: plans of sets, by the set's uid; they never change.
-    new_children: by a set's uid the benchmarks that were created, and may not be in the index yet.
+    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that
+    need one and name none. send_event: creates an event from object, type, reason and message.
+    plans: plans of sets, by the set's uid; they never change. new_children: by a set's uid the
+    benchmarks that were created, and may not be in the index yet.
     """
 
     image: str

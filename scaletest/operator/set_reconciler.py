@@ -65,7 +65,8 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
 def reconcile(objects: Reads, namespace: str, name: str, settings: ReconcileSettings, children: Children) -> str:
     """Bring a set forward; its phase if that has changed, else "".
 
-    children: the benchmarks that the index has; those that were created a moment ago may be missing.
+    children: the benchmarks that the index has; those that were created a moment ago may be
+    missing.
     """
     document = objects.find(SETS, namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
