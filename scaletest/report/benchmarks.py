@@ -30,7 +30,7 @@ from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
-Pair = tuple[Benchmark, Ended]
+Pair = tuple[Benchmark, BenchmarkResult]
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
 
 
