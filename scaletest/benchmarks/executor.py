@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 
-PhaseListener = Callable[[Phase], None]
+PhaseListener = Callable[[BenchmarkPhase], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Executor(Protocol):
     def nodes(self) -> Sequence[Node]:
         """List the nodes, for generators and for benchmarks that run side by side."""
 
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> Ended:
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark and return its result or its failure.
 
         `on_phase` is called at each new phase.

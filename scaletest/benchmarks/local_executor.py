@@ -23,10 +23,10 @@ from scaletest.benchmarks import machine, namespaces, programs
 from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
-from scaletest.kinds import reading
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds import parsing
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.kind import Failed, Failure, Output, Part, Peer, Site, Task
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Part, PartAddress, Task, ToolOutput
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import Sampler
 
@@ -96,17 +96,17 @@ class LocalExecutor:
     def close(self) -> None:
         """Do nothing: `run` cleans up after each benchmark."""
 
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> Ended:
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Run the benchmark to its end."""
         began = self._clock()
-        on_phase(Phase.PREPARING)
+        on_phase(BenchmarkPhase.PREPARING)
         run = _Run(benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
             ) as folder:
                 ended = run.measure(Path(folder))
-        except Failed as error:
+        except BenchmarkFailed as error:
             ended = _failed(benchmark, error.failure, error.message, error.lines, error.remedy)
         except UsageError as error:
             ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
@@ -136,7 +136,7 @@ class _Run:
         self._on_phase = on_phase
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
-    def measure(self, folder: Path) -> Ended:
+    def measure(self, folder: Path) -> BenchmarkResult:
         """Create the network, run all parts and parse the result. Raises Failed and UsageError."""
         benchmark = self._benchmark
         self._check_room(folder)
@@ -150,7 +150,7 @@ class _Run:
         try:
             site = self._site(network, folder, paths)
             output = self._run_parts(site, processes, network, folder)
-            self._on_phase(Phase.SUMMARISING)
+            self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
             route, facts = self._route(network), machine.facts(benchmark)
             if route:
@@ -160,9 +160,9 @@ class _Run:
             network.close()
         if route:
             networks.check(benchmark.spec, route, measured.remote)
-        return Ended(
+        return BenchmarkResult(
             benchmark.name,
-            Phase.COMPLETED,
+            BenchmarkPhase.COMPLETED,
             measured.headlines,
             measured.result,
             route.to_dict() if route else {},
@@ -188,14 +188,14 @@ class _Run:
             message = (
                 f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and {available / 1e9:.3g} GB are available"
             )
-            raise Failed(Failure.REFUSED, message, remedy="choose a smaller size")
+            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size")
         scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
         if scratch > free:
             message = (
                 f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
                 f"and {folder.parent} has {free / 1e9:.3g} GB free"
             )
-            raise Failed(Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch")
+            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch")
 
     def _network(self) -> namespaces.Network:
         spec = self._benchmark.spec
@@ -209,13 +209,13 @@ class _Run:
             return [f"over the loopback interface, since {reason}; {namespaces.NEEDED}"]
         return []
 
-    def _site(self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]) -> Site:
-        peers: dict[str, list[Peer]] = defaultdict(list)
+    def _site(self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]) -> ExecutionSite:
+        peers: dict[str, list[PartAddress]] = defaultdict(list)
         for part in self._parts:
             own = folder / f"{part.role}-{part.index}"
             own.mkdir()
             peers[part.role].append(
-                Peer(part.role, part.index, network.host(part.node), network.address(part.node), str(own))
+                PartAddress(part.role, part.index, network.host(part.node), network.address(part.node), str(own))
             )
         agent = folder / _AGENT
         lines = [
@@ -226,20 +226,22 @@ class _Run:
             '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n", "utf-8"
         )
         agent.chmod(0o755)
-        return Site(peers, str(agent), (sys.executable,), paths)
+        return ExecutionSite(peers, str(agent), (sys.executable,), paths)
 
-    def _run_parts(self, site: Site, processes: Processes, network: namespaces.Network, folder: Path) -> Output:
+    def _run_parts(
+        self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
+    ) -> ToolOutput:
         """Start the servers one by one until each is ready, then run the measuring part to its end."""
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
             if task.role == kind.measures:
-                self._on_phase(Phase.RUNNING)
+                self._on_phase(BenchmarkPhase.RUNNING)
                 output = processes.finish(process)
                 self._blame(output, processes)
                 return output
             processes.wait_ready(process, task)
-        raise Failed(Failure.REFUSED, f"{kind.name} has no part that measures")
+        raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 
     def _start(self, task: Task, processes: Processes, network: namespaces.Network, folder: Path) -> Process:
         name = f"{task.role}-{task.index}"
@@ -250,14 +252,14 @@ class _Run:
         enter = network.enter(part.node)
         for argv in task.before:
             done = processes.finish(processes.start(f"{name}-before", [*enter, *argv], own, task.environment))
-            reading.ended_well(done, argv[0])
+            parsing.ended_well(done, argv[0])
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
-    def _blame(self, output: Output, processes: Processes) -> None:
+    def _blame(self, output: ToolOutput, processes: Processes) -> None:
         """Raises Failed with a server's output when the measuring part failed due to the server."""
         if output.exit_code:
             for server in processes.dead():
-                reading.ended_well(server.output(), server.program)
+                parsing.ended_well(server.output(), server.program)
 
     def _part(self, task: Task) -> Part:
         return next(part for part in self._parts if (part.role, part.index) == (task.role, task.index))
@@ -288,11 +290,15 @@ def _several(benchmark: Benchmark) -> bool:
     return len({part.node for part in benchmark.kind.layout(benchmark.spec)}) > 1
 
 
-def _failed(benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> Ended:
-    return Ended(benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy)
+def _failed(
+    benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
+) -> BenchmarkResult:
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy
+    )
 
 
-def _stamped(ended: Ended, benchmark: Benchmark, began: float, finished: float) -> Ended:
+def _stamped(ended: BenchmarkResult, benchmark: Benchmark, began: float, finished: float) -> BenchmarkResult:
     return replace(
         ended, started_s=began, finished_s=finished, permutation=benchmark.permutation, repetition=benchmark.repetition
     )

@@ -14,8 +14,8 @@ from typing import Any
 
 from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
-from scaletest.kinds.kind import Kind, Part, Peer
+from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
+from scaletest.kinds.kind import Kind, Part, PartAddress
 from scaletest.kinds.registry import GROUP
 
 # An earlier benchmark may have had the same name, and its pods may still exist: the uid tells them
@@ -85,7 +85,7 @@ def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     return {"metadata": metadata, "data": {DOCUMENT: document, HOSTS: hosts([])}}
 
 
-def hosts(peers: Sequence[Peer]) -> str:
+def hosts(peers: Sequence[PartAddress]) -> str:
     """Write a hosts file with these peers."""
     lines = ["127.0.0.1 localhost", "::1 localhost", *(f"{peer.address} {peer.host}" for peer in peers)]
     return "\n".join(lines) + "\n"
@@ -148,11 +148,11 @@ def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
     return {"labels": {**custom_labels, **own_labels}, "annotations": annotations}
 
 
-def _pod_settings(benchmark: Benchmark, role: str) -> list[Pods]:
+def _pod_settings(benchmark: Benchmark, role: str) -> list[PodOverrides]:
     """List the spec's settings for all pods, then those for the pods of the role."""
     settings = [benchmark.spec.pods]
     of_role = getattr(benchmark.spec, role, None)
-    if isinstance(of_role, Pods):
+    if isinstance(of_role, PodOverrides):
         settings.append(of_role)
     return settings
 

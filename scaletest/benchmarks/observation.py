@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.benchmarks.manifests import Document
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +18,10 @@ class Observation:
     queued: its parts are not admitted yet, so it may be long before it can use its turn.
     """
 
-    phase: Phase
+    phase: BenchmarkPhase
     message: str = ""
     pods: tuple[Document, ...] = ()
-    ended: Ended | None = None
+    ended: BenchmarkResult | None = None
     edited: bool = False
     queued: bool = False
 

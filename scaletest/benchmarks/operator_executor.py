@@ -17,7 +17,7 @@ from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.preflight import refuse
 from scaletest.benchmarks.result_store import Damaged, stored
 from scaletest.cluster.documents import NODES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
 
@@ -62,7 +62,7 @@ class OperatorExecutor:
     def close(self) -> None:
         """Do nothing: `run` deletes the object of each benchmark."""
 
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> Ended:
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Wait until the operator has measured the benchmark, then delete its object."""
         resource = Resource(benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True)
         began_s = self._clock()
@@ -97,7 +97,7 @@ class OperatorExecutor:
                 return None
             self._sleep(LOOK_S)
 
-    def _wait(self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener) -> Ended:
+    def _wait(self, benchmark: Benchmark, resource: Resource, uid: str, on_phase: PhaseListener) -> BenchmarkResult:
         # the limit counts from the first phase after PENDING: the wait for other benchmarks has
         # none
         began_s = self._clock()
@@ -110,24 +110,24 @@ class OperatorExecutor:
             status: dict[str, Any] = document.get("status") or {}
             if status.get("phase", "") != phase:
                 phase = status["phase"]
-                if Phase(phase).ended:
+                if BenchmarkPhase(phase).ended:
                     return self._load(benchmark, document, began_s)
-                on_phase(Phase(phase))
+                on_phase(BenchmarkPhase(phase))
             now_s = self._clock()
             if not phase and now_s - began_s > SILENT_S:
                 return self._without_operator(benchmark, began_s)
-            if not started_s and phase not in ("", Phase.PENDING):
+            if not started_s and phase not in ("", BenchmarkPhase.PENDING):
                 started_s = now_s
             if started_s and now_s - started_s > limit_s:
                 message = f"the operator brought no result in {limit_s:.0f} s"
                 return self._failed(benchmark, Failure.TIMED_OUT, message, began_s, str(status.get("message", "")))
             self._sleep(LOOK_S)
 
-    def _without_operator(self, benchmark: Benchmark, began_s: float) -> Ended:
+    def _without_operator(self, benchmark: Benchmark, began_s: float) -> BenchmarkResult:
         hint = "install one: docs/how-to/operator.md"
         return self._failed(benchmark, Failure.TIMED_OUT, "no operator takes care of it", began_s, remedy=hint)
 
-    def _load(self, benchmark: Benchmark, document: Document, began_s: float) -> Ended:
+    def _load(self, benchmark: Benchmark, document: Document, began_s: float) -> BenchmarkResult:
         """Load the stored result, or build one from the object's status when none is stored."""
         try:
             ended = stored(self._objects, self._namespace, benchmark.name, document["metadata"]["uid"])
@@ -143,10 +143,10 @@ class OperatorExecutor:
 
     def _failed(
         self, benchmark: Benchmark, failure: Failure, message: str, began_s: float, *lines: str, remedy: str = ""
-    ) -> Ended:
-        return Ended(
+    ) -> BenchmarkResult:
+        return BenchmarkResult(
             benchmark.name,
-            Phase.FAILED,
+            BenchmarkPhase.FAILED,
             failure=failure,
             message=message,
             lines=tuple(filter(None, lines)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.benchmarks.manifests import Document
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
-from scaletest.kinds.frame import unframe
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import unframe
 
 # Lines from the end of a failed pod's log that the result quotes.
 LAST_LINES = 8
@@ -16,7 +16,7 @@ LAST_LINES = 8
 class BenchmarkFinished(Exception):
     """The benchmark has ended, with or without a result."""
 
-    def __init__(self, ended: Ended, pods: tuple[Document, ...]) -> None:
+    def __init__(self, ended: BenchmarkResult, pods: tuple[Document, ...]) -> None:
         super().__init__(ended.message)
         self.ended = ended
         self.pods = pods
@@ -33,11 +33,11 @@ def failed(
     message: str,
     lines: Sequence[str] = (),
     remedy: str = "",
-) -> Ended:
+) -> BenchmarkResult:
     """Build the result of a benchmark that failed."""
-    return Ended(
+    return BenchmarkResult(
         benchmark.name,
-        Phase.FAILED,
+        BenchmarkPhase.FAILED,
         failure=failure,
         message=message[:1000],
         lines=tuple(line[:200] for line in lines if line)[:LAST_LINES],
@@ -47,7 +47,7 @@ def failed(
     )
 
 
-def failed_by_pod(benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str) -> Ended:
+def failed_by_pod(benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str) -> BenchmarkResult:
     """Build a failure from the framed result of a pod that ended, else from its last log lines."""
     name = pod["metadata"]["name"]
     framed = unframe(log)

@@ -17,7 +17,7 @@ from scaletest.benchmarks.outcomes import NameConflict
 from scaletest.benchmarks.result_store import Damaged, agreed, forget, forget_together, owned, store, unpacked
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, SECRETS, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.kind import Failure
 
 
@@ -96,7 +96,7 @@ class OwnedObjects:
             return self.log(pod)
         return ""
 
-    def result(self) -> Ended | None:
+    def result(self) -> BenchmarkResult | None:
         """Load the stored result. Raises NameConflict when another object has its name.
 
         That is checked before measuring, so that no measurement is lost for want of a name.
@@ -119,7 +119,7 @@ class OwnedObjects:
             self._objects.delete(CONFIG_MAPS, self._namespace, name, document["metadata"]["uid"])
             return None
 
-    def store(self, ended: Ended) -> Ended | None:
+    def store(self, ended: BenchmarkResult) -> BenchmarkResult | None:
         """Store the result; returns the one that is stored, None when another object has its name."""
         return store(self._objects, self._namespace, self._benchmark, self._owner, ended)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.kinds.benchmark import Benchmark, Ended
-from scaletest.kinds.kind import Peer
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.kind import PartAddress
 
 MOST_PLACES = 32
 
@@ -38,7 +38,7 @@ def started_s(pod: Document) -> float:
     return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
-def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
+def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
     """List the servers that have an address on the network that the benchmark measures."""
     spec = benchmark.spec
     peers = []
@@ -47,7 +47,7 @@ def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
         index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
         ip = address(pod, spec.ip_family, spec.network_name)
         if role != benchmark.kind.measures and ip:
-            peers.append(Peer(role, index, name_of(benchmark, f"{role}-{index}"), ip))
+            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ip))
     return sorted(peers, key=lambda peer: (peer.role, peer.index))
 
 
@@ -72,7 +72,7 @@ def addresses(pod: Document, network: str) -> list[str]:
     return ips
 
 
-def elsewhere(pod: Document, network: str, ended: Ended) -> str:
+def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
     """Explain by which other network the pod reached its peer; "" when it used the spec's."""
     used, own = str(ended.network.get("address", "")), addresses(pod, network)
     if not network or not ended.ok or used in own:

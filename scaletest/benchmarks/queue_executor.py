@@ -13,10 +13,10 @@ from dataclasses import replace
 from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import unframe
 from scaletest.model import Outcome, Reason, Reply, Request, wire
 from scaletest.model.errors import UndeclaredQueue, UsageError
 
@@ -64,9 +64,9 @@ class QueueExecutor:
         """Return no nodes: none can be chosen, since any free worker takes a request."""
         return ()
 
-    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> Ended:
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         """Submit the benchmark and wait for the reply, without a limit on the time in the queue."""
-        on_phase(Phase.PENDING)
+        on_phase(BenchmarkPhase.PENDING)
         document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
         request = Request(
             id=self._client.new_id(), queue=self._queue, arguments=(document,), time_limit_s=benchmark.limit_s + SPARE_S
@@ -94,7 +94,7 @@ class QueueExecutor:
             self._client.recover({request.id: request})
 
 
-def ended_by(benchmark: Benchmark, reply: Reply) -> Ended:
+def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """Read the worker's framed result from a reply, or build a failure that says why there is none."""
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
@@ -104,9 +104,9 @@ def ended_by(benchmark: Benchmark, reply: Reply) -> Ended:
     remedy = ""
     if failure in (Failure.EXIT, Failure.REFUSED):
         remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
-    return Ended(
+    return BenchmarkResult(
         benchmark.name,
-        Phase.FAILED,
+        BenchmarkPhase.FAILED,
         failure=failure,
         message=reply.error or f"the request ended as {reply.outcome}, without a result",
         remedy=remedy,

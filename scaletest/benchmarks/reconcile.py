@@ -20,9 +20,9 @@ from scaletest.benchmarks.owned_objects import OwnedObjects
 from scaletest.benchmarks.result_store import Damaged, measuring_s
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
-from scaletest.kinds.frame import unframe
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure, Part
+from scaletest.kinds.log_framing import unframe
 from scaletest.model.errors import Unreachable, UsageError
 
 # Written into a pod as an annotation: a kubelet looks at the ConfigMap at once when its pod
@@ -87,14 +87,14 @@ class _Reconciliation:
     def _after_conflict(self, conflict: NameConflict) -> Observation:
         """Wait for the other object to go, and give up when that takes too long."""
         if self._clock() - self._context.since_s <= manifests.start_s(self._benchmark):
-            return Observation(Phase.PREPARING, str(conflict))
+            return Observation(BenchmarkPhase.PREPARING, str(conflict))
         # the name of the result may be taken as well, so the result is only returned, not stored
         self._owned.delete()
-        return Observation(Phase.FAILED, str(conflict), (), self._failed(Failure.REFUSED, str(conflict)))
+        return Observation(BenchmarkPhase.FAILED, str(conflict), (), self._failed(Failure.REFUSED, str(conflict)))
 
     # -- results ----------------------------------------------------------------------------------------------------
 
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> Ended:
+    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> BenchmarkResult:
         return outcomes.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
 
     def _finished(self, failure: Failure, message: str, pods: Pods, lines: Sequence[str] = ()) -> BenchmarkFinished:
@@ -103,7 +103,7 @@ class _Reconciliation:
     def _finished_by_pod(self, pod: Document, pods: Pods, message: str, log: str) -> BenchmarkFinished:
         return BenchmarkFinished(outcomes.failed_by_pod(self._benchmark, self._clock(), pod, message, log), pods)
 
-    def _store(self, ended: Ended, pods: Pods) -> Observation:
+    def _store(self, ended: BenchmarkResult, pods: Pods) -> Observation:
         """Store the result.
 
         Objects are deleted by the next pass only, so a crash between the two loses nothing.
@@ -112,8 +112,8 @@ class _Reconciliation:
         if stored is None:
             name = manifests.result_name(self._benchmark.name)
             message = f"the ConfigMap {name} belongs to something else: delete it"
-            return Observation(Phase.SUMMARISING, message, pods)
-        return Observation(Phase.SUMMARISING, stored.message, pods)
+            return Observation(BenchmarkPhase.SUMMARISING, message, pods)
+        return Observation(BenchmarkPhase.SUMMARISING, stored.message, pods)
 
     # -- until everything is ready ----------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class _Reconciliation:
             if not admission.since_s:
                 return self._queued(admission.message, peers, pods)
             if waits := self._context.waits():
-                return Observation(Phase.PENDING, waits, pods)
+                return Observation(BenchmarkPhase.PENDING, waits, pods)
             # the time that it waited for its turn does not count against its parts
             since_s = max(admission.since_s, self._context.since_s)
         for pod in pods:
@@ -174,7 +174,7 @@ class _Reconciliation:
             return self._start_measuring(peers, pods)
         if self._clock() - since_s > manifests.start_s(self._benchmark):
             raise self._finished(Failure.TIMED_OUT, f"not all parts started in time; {reason}", pods)
-        return Observation(Phase.PREPARING, reason, pods)
+        return Observation(BenchmarkPhase.PREPARING, reason, pods)
 
     def _start_measuring(self, peers: Document, pods: Pods) -> Observation:
         if not gang_scheduling.wanted(self._benchmark):
@@ -184,7 +184,7 @@ class _Reconciliation:
         self._owned.patch(CONFIG_MAPS, peers["metadata"]["name"], change)
         for pod in self._owned.measuring(pods):
             self._notify_kubelet(pod, manifests.MEASURING)
-        return Observation(Phase.PREPARING, "the measuring part is being started", pods)
+        return Observation(BenchmarkPhase.PREPARING, "the measuring part is being started", pods)
 
     def _publish_peers(self, peers: Document, pods: Pods) -> None:
         """Write the servers' addresses into the ConfigMap, once all are known."""
@@ -233,7 +233,7 @@ class _Reconciliation:
         limit_s = gang_scheduling.admit_s(self._benchmark)
         if age_s > limit_s:
             raise self._finished(Failure.TIMED_OUT, f"not admitted in {limit_s:.0f} s: {message}", pods)
-        return Observation(Phase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S)
+        return Observation(BenchmarkPhase.PENDING, message, pods, queued=age_s > gang_scheduling.AT_ONCE_S)
 
     def _measuring_parts(self) -> list[Part]:
         role = self._benchmark.kind.measures
@@ -258,13 +258,13 @@ class _Reconciliation:
         self._require_active(job, measuring, pods)
         if any(pod["status"].get("phase") == "Running" for pod in measuring):
             self._check_limit(peers, measuring[:1], pods, "")
-            return Observation(Phase.RUNNING, "", pods)
+            return Observation(BenchmarkPhase.RUNNING, "", pods)
         reason = pod_status.why_not(measuring[0]) if measuring else self._denied(job, pods)
         limit_s = manifests.start_s(self._benchmark)
         if self._clock() - measuring_s(peers) > limit_s:
             message = f"the measuring part did not start in {limit_s:.0f} s"
             raise self._finished(Failure.TIMED_OUT, "; ".join(filter(None, (message, reason))), pods)
-        return Observation(Phase.PREPARING, reason, pods)
+        return Observation(BenchmarkPhase.PREPARING, reason, pods)
 
     def _read_results(self, measuring: Sequence[Document], pods: Pods) -> str:
         """Look for a result in each log; returns the reason when a log cannot be read now.
@@ -318,7 +318,7 @@ class _Reconciliation:
         Raises BenchmarkFinished when no result in it could still be in time.
         """
         self._check_limit(peers, self._owned.measuring(pods), pods, reason)
-        return Observation(Phase.RUNNING, reason, pods)
+        return Observation(BenchmarkPhase.RUNNING, reason, pods)
 
     def _denied(self, job: Document | None, pods: Pods) -> str:
         """Return the API server's reason to deny a Job its pods.

@@ -14,7 +14,7 @@ from scaletest.benchmarks import gang_scheduling, manifests, ssh
 from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SECRETS, SERVICES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, read
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, read
 from scaletest.kinds.kind import Kind
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
@@ -80,7 +80,9 @@ def zipped(config_map: Document, key: str) -> dict[str, Any]:
         raise Damaged(config_map, f"{key}: {error}") from error
 
 
-def store(objects: ClusterObjects, namespace: str, benchmark: Benchmark, owner: Document, ended: Ended) -> Ended | None:
+def store(
+    objects: ClusterObjects, namespace: str, benchmark: Benchmark, owner: Document, ended: BenchmarkResult
+) -> BenchmarkResult | None:
     """Store a result once and return the stored one; None when another object has the name."""
     packed = gzip.compress(wire.dump(ended.to_dict()).encode(), mtime=0)
     body = {
@@ -92,7 +94,7 @@ def store(objects: ClusterObjects, namespace: str, benchmark: Benchmark, owner: 
     return stored(objects, namespace, benchmark.name, owner["uid"])
 
 
-def stored(objects: ClusterObjects, namespace: str, name: str, uid: str) -> Ended | None:
+def stored(objects: ClusterObjects, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
     """Load the result that the object with this uid owns; None when there is none."""
     config_map = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
     if config_map is None or not owned(config_map, uid):
@@ -100,11 +102,11 @@ def stored(objects: ClusterObjects, namespace: str, name: str, uid: str) -> Ende
     return unpacked(config_map)
 
 
-def unpacked(config_map: Document) -> Ended:
+def unpacked(config_map: Document) -> BenchmarkResult:
     """Read the result in a ConfigMap. Raises Damaged."""
     fields = zipped(config_map, RESULT)
     try:
-        return Ended.from_dict(fields)
+        return BenchmarkResult.from_dict(fields)
     except InvalidValue as error:
         raise Damaged(config_map, error.message) from error
 

@@ -12,10 +12,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from scaletest.benchmarks.executor import Executor
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.plan import BenchmarkPlan
 
-Progress = Callable[[Benchmark, Phase, Ended | None], None]
+Progress = Callable[[Benchmark, BenchmarkPhase, BenchmarkResult | None], None]
 MOST_AT_ONCE = 64
 
 
@@ -34,7 +34,7 @@ class Counts:
         return self.succeeded + self.failed == self.count
 
 
-def counts(plan: BenchmarkPlan, ended: Mapping[str, Ended]) -> Counts:
+def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> Counts:
     """Count the benchmarks of a plan that succeeded and failed so far.
 
     ended: results by benchmark name.
@@ -48,9 +48,9 @@ def counts(plan: BenchmarkPlan, ended: Mapping[str, Ended]) -> Counts:
 
 def run(
     plan: BenchmarkPlan,
-    ended: dict[str, Ended],
+    ended: dict[str, BenchmarkResult],
     executor: Executor,
-    store: Callable[[Ended], None],
+    store: Callable[[BenchmarkResult], None],
     progress: Progress,
 ) -> None:
     """Run the benchmarks that have no result yet, and add theirs to `ended`.
@@ -60,7 +60,7 @@ def run(
     left = [benchmark for benchmark in plan.benchmarks if benchmark.name not in ended]
     lock = threading.Lock()
 
-    def measure(benchmark: Benchmark) -> Ended:
+    def measure(benchmark: Benchmark) -> BenchmarkResult:
         result = executor.run(benchmark, lambda phase: progress(benchmark, phase, None))
         with lock:
             store(result)
@@ -96,8 +96,8 @@ def startable(waiting: Sequence[Benchmark], running: Iterable[Benchmark]) -> Ben
     return None
 
 
-def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], Ended]) -> None:
-    running: dict[Future[Ended], Benchmark] = {}
+def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], BenchmarkResult]) -> None:
+    running: dict[Future[BenchmarkResult], Benchmark] = {}
     stopped = False
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         while left or running:

@@ -78,11 +78,11 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("redis.resources.limits.memory=1GB", 'redis.resources.limits.memory is "1GB", which is no quantity'),
+        ("redis.resources.limits.memory=1GB", 'redis.resources.limits.memory is "1GB", which is not a quantity'),
         ("redis.resources.limits.memory=lots", 'redis.resources.limits.memory is "lots"'),
         ("redis.resources.limits.memory=-1", 'redis.resources.limits.memory is "-1"'),
         ("redis.resources.limits.memory=512m", "redis.resources.limits.memory is 512m, 0 bytes: too little"),
-        ("redis.maxmemory=1gb", 'redis.maxmemory is "1gb", which is no quantity'),
+        ("redis.maxmemory=1gb", 'redis.maxmemory is "1gb", which is not a quantity'),
         ("redis.requireExistingSecret=true", "redis.existingSecret is empty"),
     ],
 )

@@ -37,7 +37,7 @@ def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
     line = ["--set", wanted, "--set-string", f"queues.sleep.client.arguments={{{SLEEP_S}}}", "--wait", "--timeout=180s"]
     done = Helm(real, helm_program())("install", "bench", str(CHART), "-n", name, *line)
     assert done.stderr == ""
-    assert "made by hand" in done.stdout
+    assert "created by hand" in done.stdout
     return name
 
 
