@@ -17,7 +17,7 @@ from scaletest.exporter.buckets import BOUNDS
 from scaletest.kinds import json_schema
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.common import CommonSpec
-from scaletest.kinds.fields import Rule, as_yaml, fields_of
+from scaletest.kinds.fields import FieldRule, as_yaml, fields_of
 from scaletest.kinds.registry import KINDS
 
 ROOT = Path(__file__).parents[1]
@@ -113,7 +113,7 @@ def _fields(spec: type, without: frozenset[str]) -> list[str]:
     return lines
 
 
-def _meaning(rule: Rule) -> str:
+def _meaning(rule: FieldRule) -> str:
     """Write the help of a field, and the rules that its value must keep."""
     sentences = [rule.help]
     if rule.choices:
