@@ -20,9 +20,9 @@ from scaletest.benchmarks.kept import Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmarks, listening, sets, status
-from scaletest.operator.benchmarks import Settings
-from scaletest.operator.line import LOOK_S, Line, entry, idle
+from scaletest.operator import benchmark_reconciler, http_endpoints, set_reconciler, status
+from scaletest.operator.benchmark_reconciler import Settings
+from scaletest.operator.queueing import LOOK_S, Line, entry, idle
 
 WORKERS = 16
 Index = kopf.Index[Any, Any]
@@ -58,7 +58,7 @@ def run(
     metrics = Metrics()
     registry = handlers(objects, Settings(image, time.time, _tell, accounts or {}), metrics)
     _healthy(registry, health_port)
-    with listening.metrics(metrics_port, metrics.registry):
+    with http_endpoints.metrics(metrics_port, metrics.registry):
         kopf.run(
             registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
             stop_flag=stop,
@@ -70,7 +70,7 @@ def _healthy(registry: kopf.OperatorRegistry, port: int) -> None:
 
     @kopf.on.startup(registry=registry)
     async def serve(**_: Any) -> None:
-        await serving.enter_async_context(listening.health(port))
+        await serving.enter_async_context(http_endpoints.health(port))
 
     @kopf.on.cleanup(registry=registry)
     async def end(**_: Any) -> None:
@@ -109,7 +109,9 @@ def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.Opera
         if idle(body):
             return
         known = partial(_of, given["children"])
-        phase = _tried("BenchmarkSet", metrics, lambda: sets.look(objects, namespace or "", name, settings, known))
+        phase = _tried(
+            "BenchmarkSet", metrics, lambda: set_reconciler.look(objects, namespace or "", name, settings, known)
+        )
         if phase:
             metrics.phase("BenchmarkSet", phase)
 
@@ -121,7 +123,7 @@ def _known(registry: kopf.OperatorRegistry, kind: Kind) -> None:
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
-        return sets.child(body)
+        return set_reconciler.child(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
     def places(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
@@ -142,20 +144,22 @@ def _benchmark(
     def look(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
         if idle(body) or waiting.rests(body) or waiting.waits(body, lambda: _of(given["line"], namespace or "")):
             return
-        phase = _tried(kind.name, metrics, lambda: benchmarks.look(kind, objects, namespace or "", name, settings))
+        phase = _tried(
+            kind.name, metrics, lambda: benchmark_reconciler.look(kind, objects, namespace or "", name, settings)
+        )
         if phase:
             metrics.phase(kind.name, str(phase))
 
     @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
     def gone(body: kopf.Body, namespace: str | None, **_: Any) -> None:
         try:
-            benchmarks.gone(kind, objects, namespace or "", dict(body))
+            benchmark_reconciler.gone(kind, objects, namespace or "", dict(body))
         except ScaletestError as error:
             raise kopf.TemporaryError(error.message, delay=LOOK_S) from error
 
 
 def _goes_on(body: kopf.Body, **_: Any) -> bool:
-    return not benchmarks.ended(dict(body)) or status.changed(body)
+    return not benchmark_reconciler.ended(dict(body)) or status.changed(body)
 
 
 def _set_goes_on(body: kopf.Body, **_: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scaletest.benchmarks.kept import Reads
 from scaletest.cluster.documents import LEASES, Conflict, Missing, Resource
-from scaletest.kinds.benchmark import Phase
+from scaletest.kinds.benchmark import BenchmarkPhase
 from scaletest.kinds.registry import API_VERSION, KINDS
 
 NAME = "scaletest-benchmarks"
@@ -51,4 +51,4 @@ class Lock:
             return False
         one = self._objects.find(Resource(plural, f"/apis/{API_VERSION}", plural, True), self._namespace, name)
         phase = ((one or {}).get("status") or {}).get("phase")
-        return one is not None and one["metadata"]["uid"] == uid and not (phase and Phase(phase).ended)
+        return one is not None and one["metadata"]["uid"] == uid and not (phase and BenchmarkPhase(phase).ended)

@@ -9,7 +9,7 @@ from typing import Any
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.seen import Seen
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.crd import MOST_MESSAGE
 from scaletest.kinds.kind import Failure
 from scaletest.render.units import quantity
@@ -22,17 +22,17 @@ Document = dict[str, Any]
 
 def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float, generation: int = 0) -> Document:
     """The status, given the one before: times are kept, and a phase never goes back."""
-    phase = seen.phase if _rank(seen.phase) >= _rank(before.get("phase")) else Phase(before["phase"])
+    phase = seen.phase if _rank(seen.phase) >= _rank(before.get("phase")) else BenchmarkPhase(before["phase"])
     found: Document = {
         "phase": str(phase),
         "message": seen.message[:MOST_MESSAGE],
         "pods": _pods(seen) or before.get("pods") or {},
     }
-    if phase is not Phase.PENDING:
+    if phase is not BenchmarkPhase.PENDING:
         found["startedAt"] = before.get("startedAt") or stamp(now_s)
     if seen.ended is not None:
         found |= _end(benchmark, seen.ended, now_s)
-    found["conditions"] = conditions(before, {"Complete": phase is Phase.COMPLETED, "Failed": phase is Phase.FAILED},
+    found["conditions"] = conditions(before, {"Complete": phase is BenchmarkPhase.COMPLETED, "Failed": phase is BenchmarkPhase.FAILED},
                                      str(found.get("failure") or phase), found["message"], now_s)  # fmt: skip
     found["conditions"] += edited(before, seen.edited, now_s)
     found |= {"observedGeneration": generation} if generation else {}
@@ -113,7 +113,7 @@ def as_kept(value: Any) -> Any:
     return [as_kept(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
+def _end(benchmark: Benchmark, ended: BenchmarkResult, now_s: float) -> Document:
     units = {one.name: one.unit for one in benchmark.kind.headlines}
     texts = {name: quantity(value, units[name]) for name, value in ended.headlines.items() if name in units}
     message = ended.message or "; ".join(ended.notes)
@@ -144,5 +144,5 @@ def _pods(seen: Seen) -> Document:
 
 
 def _rank(phase: object) -> int:
-    order = list(Phase)
-    return order.index(Phase(str(phase))) if phase else -1
+    order = list(BenchmarkPhase)
+    return order.index(BenchmarkPhase(str(phase))) if phase else -1

@@ -16,7 +16,7 @@ from hack.kubernetes import ControlPlane, NotBuilt
 from hack.kubernetes.controllers import JobSets, Kueue
 from scaletest.benchmarks import manifests
 from scaletest.kinds.crd import definitions
-from scaletest.operator.benchmarks import WAITS
+from scaletest.operator.benchmark_reconciler import WAITS
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing

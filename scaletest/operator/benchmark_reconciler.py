@@ -14,7 +14,7 @@ from scaletest.benchmarks.obstacles import NAME, refuse
 from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
 from scaletest.kinds import benchmark as documents
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure, Kind
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
@@ -64,10 +64,10 @@ def owner(document: Document) -> Document:
 
 def ended(document: Document) -> bool:
     """Whether an object's phase is an end."""
-    return (document.get("status") or {}).get("phase") in [str(one) for one in Phase if one.ended]
+    return (document.get("status") or {}).get("phase") in [str(one) for one in BenchmarkPhase if one.ended]
 
 
-def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settings) -> Phase | None:
+def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settings) -> BenchmarkPhase | None:
     """Move a benchmark on; the phase when it has changed."""
     found = objects.find(resource(kind), namespace, name)
     if found is None or found["metadata"].get("deletionTimestamp"):
@@ -86,9 +86,9 @@ def look(kind: Kind, objects: Reads, namespace: str, name: str, settings: Settin
         lock.give_back()
     if now["phase"] == before.get("phase"):
         return None
-    settings.tell(found, "Warning" if seen.phase is Phase.FAILED else "Normal", now["phase"],
+    settings.tell(found, "Warning" if seen.phase is BenchmarkPhase.FAILED else "Normal", now["phase"],
                   now.get("summary") or now["message"] or now["phase"])  # fmt: skip
-    return Phase(now["phase"])
+    return BenchmarkPhase(now["phase"])
 
 
 def write(
@@ -162,16 +162,16 @@ def _begun(kind: Kind, found: Document, objects: Reads, namespace: str) -> Bench
 
 
 def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, settings: Settings, lock: Lock) -> Seen:
-    fresh = (found.get("status") or {}).get("phase") in (None, str(Phase.PENDING))
+    fresh = (found.get("status") or {}).get("phase") in (None, str(BenchmarkPhase.PENDING))
     # one that waits in a queue has begun: its parts may be admitted at any moment
     if fresh and one.spec.paused and _begun(one.kind, found, objects, namespace) is None:
         lock.give_back()
-        return Seen(Phase.PENDING, PAUSED)
+        return Seen(BenchmarkPhase.PENDING, PAUSED)
     alone = TOGETHER not in found["metadata"].get("labels", {})
     # one that is in a queue needs its turn only when it is admitted, so others may measure meanwhile
     queues = fresh and gang.wanted(one) and _begun(one.kind, found, objects, namespace) is not None
     if alone and not queues and lock.take():
-        return Seen(Phase.PENDING, WAITS)
+        return Seen(BenchmarkPhase.PENDING, WAITS)
     since = datetime.fromisoformat(found["metadata"]["creationTimestamp"]).timestamp()
     started = (found.get("status") or {}).get("startedAt")
     since = datetime.fromisoformat(started).timestamp() if started else max(since, settings.clock())
@@ -188,7 +188,7 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
             raise
         if settings.clock() - since > start_s(one) + one.limit_s + SPARE_S:
             return _refused(one, error, settings)
-        return Seen(Phase.PREPARING, f"{error.message}; {error.hint}")
+        return Seen(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
     if seen.queued:
         lock.give_back()
     return seen
@@ -196,9 +196,9 @@ def _moved(one: Benchmark, found: Document, objects: Reads, namespace: str, sett
 
 def _refused(one: Benchmark, error: ScaletestError, settings: Settings) -> Seen:
     now = settings.clock()
-    why = Ended(one.name, Phase.FAILED, failure=Failure.REFUSED, message=error.message, remedy=error.hint,
+    why = BenchmarkResult(one.name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message=error.message, remedy=error.hint,
                 started_s=now, finished_s=now)  # fmt: skip
-    return Seen(Phase.FAILED, error.message, (), why)
+    return Seen(BenchmarkPhase.FAILED, error.message, (), why)
 
 
 __all__ = ["Settings", "TOGETHER", "ended", "gone", "look", "owner", "resource", "write"]

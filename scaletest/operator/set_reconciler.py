@@ -28,8 +28,8 @@ from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import API_VERSION
 from scaletest.model import VerdictKind, wire
 from scaletest.model.errors import InvalidValue, Unreachable, UsageError
-from scaletest.operator import results, status
-from scaletest.operator.benchmarks import TOGETHER, Settings, ended, owner, resource, write
+from scaletest.operator import set_results, status
+from scaletest.operator.benchmark_reconciler import TOGETHER, Settings, ended, owner, resource, write
 from scaletest.operator.status import Document
 
 SETS = Resource("BenchmarkSet", f"/apis/{API_VERSION}", "benchmarksets", True)
@@ -48,7 +48,7 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     """What is to be known of a benchmark that belongs to a set, by namespace and the set's uid."""
     meta = document["metadata"]
     told = document.get("status") or {}
-    said = {"metadata": {"name": meta["name"]}, "status": {key: told[key] for key in results.NEEDED if key in told}}
+    said = {"metadata": {"name": meta["name"]}, "status": {key: told[key] for key in set_results.NEEDED if key in told}}
     owners = [one["uid"] for one in meta.get("ownerReferences", ()) if one["kind"] == SETS.kind]
     return {(meta["namespace"], uid): said for uid in owners}
 
@@ -228,7 +228,7 @@ def _status(found: Document, plan: BenchmarkPlan, children: Mapping[str, Documen
     if len(plan.permutations) <= MOST_SHOWN and len(wire.dump({"all": list(plan.permutations)})) < MOST_SHOWN * 256:
         now["permutations"] = [dict(one) for one in plan.permutations]
     if over or any(now[key] != before.get(key) for key in ("succeeded", "failed")):
-        now |= results.of(plan, children, over=over)
+        now |= set_results.of(plan, children, over=over)
     else:
         now |= {key: before[key] for key in ("results", "summary") if key in before}
     if over:

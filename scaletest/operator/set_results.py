@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scaletest.archive.benchmarks import StoredBenchmarks
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.operator.status import Document
@@ -35,12 +35,14 @@ def of(plan: BenchmarkPlan, children: Mapping[str, Document], *, over: bool) -> 
     return found
 
 
-def _ended(name: str, said: Mapping[str, Any]) -> Ended | None:
+def _ended(name: str, said: Mapping[str, Any]) -> BenchmarkResult | None:
     phase = said.get("phase")
-    if not phase or not Phase(phase).ended:
+    if not phase or not BenchmarkPhase(phase).ended:
         return None
     failure = Failure(said.get("failure", ""))
-    return Ended(name, Phase(phase), said.get("values") or {}, failure=failure, message=said.get("message", ""))
+    return BenchmarkResult(
+        name, BenchmarkPhase(phase), said.get("values") or {}, failure=failure, message=said.get("message", "")
+    )
 
 
 def _fitting(run: BenchmarkRun) -> list[Document]:

@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from scaletest.kinds.benchmark import Phase
+from scaletest.kinds.benchmark import BenchmarkPhase
 from scaletest.kinds.common import NO_GANG
 from scaletest.operator import status
-from scaletest.operator.benchmarks import ADMITTED, PAUSED, TOGETHER, WAITS
+from scaletest.operator.benchmark_reconciler import ADMITTED, PAUSED, TOGETHER, WAITS
 
 # Whether it still needs its nodes, its age, name and uid.
 Entry = tuple[bool, str, str, str]
@@ -27,7 +27,7 @@ MOST_LOOKS_PER_S = 10
 def entry(document: Mapping[str, Any]) -> Entry | None:
     """Its place; None when it does not wait for others."""
     meta, said = document["metadata"], document.get("status") or {}
-    message = said.get("message") if said.get("phase") == Phase.PENDING else ""
+    message = said.get("message") if said.get("phase") == BenchmarkPhase.PENDING else ""
     if message not in (WAITS, ADMITTED) or meta.get("deletionTimestamp") or TOGETHER in meta.get("labels", {}):
         return None
     return message == WAITS, meta["creationTimestamp"], meta["name"], meta["uid"]
@@ -43,7 +43,13 @@ def idle(document: Mapping[str, Any]) -> bool:
 def queued(document: Mapping[str, Any]) -> bool:
     """Whether it was last seen in a queue."""
     said = document.get("status") or {}
-    waits = said.get("phase") == Phase.PENDING and said.get("message") not in (None, "", WAITS, ADMITTED, PAUSED)
+    waits = said.get("phase") == BenchmarkPhase.PENDING and said.get("message") not in (
+        None,
+        "",
+        WAITS,
+        ADMITTED,
+        PAUSED,
+    )
     return bool(waits and (document.get("spec") or {}).get("gang", NO_GANG) != NO_GANG)
 
 
