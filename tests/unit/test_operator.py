@@ -13,6 +13,7 @@ import pytest
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.seen import Seen
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
@@ -24,7 +25,7 @@ from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
 from scaletest.operator import benchmark_reconciler, set_reconciler, set_results, status
-from scaletest.operator.benchmark_reconciler import Settings, resource
+from scaletest.operator.benchmark_reconciler import ReconcileSettings, resource
 
 IPERF = KINDS["IPerf"]
 
@@ -155,24 +156,24 @@ def asked(cluster: FakeCluster, name: str = "one", kind: str = "IPerf", **spec: 
     cluster.put(where, body)
 
 
-def settings(cluster: FakeCluster) -> Settings:
-    return Settings("image", lambda: cluster.now, lambda *_: None)
+def settings(cluster: FakeCluster) -> ReconcileSettings:
+    return ReconcileSettings("image", lambda: cluster.now, lambda *_: None)
 
 
 def look(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
-    benchmark_reconciler.look(IPERF, cluster, "ns", name, settings(cluster))
+    benchmark_reconciler.reconcile(IPERF, cluster, "ns", name, settings(cluster))
     found: Mapping[str, Any] = cluster.objects["iperfs", name].get("status", {})
     return found
 
 
-def look_at_set(cluster: FakeCluster, kept: Settings | None = None) -> Mapping[str, Any]:
+def look_at_set(cluster: FakeCluster, kept: ReconcileSettings | None = None) -> Mapping[str, Any]:
     """One look, with what the watches would have brought."""
     rows = [one for (plural, _), one in cluster.objects.items() if plural == "iperfs"]
 
     def children(namespace: str, uid: str) -> list[Document]:
         return [said for one in rows for (_, owner), said in set_reconciler.child(one).items() if owner == uid]
 
-    set_reconciler.look(cluster, "ns", "set", kept or settings(cluster), children)
+    set_reconciler.reconcile(cluster, "ns", "set", kept or settings(cluster), children)
     found: Mapping[str, Any] = cluster.objects["benchmarksets", "set"].get("status", {})
     return found
 
@@ -276,7 +277,7 @@ def test_6_a_phase_never_goes_back() -> None:
     assert look(cluster) == done
     assert cluster.requests == before + 1
     one = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
-    seen = benchmark_reconciler.Seen(BenchmarkPhase.PREPARING)
+    seen = Seen(BenchmarkPhase.PREPARING)
     assert status.of(one, seen, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
@@ -364,7 +365,7 @@ def test_15_a_status_is_bounded() -> None:
     why = BenchmarkResult(
         "one", BenchmarkPhase.FAILED, message="m" * 100_000, lines=("l" * 100_000,) * 100, network={"peer": "p" * 9000}
     )
-    found = status.of(one, benchmark_reconciler.Seen(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
+    found = status.of(one, Seen(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(found).encode()) <= status.MOST_BYTES
     assert "left out" in found["message"]
 

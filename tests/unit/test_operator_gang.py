@@ -19,7 +19,7 @@ from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
 from scaletest.operator import benchmark_reconciler, status
-from scaletest.operator.queueing import entry
+from scaletest.operator.queueing import turn_of
 from tests.unit.test_operator import FakeCluster, Killed, asked, look, settings, until_ended
 
 KUEUE = {"gang": "kueue", "queueName": "team"}
@@ -203,16 +203,16 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
     cluster = FakeCluster()
     kind = KINDS["PyTorch"]
     asked(cluster, kind="PyTorch", model="resnet50", gang="jobset")
-    benchmark_reconciler.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     job = cluster.objects["jobsets", "one"]["spec"]["replicatedJobs"]
     # it begins when it is its turn, which may be long after it is admitted
     (wait,) = job[0]["template"]["spec"]["template"]["spec"]["initContainers"]
     assert len(job) == 1 and manifests.MEASURING in wait["command"][-1]
     # nothing is measured before its pod is there
-    benchmark_reconciler.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING not in cluster.objects["configmaps", "one-peers"]["data"]
     admit(cluster)
-    benchmark_reconciler.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING in cluster.objects["configmaps", "one-peers"]["data"]
 
 
@@ -227,7 +227,7 @@ def test_a_queue_keeps_nobody_else_from_measuring() -> None:
     # given one that waits in a queue, and another that waits for its turn
     cluster = queued()
     asked(cluster, "two")
-    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITS
+    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
     # when the first is not admitted at once
     cluster.now += gang.AT_ONCE_S + 1
     look(cluster)
@@ -255,7 +255,7 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
     assert (found["phase"], found["message"]) == ("Pending", benchmark_reconciler.ADMITTED)
     assert manifests.PEERS not in cluster.objects["configmaps", "one-peers"]["data"]
     # and to be before those that hold nothing
-    places = {name: entry(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
+    places = {name: turn_of(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
     assert places["two"] is None
     assert places["one"] is not None and places["three"] is not None and places["one"] < places["three"]
     # and to have the usual time to start from its turn on

@@ -30,7 +30,7 @@ def site(folder: str = "/scratch/master-0", ssh: str = "") -> ExecutionSite:
 
 def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
     for _ in range(20):
-        benchmark_reconciler.look(KINDS[kind], cluster, "ns", "one", settings(cluster))
+        benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", "one", settings(cluster))
         found: Mapping[str, Any] = cluster.objects[KINDS[kind].plural, "one"].get("status", {})
         if found.get("phase") in ("Completed", "Failed"):
             return found
@@ -57,9 +57,9 @@ def test_deleted_while_it_runs_its_key_goes_too() -> None:
     cluster.ready = False
     asked(cluster, kind="OpenFOAM")
     kind = KINDS["OpenFOAM"]
-    benchmark_reconciler.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert [name for plural, name in cluster.objects if plural == "secrets"]
-    benchmark_reconciler.gone(kind, cluster, "ns", cluster.objects["openfoams", "one"])
+    benchmark_reconciler.before_deletion(kind, cluster, "ns", cluster.objects["openfoams", "one"])
     assert {plural for plural, _ in cluster.objects} == {"openfoams", "leases"}
 
 

@@ -58,7 +58,7 @@ def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
     asked(cluster, kind="Fio")
     before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
     # when that is deleted
-    benchmark_reconciler.gone(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
+    benchmark_reconciler.before_deletion(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
     # expect everything to be there
     assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
 
@@ -188,7 +188,7 @@ def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
     # expect the JobSet to go with the rest
     for _ in range(9):
         if (
-            benchmark_reconciler.look(KINDS["IPerf"], cluster, "ns", "one", settings(cluster))
+            benchmark_reconciler.reconcile(KINDS["IPerf"], cluster, "ns", "one", settings(cluster))
             is BenchmarkPhase.COMPLETED
         ):
             break

@@ -103,7 +103,7 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
     asked(cluster, name, kind, **spec)
     plural = KINDS[kind].plural
     for _ in range(20):
-        benchmark_reconciler.look(KINDS[kind], cluster, "ns", name, settings(cluster))
+        benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", name, settings(cluster))
         for pod in [pod for (resource, pod) in cluster.objects if resource == "pods" and KINDS[kind].measures in pod]:
             cluster.logs[pod] = frame(BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0))
         if ("jobsets", name) in cluster.objects:
@@ -114,7 +114,7 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
         if status.get("phase") in ("Completed", "Failed"):
             break
     assert status["phase"] == "Completed", status
-    benchmark_reconciler.gone(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
+    benchmark_reconciler.before_deletion(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
 
 
 def everything(cluster: FakeCluster) -> None:
