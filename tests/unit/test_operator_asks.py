@@ -254,7 +254,7 @@ def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account
     for defaults, forbidden, words in (
         ({}, [], "names no service account"),
         (ours, [], "no service account tester in namespace ns"),
-        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in ns"),
+        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in namespace ns"),
     ):
         if forbidden:
             cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
