@@ -9,7 +9,7 @@ from typing import Any
 
 from scaletest.archive.environment import environment
 from scaletest.archive.folder import ENVIRONMENT, LOGS, PLAN, RECORDS, RESULT, RunFolder
-from scaletest.kinds.benchmark import Ended
+from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.plan import KIND, BenchmarkPlan
 from scaletest.model import wire
 from scaletest.model.errors import UsageError
@@ -21,7 +21,7 @@ class StoredBenchmarks:
 
     plan: BenchmarkPlan
     environment: dict[str, Any]
-    ended: dict[str, Ended]
+    ended: dict[str, BenchmarkResult]
     result: dict[str, Any]
 
 
@@ -38,7 +38,7 @@ class BenchmarkFolder(RunFolder):
         self._write(PLAN, plan.to_dict())
         self._write(ENVIRONMENT, {**environment(command_line), **more})
 
-    def store(self, ended: Ended) -> None:
+    def store(self, ended: BenchmarkResult) -> None:
         """Append a benchmark that has ended, and make sure it is on disk."""
         with self._trouble("written"):
             self._append(RECORDS, [wire.dump(ended.to_dict())])
@@ -70,9 +70,9 @@ class BenchmarkFolder(RunFolder):
             raise UsageError(f"{self.path} holds no benchmarks", hint="see: scaletest bench list")
         return BenchmarkPlan.from_dict(row)
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[BenchmarkResult]:
         for line in self._lines(RECORDS):
-            yield Ended.from_dict(wire.load(line, f"a line of {RECORDS}"))
+            yield BenchmarkResult.from_dict(wire.load(line, f"a line of {RECORDS}"))
 
 
 def is_benchmark(folder: RunFolder) -> bool:

@@ -15,7 +15,7 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.connection import Busy, Conflict
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, SECRETS, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 
 
@@ -34,7 +34,7 @@ class Belongings:
             raise Damaged(peers, f"it is of another kind, {found.kind.name}")
         return found
 
-    def _ended(self) -> Ended | None:
+    def _ended(self) -> BenchmarkResult | None:
         """The result, when it is stored. Raises Taken when another has its place: it is not measured in vain."""
         name = manifests.result_name(self._benchmark.name)
         found = self._objects.find(CONFIG_MAPS, self._namespace, name)
@@ -97,16 +97,16 @@ class Belongings:
                 text = self._objects.log(self._namespace, said.name(pod)) or ""
         return Over(endings.blamed(self._benchmark, self._clock(), pod, message, text), pods)
 
-    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> Ended:
+    def _failed(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> BenchmarkResult:
         return endings.failed(self._benchmark, self._clock(), failure, message, lines, remedy)
 
-    def _store(self, ended: Ended, pods: tuple[Document, ...]) -> Seen:
+    def _store(self, ended: BenchmarkResult, pods: tuple[Document, ...]) -> Seen:
         """The result first, then the end: whoever comes after a crash finds the one or the other."""
         mine = keep(self._objects, self._namespace, self._benchmark, self._owner, ended)
         if mine is None:
             name = manifests.result_name(self._benchmark.name)
-            return Seen(Phase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
-        return Seen(Phase.SUMMARISING, mine.message, pods)
+            return Seen(BenchmarkPhase.SUMMARISING, f"the ConfigMap {name} belongs to something else: delete it", pods)
+        return Seen(BenchmarkPhase.SUMMARISING, mine.message, pods)
 
     def _age(self, document: Document) -> float:
         return self._clock() - said.seconds(document["metadata"]["creationTimestamp"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scaletest.benchmarks.manifests import Document
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
-from scaletest.kinds.frame import unframe
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import unframe
 
 # Of a pod that failed: the end of its log.
 LAST_LINES = 8
@@ -16,7 +16,7 @@ LAST_LINES = 8
 class Over(Exception):
     """The benchmark has come to its end."""
 
-    def __init__(self, ended: Ended, pods: tuple[Document, ...]) -> None:
+    def __init__(self, ended: BenchmarkResult, pods: tuple[Document, ...]) -> None:
         super().__init__(ended.message)
         self.ended, self.pods = ended, pods
 
@@ -27,16 +27,16 @@ class Taken(Exception):
 
 def failed(
     benchmark: Benchmark, now_s: float, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
-) -> Ended:  # fmt: skip
+) -> BenchmarkResult:  # fmt: skip
     """The end of one without a result."""
     kept = tuple(line[:200] for line in lines if line)[:LAST_LINES]
-    return Ended(
-        benchmark.name, Phase.FAILED, failure=failure, message=message[:1000], lines=kept, remedy=remedy[:1000],
-        started_s=now_s, finished_s=now_s,
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message[:1000], lines=kept,
+        remedy=remedy[:1000], started_s=now_s, finished_s=now_s,
     )  # fmt: skip
 
 
-def blamed(benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str) -> Ended:
+def blamed(benchmark: Benchmark, now_s: float, pod: Document, message: str, log: str) -> BenchmarkResult:
     """The end that a pod's own ended in: what it framed in its log counts, else the log's last lines."""
     name, told = pod["metadata"]["name"], unframe(log)
     if told is not None:

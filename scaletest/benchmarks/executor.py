@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 
-Told = Callable[[Phase], None]
+Told = Callable[[BenchmarkPhase], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Executor(Protocol):
     def nodes(self) -> Sequence[Node]:
         """The nodes that there are, for generators and for benchmarks side by side."""
 
-    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
         """Run it; failures of any sort are in what is returned. Tells each phase as it comes."""
 
     def close(self) -> None:

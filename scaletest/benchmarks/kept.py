@@ -11,7 +11,7 @@ from scaletest.benchmarks import gang, manifests, ssh
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, SECRETS, SERVICES, Resource
 from scaletest.cluster.rights import Right
-from scaletest.kinds.benchmark import Benchmark, Ended, read
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult, read
 from scaletest.kinds.kind import Kind
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
@@ -83,7 +83,9 @@ def zipped(found: Document, key: str) -> dict[str, Any]:
         raise Damaged(found, f"{key}: {error}") from error
 
 
-def keep(objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, ended: Ended) -> Ended | None:
+def keep(
+    objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, ended: BenchmarkResult
+) -> BenchmarkResult | None:
     """Store a result, once: the one that is there already when it is this object's; None when it is another's."""
     packed = gzip.compress(wire.dump(ended.to_dict()).encode(), mtime=0)
     body = {
@@ -95,17 +97,17 @@ def keep(objects: Reads, namespace: str, benchmark: Benchmark, owner: Document, 
     return stored(objects, namespace, benchmark.name, owner["uid"])
 
 
-def stored(objects: Reads, namespace: str, name: str, uid: str) -> Ended | None:
+def stored(objects: Reads, namespace: str, name: str, uid: str) -> BenchmarkResult | None:
     """The result that is there, when it is that of this very object."""
     found = objects.find(CONFIG_MAPS, namespace, manifests.result_name(name))
     return unpacked(found) if found is not None and owned(found, uid) else None
 
 
-def unpacked(found: Document) -> Ended:
+def unpacked(found: Document) -> BenchmarkResult:
     """The result in a ConfigMap. Raises Damaged."""
     data = zipped(found, RESULT)
     try:
-        return Ended.from_dict(data)
+        return BenchmarkResult.from_dict(data)
     except InvalidValue as error:
         raise Damaged(found, error.message) from error
 

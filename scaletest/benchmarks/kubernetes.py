@@ -18,9 +18,9 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.benchmarks.seen import Place, Seen
 from scaletest.cluster.connection import Busy, Missing, Refused
 from scaletest.cluster.documents import CLAIMS, CONFIG_MAPS, JOBS, PODS, SERVICES
-from scaletest.kinds.benchmark import Benchmark, Phase
-from scaletest.kinds.frame import unframe
-from scaletest.kinds.kind import Failure, Peer
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase
+from scaletest.kinds.kind import Failure, PartAddress
+from scaletest.kinds.log_framing import unframe
 from scaletest.model.errors import Unreachable, UsageError
 
 # An address of a part is written into the pod so that its kubelet looks at the ConfigMap at once.
@@ -52,10 +52,10 @@ class _Step(Belongings):
             return self._store(over.ended, over.pods)
         except Taken as taken:
             if self._clock() - self._since_s <= manifests.start_s(self._benchmark):
-                return Seen(Phase.PREPARING, str(taken))
+                return Seen(BenchmarkPhase.PREPARING, str(taken))
             # its result may have no place either
             self._forget()
-            return Seen(Phase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
+            return Seen(BenchmarkPhase.FAILED, str(taken), (), self._failed(Failure.REFUSED, str(taken)))
         except Damaged as error:
             return self._store(self._failed(Failure.INTERRUPTED, error.message, remedy=error.hint), ())
         except (UsageError, Refused) as error:
@@ -106,7 +106,7 @@ class _Step(Belongings):
             if not admission.since_s:
                 return self._queued(admission.message, peers, pods)
             if waits := self._waits():
-                return Seen(Phase.PENDING, waits, pods)
+                return Seen(BenchmarkPhase.PENDING, waits, pods)
             # what it waited for its turn is not its parts' fault
             since_s = max(admission.since_s, self._since_s)
         for pod in pods:
@@ -117,7 +117,7 @@ class _Step(Belongings):
             if self._clock() - since_s > manifests.start_s(self._benchmark):
                 ended = self._failed(Failure.TIMED_OUT, f"not all parts started in time; {why}")
                 raise Over(ended, pods)
-            return Seen(Phase.PREPARING, why, pods)
+            return Seen(BenchmarkPhase.PREPARING, why, pods)
         if not gang.wanted(self._benchmark):
             self._own(JOBS, self._measuring_job())
         # from here on a Job that is not there was deleted: it is not made again
@@ -125,7 +125,7 @@ class _Step(Belongings):
         self._objects.patch(CONFIG_MAPS, self._namespace, peers["metadata"]["name"], change)
         for pod in self._measuring(pods):
             self._look_again(pod, manifests.MEASURING)
-        return Seen(Phase.PREPARING, "the measuring part is being started", pods)
+        return Seen(BenchmarkPhase.PREPARING, "the measuring part is being started", pods)
 
     def _missing(self, peers: Document, pods: tuple[Document, ...]) -> str:
         """What is still to come before it can be measured, "" when nothing is. Tells the parts of each other."""
@@ -148,13 +148,13 @@ class _Step(Belongings):
             raise Over(self._failed(Failure.INTERRUPTED, f"what was admitted was taken back: {message}"), pods)
         if self._age(peers) > (limit := gang.admit_s(self._benchmark)):
             raise Over(self._failed(Failure.TIMED_OUT, f"not admitted in {limit:.0f} s: {message}"), pods)
-        return Seen(Phase.PENDING, message, pods, queued=self._age(peers) > gang.AT_ONCE_S)
+        return Seen(BenchmarkPhase.PENDING, message, pods, queued=self._age(peers) > gang.AT_ONCE_S)
 
     def _measuring_job(self) -> Document:
         parts = [one for one in self._benchmark.kind.layout(self._benchmark.spec) if one.role == self._role]
         return manifests.job(self._benchmark, parts, self._owner, self._image)
 
-    def _tell(self, known: Sequence[Peer], pods: Sequence[Document]) -> None:
+    def _tell(self, known: Sequence[PartAddress], pods: Sequence[Document]) -> None:
         """Write the addresses down, and have the kubelets look."""
         rows = [{"role": one.role, "index": one.index, "host": one.host, "address": one.address} for one in known]
         change = {"data": {manifests.PEERS: json.dumps(rows), manifests.HOSTS: manifests.hosts(known)}}
@@ -199,14 +199,14 @@ class _Step(Belongings):
             more = f"; {why}" if why else ""
             missing = "there was no result" if running else "the measuring part did not start"
             raise Over(self._failed(Failure.TIMED_OUT, f"{missing} in {limit:.0f} s{more}"), pods)
-        return Seen(Phase.RUNNING if running else Phase.PREPARING, why, pods)
+        return Seen(BenchmarkPhase.RUNNING if running else BenchmarkPhase.PREPARING, why, pods)
 
     def _unread(self, why: str, peers: Document, pods: tuple[Document, ...]) -> Seen:
         """Raises Over when a log that cannot be read could hold no result that came in time."""
         limit = self._benchmark.limit_s + manifests.SPARE_S
         if self._clock() - max(measuring_s(peers), *map(said.started_s, self._measuring(pods))) > limit:
             raise Over(self._failed(Failure.TIMED_OUT, f"there was no result in {limit:.0f} s; {why}"), pods)
-        return Seen(Phase.RUNNING, why, pods)
+        return Seen(BenchmarkPhase.RUNNING, why, pods)
 
     def _denied(self, job: Document | None, pods: tuple[Document, ...]) -> str:
         """What keeps a Job from making pods. Raises Over when that will not pass."""

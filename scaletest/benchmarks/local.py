@@ -22,10 +22,10 @@ from scaletest.benchmarks import machine, namespaces, programs
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
-from scaletest.kinds import reading
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds import parsing
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.kind import Failed, Failure, Output, Part, Peer, Site, Task
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Part, PartAddress, Task, ToolOutput
 from scaletest.model.errors import UsageError
 from scaletest.system.sampler import Sampler
 
@@ -88,17 +88,17 @@ class LocalExecutor:
     def close(self) -> None:
         """Nothing stays behind a benchmark."""
 
-    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
         """Run it to its end."""
         began = self._clock()
-        told(Phase.PREPARING)
+        told(BenchmarkPhase.PREPARING)
         found = _Run(benchmark, self._environment, self._namespaces, self._scratch, self._logs, told, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
             ) as folder:
                 ended = found.measure(Path(folder))
-        except Failed as error:
+        except BenchmarkFailed as error:
             ended = _failed(benchmark, error.failure, error.message, error.lines, error.remedy)
         except UsageError as error:
             ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
@@ -129,7 +129,7 @@ class _Run:
         self._told = told
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
-    def measure(self, folder: Path) -> Ended:
+    def measure(self, folder: Path) -> BenchmarkResult:
         """Everything from the network to the parsed result. Raises Failed and UsageError."""
         benchmark = self._benchmark
         self._room(folder)
@@ -143,7 +143,7 @@ class _Run:
         try:
             site = self._site(network, folder, offered)
             output = self._play(site, processes, network, folder)
-            self._told(Phase.SUMMARISING)
+            self._told(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
             facts, where = self._facts(network), machine.facts(benchmark)
             if facts:
@@ -154,8 +154,8 @@ class _Run:
         used = facts.to_dict() if facts else {}
         if facts:
             networks.check(benchmark.spec, facts, measured.remote)
-        return Ended(
-            benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used, where,
+        return BenchmarkResult(
+            benchmark.name, BenchmarkPhase.COMPLETED, measured.headlines, measured.result, used, where,
             notes=(*measured.notes, *benchmark.kind.notes, *self._notes()), activities=self._activities(processes),
         )  # fmt: skip
 
@@ -169,14 +169,14 @@ class _Run:
         """Files and memory of a benchmark that is larger than the machine would fail late, and take others with it."""
         memory, there = self._benchmark.kind.memory_bytes(self._benchmark.spec), _memory()
         if memory > there:
-            raise Failed(
+            raise BenchmarkFailed(
                 Failure.REFUSED,
                 f"about {memory / 1e9:.3g} GB of memory are wanted, and {there / 1e9:.3g} GB are available",
                 remedy="choose a smaller size",
             )
         wanted, free = self._benchmark.kind.scratch_bytes(self._benchmark.spec), shutil.disk_usage(folder).free
         if wanted > free:
-            raise Failed(
+            raise BenchmarkFailed(
                 Failure.REFUSED,
                 f"{wanted / 1e9:.3g} GB of files are wanted, and {folder.parent} has {free / 1e9:.3g} GB free",
                 remedy="choose a smaller size, or another --scratch",
@@ -193,13 +193,13 @@ class _Run:
             return [f"over the loopback interface, since no network namespaces can be made here; {namespaces.NEEDED}"]
         return []
 
-    def _site(self, network: namespaces.Network, folder: Path, offered: Mapping[str, str]) -> Site:
-        peers: dict[str, list[Peer]] = defaultdict(list)
+    def _site(self, network: namespaces.Network, folder: Path, offered: Mapping[str, str]) -> ExecutionSite:
+        peers: dict[str, list[PartAddress]] = defaultdict(list)
         for part in self._parts:
             own = folder / f"{part.role}-{part.index}"
             own.mkdir()
             peers[part.role].append(
-                Peer(part.role, part.index, network.host(part.node), network.address(part.node), str(own))
+                PartAddress(part.role, part.index, network.host(part.node), network.address(part.node), str(own))
             )
         agent = folder / _AGENT
         lines = [
@@ -210,20 +210,20 @@ class _Run:
             '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n", "utf-8"
         )
         agent.chmod(0o755)
-        return Site(peers, str(agent), (sys.executable,), offered)
+        return ExecutionSite(peers, str(agent), (sys.executable,), offered)
 
-    def _play(self, site: Site, processes: Processes, network: namespaces.Network, folder: Path) -> Output:
+    def _play(self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path) -> ToolOutput:
         """Start the servers, wait for each, and let the measuring one run to its end."""
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
             if task.role == kind.measures:
-                self._told(Phase.RUNNING)
+                self._told(BenchmarkPhase.RUNNING)
                 output = processes.finish(process)
                 self._blame(output, processes)
                 return output
             processes.wait_ready(process, task)
-        raise Failed(Failure.REFUSED, f"{kind.name} has no part that measures")
+        raise BenchmarkFailed(Failure.REFUSED, f"{kind.name} has no part that measures")
 
     def _start(self, task: Task, processes: Processes, network: namespaces.Network, folder: Path) -> Process:
         name = f"{task.role}-{task.index}"
@@ -234,14 +234,14 @@ class _Run:
         enter = network.enter(part.node)
         for argv in task.before:
             done = processes.finish(processes.start(f"{name}-before", [*enter, *argv], own, task.environment))
-            reading.ended_well(done, argv[0])
+            parsing.ended_well(done, argv[0])
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
-    def _blame(self, output: Output, processes: Processes) -> None:
+    def _blame(self, output: ToolOutput, processes: Processes) -> None:
         """When the measuring part failed because a server did, the server's words say why."""
         if output.exit_code:
             for server in processes.dead():
-                reading.ended_well(server.output(), server.program)
+                parsing.ended_well(server.output(), server.program)
 
     def _part(self, task: Task) -> Part:
         return next(part for part in self._parts if (part.role, part.index) == (task.role, task.index))
@@ -274,11 +274,13 @@ def _several(benchmark: Benchmark) -> bool:
 
 def _failed(
     benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
-) -> Ended:  # fmt: skip
-    return Ended(benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy)
+) -> BenchmarkResult:  # fmt: skip
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy
+    )
 
 
-def _stamped(ended: Ended, benchmark: Benchmark, began: float, finished: float) -> Ended:
+def _stamped(ended: BenchmarkResult, benchmark: Benchmark, began: float, finished: float) -> BenchmarkResult:
     return replace(
         ended, started_s=began, finished_s=finished, permutation=benchmark.permutation, repetition=benchmark.repetition
     )

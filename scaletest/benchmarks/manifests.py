@@ -13,8 +13,8 @@ from typing import Any
 
 from scaletest.benchmarks import ssh
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, Pods
-from scaletest.kinds.kind import Kind, Part, Peer
+from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
+from scaletest.kinds.kind import Kind, Part, PartAddress
 from scaletest.kinds.registry import GROUP
 
 # Another benchmark may have had the name, and its pods may still be there: a result is of one uid.
@@ -82,7 +82,7 @@ def peers_map(benchmark: Benchmark, owner: Document) -> Document:
     return {"metadata": metadata, "data": {DOCUMENT: document, HOSTS: hosts([])}}
 
 
-def hosts(peers: Sequence[Peer]) -> str:
+def hosts(peers: Sequence[PartAddress]) -> str:
     """A hosts file with these peers."""
     rows = ["127.0.0.1 localhost", "::1 localhost", *(f"{one.address} {one.host}" for one in peers)]
     return "\n".join(rows) + "\n"
@@ -144,10 +144,10 @@ def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
     return {"labels": {**more, **labels(benchmark), UID: owner["uid"], ROLE: role}, "annotations": annotations}
 
 
-def _customised(benchmark: Benchmark, role: str) -> tuple[Pods, ...]:
+def _customised(benchmark: Benchmark, role: str) -> tuple[PodOverrides, ...]:
     """What the spec says of all pods, then of those of the role."""
     own = getattr(benchmark.spec, role, None)
-    return (benchmark.spec.pods, *([own] if isinstance(own, Pods) else []))
+    return (benchmark.spec.pods, *([own] if isinstance(own, PodOverrides) else []))
 
 
 def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool) -> Document:

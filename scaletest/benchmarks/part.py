@@ -20,10 +20,10 @@ from scaletest.benchmarks import gang, machine, namespaces, programs, ssh
 from scaletest.benchmarks.manifests import DOCUMENT, HOLD_S, PEERS, READY, SCRATCH, start_s
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
-from scaletest.kinds import reading
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
-from scaletest.kinds.frame import frame
-from scaletest.kinds.kind import Failed, Failure, Measured, Peer, Site, Task
+from scaletest.kinds import parsing
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress, Task, ToolMeasurement
+from scaletest.kinds.log_framing import frame
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
 
@@ -37,14 +37,14 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     measures, began = role == benchmark.kind.measures, time.time()
     try:
         ended = _play(benchmark, role, index, folder, scratch)
-    except Failed as error:
-        ended = Ended(
-            benchmark.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines,
+    except BenchmarkFailed as error:
+        ended = BenchmarkResult(
+            benchmark.name, BenchmarkPhase.FAILED, failure=error.failure, message=error.message, lines=error.lines,
             remedy=error.remedy,
         )  # fmt: skip
     except OSError as error:
         message = f"{error.filename or 'a file'}: {error.strerror or error}"
-        ended = Ended(benchmark.name, Phase.FAILED, failure=Failure.EXIT, message=message)
+        ended = BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED, failure=Failure.EXIT, message=message)
     where = {**machine.facts(benchmark), **ended.environment}
     ended = replace(ended, environment=where, started_s=began, finished_s=time.time())
     # a server's, too: its class of failure is the benchmark's
@@ -55,7 +55,7 @@ def run(role: str, index: int, folder: Path, scratch: Path, say: Callable[[str],
     return 0 if ended.ok else 5
 
 
-def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path) -> Ended:
+def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Path) -> BenchmarkResult:
     site = replace(_site(benchmark, folder, scratch), programs=programs.find(benchmark))
     kind = benchmark.kind
     own = scratch / f"{role}-{index}"
@@ -70,7 +70,7 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
     if not found:
         Path(READY).touch()
         time.sleep(HOLD_S)
-        raise Failed(Failure.TIMED_OUT, "the node was not needed any more")
+        raise BenchmarkFailed(Failure.TIMED_OUT, "the node was not needed any more")
     measures = role == kind.measures
     limit_s = benchmark.limit_s if measures else start_s(benchmark) + benchmark.limit_s + HOLD_S
     logs = Path("/tmp") / f"logs-{role}-{index}"
@@ -87,13 +87,13 @@ def _play(benchmark: Benchmark, role: str, index: int, folder: Path, scratch: Pa
     return _checked(benchmark, measured, site)
 
 
-def _start(task: Task, processes: Processes, own: Path, site: Site) -> Process:
+def _start(task: Task, processes: Processes, own: Path, site: ExecutionSite) -> Process:
     for path, text in task.files.items():
         (own / path).parent.mkdir(parents=True, exist_ok=True)
         (own / path).write_text(text, "utf-8")
     for argv in task.before:
         done = processes.finish(processes.start("before", argv, own, task.environment))
-        reading.ended_well(done, argv[0])
+        parsing.ended_well(done, argv[0])
     if task.shared:
         _share(ssh.copies(site, own), processes, own)
     return processes.start("part", task.argv, own, task.environment)
@@ -104,7 +104,7 @@ def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -
     for first in range(0, len(commands), ssh.AT_ONCE):
         some = list(enumerate(commands))[first : first + ssh.AT_ONCE]
         for copy in [processes.start(f"copy-{number}", argv, own, {}) for number, argv in some]:
-            reading.ended_well(processes.finish(copy), "the copy of the case to a worker")
+            parsing.ended_well(processes.finish(copy), "the copy of the case to a worker")
 
 
 def _serve(process: Process, task: Task, processes: Processes) -> None:
@@ -112,34 +112,34 @@ def _serve(process: Process, task: Task, processes: Processes) -> None:
     processes.wait_ready(process, task)
     Path(READY).touch()
     output = processes.finish(process)
-    reading.ended_well(output, process.program)
+    parsing.ended_well(output, process.program)
     time.sleep(HOLD_S)
-    raise Failed(Failure.TIMED_OUT, "nobody ended the server")
+    raise BenchmarkFailed(Failure.TIMED_OUT, "nobody ended the server")
 
 
-def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> Site:
+def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
     """Who the peers are, once it is known. Raises Failed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
-        return Site({}, python=(sys.executable,))
+        return ExecutionSite({}, python=(sys.executable,))
     until = time.monotonic() + start_s(benchmark) + gang.wait_s(benchmark)
     while not (folder / PEERS).exists():
         if time.monotonic() > until:
-            raise Failed(Failure.TIMED_OUT, "nobody told the addresses of the peers")
+            raise BenchmarkFailed(Failure.TIMED_OUT, "nobody told the addresses of the peers")
         time.sleep(LOOK_S)
-    peers: dict[str, list[Peer]] = defaultdict(list)
+    peers: dict[str, list[PartAddress]] = defaultdict(list)
     try:
         for row in json.loads((folder / PEERS).read_text("utf-8")):
             own = f"{scratch}/{row['role']}-{row['index']}"
-            peers[row["role"]].append(Peer(row["role"], int(row["index"]), row["host"], row["address"], own))
+            peers[row["role"]].append(PartAddress(row["role"], int(row["index"]), row["host"], row["address"], own))
         # nobody looks for the measuring part itself: only its folder is known
         measures = benchmark.kind.measures
-        peers[measures].append(Peer(measures, 0, "", "", f"{scratch}/{measures}-0"))
+        peers[measures].append(PartAddress(measures, 0, "", "", f"{scratch}/{measures}-0"))
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidValue(f"{PEERS} cannot be read: {error}") from error
-    return Site(peers, python=(sys.executable,))
+    return ExecutionSite(peers, python=(sys.executable,))
 
 
-def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
+def _checked(benchmark: Benchmark, measured: ToolMeasurement, site: ExecutionSite) -> BenchmarkResult:
     """The result with the network that was used. Raises Failed when it is not what the spec asks for."""
     used, where = dict[str, Any](), dict[str, Any]()
     peers = [one for role in site.peers.values() for one in role if one.address]
@@ -149,11 +149,11 @@ def _checked(benchmark: Benchmark, measured: Measured, site: Site) -> Ended:
             used, where = facts.to_dict(), {"card": machine.card((), facts.interface)}
             networks.check(benchmark.spec, facts, measured.remote)
         elif benchmark.spec.mtu is not None or benchmark.spec.network_name:
-            raise Failed(Failure.NO_BINARY, "without the program ip nobody knows which network was used",
+            raise BenchmarkFailed(Failure.NO_BINARY, "without the program ip nobody knows which network was used",
                          remedy="install it, as in: apt install iproute2")  # fmt: skip
     kind = benchmark.kind
-    return Ended(
-        benchmark.name, Phase.COMPLETED, measured.headlines, measured.result, used,
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.COMPLETED, measured.headlines, measured.result, used,
         environment=where, notes=(*measured.notes, *kind.notes),
     )  # fmt: skip
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from scaletest.archive.private import open_private
-from scaletest.kinds import reading
-from scaletest.kinds.kind import Failed, Failure, Output, Task
+from scaletest.kinds import parsing
+from scaletest.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
@@ -40,10 +40,10 @@ class Process:
         self.watch = watch
         self._logs = logs
 
-    def output(self) -> Output:
+    def output(self) -> ToolOutput:
         """What it wrote so far, and how it ended; 0 while it runs."""
         out, err = (_read(self._logs / f"{self.name}.{end}") for end in ("out", "err"))
-        return Output(out, err, self.popen.returncode or 0)
+        return ToolOutput(out, err, self.popen.returncode or 0)
 
     def ready(self, task: Task) -> bool:
         """Whether it is as its task says that it is when it is ready."""
@@ -125,20 +125,20 @@ class Processes:
                     start_new_session=True,
                 )
         except OSError as error:
-            raise Failed(Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}") from error
+            raise BenchmarkFailed(Failure.NO_BINARY, f"{program} cannot be started: {error.strerror}") from error
         if watch:
             watch.start(popen.pid)
         process = Process(name, program, popen, self._logs, watch)
         self._running.append(process)
         return process
 
-    def finish(self, process: Process) -> Output:
+    def finish(self, process: Process) -> ToolOutput:
         """Wait for its end and take it from the list. Raises Failed when the time is over."""
         ended = wait_child(process.popen, self._until, watch=self._looks)
         self._end(process)
         if not ended:
-            lines = reading.last_lines(process.output())
-            raise Failed(Failure.TIMED_OUT, f"{process.program} did not end in time", lines)
+            lines = parsing.last_lines(process.output())
+            raise BenchmarkFailed(Failure.TIMED_OUT, f"{process.program} did not end in time", lines)
         return process.output()
 
     def wait_ready(self, process: Process, task: Task) -> None:
@@ -147,11 +147,13 @@ class Processes:
             if exited(process.popen):
                 process.popen.wait()
                 output = process.output()
-                reading.ended_well(output, process.program)
-                raise Failed(Failure.EXIT, f"{process.program} ended before it was ready", reading.last_lines(output))
+                parsing.ended_well(output, process.program)
+                raise BenchmarkFailed(
+                    Failure.EXIT, f"{process.program} ended before it was ready", parsing.last_lines(output)
+                )
             if time.monotonic() >= self._until:
-                lines = reading.last_lines(process.output())
-                raise Failed(Failure.TIMED_OUT, f"{process.program} was not ready in time", lines)
+                lines = parsing.last_lines(process.output())
+                raise BenchmarkFailed(Failure.TIMED_OUT, f"{process.program} was not ready in time", lines)
             time.sleep(LOOK_S)
             self._looks.look()
 

@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from scaletest.kinds.benchmark import Benchmark
-from scaletest.kinds.kind import Failed, Failure
+from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
@@ -27,7 +27,7 @@ def find(benchmark: Benchmark) -> dict[str, str]:
     if missing:
         package = _PACKAGES.get(missing[0], "perftest" if missing[0].startswith("ib_") else missing[0])
         remedy = f"install it, as in: apt install {package}"
-        raise Failed(Failure.NO_BINARY, f"{', '.join(missing)} not found", remedy=remedy)
+        raise BenchmarkFailed(Failure.NO_BINARY, f"{', '.join(missing)} not found", remedy=remedy)
     return {"pingpong": _pingpong()} if benchmark.kind is KIND else {}
 
 
@@ -68,7 +68,7 @@ def _pingpong() -> str:
 def _compile(source: bytes, target: Path) -> None:
     if shutil.which("mpicc") is None:
         remedy = "install it, as in: apt install libopenmpi-dev"
-        raise Failed(Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", remedy=remedy)
+        raise BenchmarkFailed(Failure.NO_BINARY, f"neither {IMB[0]} nor mpicc found", remedy=remedy)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         file = Path(folder) / "pingpong.c"
@@ -76,5 +76,5 @@ def _compile(source: bytes, target: Path) -> None:
         line = ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)]
         done = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_S, check=False)
         if done.returncode:
-            raise Failed(Failure.NO_BINARY, "our MPI ping-pong cannot be compiled", done.stderr.splitlines())
+            raise BenchmarkFailed(Failure.NO_BINARY, "our MPI ping-pong cannot be compiled", done.stderr.splitlines())
         file.with_suffix("").replace(target)

@@ -12,10 +12,10 @@ from dataclasses import replace
 from scaletest.benchmarks.executor import Node, Told
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
-from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import unframe
 from scaletest.model import Outcome, Reason, Reply, Request, wire
 from scaletest.model.errors import UndeclaredQueue, UsageError
 
@@ -62,9 +62,9 @@ class QueueExecutor:
         """None that could be chosen: whichever worker is free takes a request."""
         return ()
 
-    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
         """Submit it and wait for the reply, however long it waits for a worker."""
-        told(Phase.PENDING)
+        told(BenchmarkPhase.PENDING)
         document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
         request = Request(
             id=self._client.new_id(), queue=self._queue, arguments=(document,), time_limit_s=benchmark.limit_s + SPARE_S
@@ -92,7 +92,7 @@ class QueueExecutor:
             self._client.recover({request.id: request})
 
 
-def ended_by(benchmark: Benchmark, reply: Reply) -> Ended:
+def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
     """What the worker's framed result says, or why there is none."""
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
@@ -102,7 +102,7 @@ def ended_by(benchmark: Benchmark, reply: Reply) -> Ended:
     message, remedy = reply.error or f"the request ended as {reply.outcome}, without a result", ""
     if failure in (Failure.EXIT, Failure.REFUSED):
         remedy = "see that its workers are workers of benchmarks: scaletest worker --queue QUEUE bench"
-    return Ended(
-        benchmark.name, Phase.FAILED, failure=failure, message=message, remedy=remedy, environment=where,
+    return BenchmarkResult(
+        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, remedy=remedy, environment=where,
         started_s=reply.started_s, finished_s=reply.ended_s,
     )  # fmt: skip

@@ -12,10 +12,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from scaletest.benchmarks.executor import Executor
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.plan import BenchmarkPlan
 
-Progress = Callable[[Benchmark, Phase, Ended | None], None]
+Progress = Callable[[Benchmark, BenchmarkPhase, BenchmarkResult | None], None]
 MOST_AT_ONCE = 64
 
 
@@ -34,7 +34,7 @@ class Counts:
         return self.succeeded + self.failed == self.count
 
 
-def counts(plan: BenchmarkPlan, ended: Mapping[str, Ended]) -> Counts:
+def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> Counts:
     """How far a plan is."""
     rows = [ended[one.name] for one in plan.benchmarks if not one.warm_up and one.name in ended]
     good = sum(row.ok for row in rows)
@@ -43,16 +43,16 @@ def counts(plan: BenchmarkPlan, ended: Mapping[str, Ended]) -> Counts:
 
 def run(
     plan: BenchmarkPlan,
-    ended: dict[str, Ended],
+    ended: dict[str, BenchmarkResult],
     executor: Executor,
-    store: Callable[[Ended], None],
+    store: Callable[[BenchmarkResult], None],
     progress: Progress,
 ) -> None:
     """Run what has not ended yet; `ended` grows. Whatever is raised, what has ended is stored."""
     left = [one for one in plan.benchmarks if one.name not in ended]
     lock = threading.Lock()
 
-    def one(benchmark: Benchmark) -> Ended:
+    def one(benchmark: Benchmark) -> BenchmarkResult:
         found = executor.run(benchmark, lambda phase: progress(benchmark, phase, None))
         with lock:
             store(found)
@@ -82,8 +82,8 @@ def startable(waiting: Sequence[Benchmark], running: Iterable[Benchmark]) -> Ben
     return None
 
 
-def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], one: Callable[[Benchmark], Ended]) -> None:
-    running: dict[Future[Ended], Benchmark] = {}
+def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], one: Callable[[Benchmark], BenchmarkResult]) -> None:
+    running: dict[Future[BenchmarkResult], Benchmark] = {}
     stopped = False
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         while left or running:

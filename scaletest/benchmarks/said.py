@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
-from scaletest.kinds.benchmark import Benchmark, Ended
-from scaletest.kinds.kind import Peer
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.kind import PartAddress
 
 MOST_PLACES = 32
 
@@ -35,7 +35,7 @@ def started_s(pod: Document) -> float:
     return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
 
 
-def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
+def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
     """The servers that have an address on the network that is to be measured."""
     spec, found = benchmark.spec, []
     for pod in pods:
@@ -43,7 +43,7 @@ def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[Peer]:
         index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
         at = address(pod, spec.ip_family, spec.network_name)
         if role != benchmark.kind.measures and at:
-            found.append(Peer(role, index, name_of(benchmark, f"{role}-{index}"), at))
+            found.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), at))
     return sorted(found, key=lambda one: (one.role, one.index))
 
 
@@ -65,7 +65,7 @@ def addresses(pod: Document, network: str) -> list[str]:
         return []
 
 
-def elsewhere(pod: Document, network: str, found: Ended) -> str:
+def elsewhere(pod: Document, network: str, found: BenchmarkResult) -> str:
     """What is wrong when a pod did not reach its peer from its address on the network of Multus that was asked for."""
     used, own = str(found.network.get("address", "")), addresses(pod, network)
     if not network or not found.ok or used in own:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scaletest.benchmarks.manifests import Document
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,10 @@ class Seen:
     queued: its parts are not admitted, so that it may be long before it can use its turn.
     """
 
-    phase: Phase
+    phase: BenchmarkPhase
     message: str = ""
     pods: tuple[Document, ...] = ()
-    ended: Ended | None = None
+    ended: BenchmarkResult | None = None
     edited: bool = False
     queued: bool = False
 

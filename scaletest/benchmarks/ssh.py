@@ -20,7 +20,7 @@ from typing import Any
 
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.common import MpiSpec
-from scaletest.kinds.kind import Failed, Failure, Kind, Site, Task
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Kind, Task
 from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
@@ -110,11 +110,13 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
 # -- in a pod -------------------------------------------------------------------------------------------------------
 
 
-def server(benchmark: Benchmark, site: Site, index: int, keys: Path, folder: Path) -> Task:
+def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
     """The SSH server of a worker, its files written into the folder. Raises Failed."""
     program = shutil.which("sshd")
     if program is None:
-        raise Failed(Failure.NO_BINARY, "sshd not found", remedy="install it, as in: apt install openssh-server")
+        raise BenchmarkFailed(
+            Failure.NO_BINARY, "sshd not found", remedy="install it, as in: apt install openssh-server"
+        )
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
@@ -136,7 +138,7 @@ def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
     return _write(folder / "ssh_config", _CLIENT.format(port=spec.ssh_port, folder=folder))
 
 
-def copies(site: Site, folder: Path) -> Sequence[tuple[str, ...]]:
+def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
     """Commands that copy a folder to each worker's host, to the same place there."""
     place = shlex.quote(str(folder))
     there = shlex.quote(f"mkdir -p {place} && tar -C {place} -xf -")
@@ -155,7 +157,7 @@ def _copied(keys: Path, folder: Path) -> str:
         _write(folder / KEY, (keys / KEY).read_text("utf-8"))
         return (keys / PUBLIC).read_text("utf-8").strip()
     except OSError as error:
-        raise Failed(Failure.REFUSED, f"the key of this benchmark cannot be read: {error}") from error
+        raise BenchmarkFailed(Failure.REFUSED, f"the key of this benchmark cannot be read: {error}") from error
 
 
 def _write(path: Path, text: str) -> str:
@@ -170,13 +172,13 @@ def _can_log_in() -> None:
     try:
         user = pwd.getpwuid(os.getuid())
     except KeyError as error:
-        raise Failed(
+        raise BenchmarkFailed(
             Failure.REFUSED,
             f"user {os.getuid()} has no name, which ssh needs",
             remedy="add it to the image's /etc/passwd, or let pods run as the image's own user",
         ) from error
     if user.pw_shell.endswith(("nologin", "false")):
-        raise Failed(
+        raise BenchmarkFailed(
             Failure.REFUSED,
             f"user {user.pw_name} has the shell {user.pw_shell}, so nothing can be started by ssh",
             remedy="give it /bin/sh in the image's /etc/passwd",

@@ -16,7 +16,7 @@ from scaletest.benchmarks.kept import Damaged, Reads, stored
 from scaletest.benchmarks.manifests import SPARE_S, Document, start_s
 from scaletest.benchmarks.obstacles import refuse
 from scaletest.cluster.documents import NODES, Resource
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.registry import API_VERSION
 
@@ -51,7 +51,7 @@ class SubmittedExecutor:
     def close(self) -> None:
         """Nothing stays behind a benchmark."""
 
-    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
         """Have it measured, and take its object away."""
         where, began = Resource(benchmark.kind.name, f"/apis/{API_VERSION}", benchmark.kind.plural, True), self._clock()
         body = benchmark.document()
@@ -82,7 +82,7 @@ class SubmittedExecutor:
                 return None
             self._sleep(LOOK_S)
 
-    def _wait(self, benchmark: Benchmark, where: Resource, uid: str, told: Told) -> Ended:
+    def _wait(self, benchmark: Benchmark, where: Resource, uid: str, told: Told) -> BenchmarkResult:
         began, limit = self._clock(), 2 * start_s(benchmark) + benchmark.limit_s + 2 * SPARE_S
         started, phase = 0.0, ""
         while True:
@@ -92,20 +92,20 @@ class SubmittedExecutor:
             said: dict[str, Any] = found.get("status") or {}
             if said.get("phase", "") != phase:
                 phase = said["phase"]
-                if Phase(phase).ended:
+                if BenchmarkPhase(phase).ended:
                     return self._result(benchmark, found, began)
-                told(Phase(phase))
+                told(BenchmarkPhase(phase))
             now = self._clock()
             if not phase and now - began > SILENT_S:
                 hint = "install one: docs/how-to/operator.md"
                 return self._failed(benchmark, Failure.TIMED_OUT, "no operator looks at it", began, remedy=hint)
-            started = started or (now if phase not in ("", Phase.PENDING) else 0.0)
+            started = started or (now if phase not in ("", BenchmarkPhase.PENDING) else 0.0)
             if started and now - started > limit:
                 message = f"the operator brought no result in {limit:.0f} s"
                 return self._failed(benchmark, Failure.TIMED_OUT, message, began, str(said.get("message", "")))
             self._sleep(LOOK_S)
 
-    def _result(self, benchmark: Benchmark, found: Document, began: float) -> Ended:
+    def _result(self, benchmark: Benchmark, found: Document, began: float) -> BenchmarkResult:
         try:
             ended = stored(self._objects, self._namespace, benchmark.name, found["metadata"]["uid"])
         except Damaged as error:
@@ -120,9 +120,9 @@ class SubmittedExecutor:
 
     def _failed(
         self, benchmark: Benchmark, failure: Failure, message: str, began: float, *lines: str, remedy: str = ""
-    ) -> Ended:  # fmt: skip
-        return Ended(
-            benchmark.name, Phase.FAILED, failure=failure, message=message, lines=tuple(filter(None, lines)),
+    ) -> BenchmarkResult:  # fmt: skip
+        return BenchmarkResult(
+            benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, lines=tuple(filter(None, lines)),
             remedy=remedy,
             started_s=began, finished_s=self._clock(),
         )  # fmt: skip

@@ -97,7 +97,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers call."""
     from scaletest.benchmarks.local import LocalExecutor
     from scaletest.kinds.benchmark import read
-    from scaletest.kinds.frame import frame
+    from scaletest.kinds.log_framing import frame
     from scaletest.model import wire
 
     benchmark = read(wire.load(document, "the document"))

@@ -42,7 +42,7 @@ def explained(name: str) -> tuple[dict[str, Any], str]:
     return data, "\n".join([*lines, "", "example", *(f"  {line}" for line in document.splitlines())])
 
 
-def _row(one: fields.Field) -> dict[str, Any]:
+def _row(one: fields.SpecField) -> dict[str, Any]:
     default = fields.written(one.default, defaults=False) if one.nested else one.default
     rule = one.rule
     return {

@@ -8,7 +8,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.text import Text
 
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.render.text import clean
 from scaletest.render.units import quantity
@@ -36,7 +36,7 @@ class Progress:
         if self._status:
             self._status.stop()
 
-    def __call__(self, benchmark: Benchmark, phase: Phase, ended: Ended | None) -> None:
+    def __call__(self, benchmark: Benchmark, phase: BenchmarkPhase, ended: BenchmarkResult | None) -> None:
         """A benchmark has a new phase, or has ended."""
         with self._lock:
             if ended is not None:
@@ -46,7 +46,7 @@ class Progress:
                 line = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}: {phase}"
                 self._status.update(Text(clean(line)))
 
-    def _line(self, benchmark: Benchmark, ended: Ended) -> str:
+    def _line(self, benchmark: Benchmark, ended: BenchmarkResult) -> str:
         what = words(self._plan.permutations[benchmark.permutation])
         first = f"{self._ended}/{len(self._plan.benchmarks)}  {benchmark.name}{f' ({clean(what, 60)})' if what else ''}"
         if not ended.ok:

@@ -40,15 +40,15 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
     """
     from scaletest.broker.connection import connect, explained
     from scaletest.broker.snapshot import snapshot
-    from scaletest.cluster.api import Pods
-    from scaletest.cluster.deletion import DeletionCosts, Worker, costs
+    from scaletest.cluster.deletion import DeletionCosts, PodWorker, costs
+    from scaletest.cluster.pod_annotations import PodAnnotations
     from scaletest.model import checks
     from scaletest.model.errors import Unreachable
 
     checks.seconds(interval, "interval", maximum=3600.0, zero=False)
     checks.number(rate, "rate", maximum=1e6)
     redis = connect(redis_url)
-    keeper = DeletionCosts(Pods(namespace, context), float("inf") if once else rate)
+    keeper = DeletionCosts(PodAnnotations(namespace, context), float("inf") if once else rate)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -57,7 +57,7 @@ def deletion_cost(redis_url: str, namespace: str, context: str, interval: float,
         try:
             with explained(redis_url):
                 seen = snapshot(redis)
-            workers = (Worker(w.pod, w.busy, w.started_s) for queue in seen.queues for w in queue.workers)
+            workers = (PodWorker(w.pod, w.busy, w.started_s) for queue in seen.queues for w in queue.workers)
             written = keeper.update(costs(workers))
             trouble = ""
         except Unreachable as error:

@@ -80,10 +80,10 @@ def _spec(given: dict[str, Any]) -> dict[str, Any]:
 
 def _devices(cluster: Cluster) -> dict[str, Any]:
     """Devices by node, slices and classes; what is unknown is null, with the reason in `unknown`."""
-    from scaletest.cluster import devices, discovery, growth, rights
+    from scaletest.cluster import devices, discovery, headroom, rights
 
     unknown: list[str] = []
-    nodes = growth.read_nodes(cluster)
+    nodes = headroom.read_nodes(cluster)
     found: dict[str, Any] = {"nodes": None, "slices": None, "device_classes": None, "unknown": unknown}
     if isinstance(nodes, str):
         unknown.append(f"devices of the nodes: {nodes}")
@@ -105,7 +105,7 @@ def _devices(cluster: Cluster) -> dict[str, Any]:
 
 def _plan(cluster: Cluster, spec: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """How many workers fit. fits: true without --limit; null when it is unknown."""
-    from scaletest.cluster import capacity, growth
+    from scaletest.cluster import capacity, headroom
     from scaletest.cluster.deployment import Deployment
 
     have, who = 0, "the plan"
@@ -113,8 +113,8 @@ def _plan(cluster: Cluster, spec: dict[str, Any], given: dict[str, Any]) -> dict
         deployment = Deployment(cluster, given["deployment"])
         spec, who = deployment.template["spec"], f"deployment {deployment.name}"
         have = sum(not one.going and bool(one.node) for one in deployment.pods())
-    room = growth.growth(cluster, spec, have, who)
-    nodes = growth.read_nodes(cluster)
+    room = headroom.headroom(cluster, spec, have, who)
+    nodes = headroom.read_nodes(cluster)
     scarce = "" if isinstance(nodes, str) or room.by != "the nodes" else capacity.scarcest(spec, nodes)
     limit = given["limit"]
     return {

@@ -235,10 +235,10 @@ def _queue(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> s
 
 def _room(cluster: Cluster, deployment: Deployment, limit: int) -> tuple[str, ...]:
     """Warnings about what cannot be known. UsageError when nodes or quotas cannot take so many pods."""
-    from scaletest.cluster.growth import growth
+    from scaletest.cluster.headroom import headroom
 
     have = sum(not one.going and bool(one.node) for one in deployment.pods())
-    found = growth(cluster, deployment.template["spec"], have, f"deployment {deployment.name}")
+    found = headroom(cluster, deployment.template["spec"], have, f"deployment {deployment.name}")
     if found.room is not None and found.room < limit:
         raise UsageError(
             f"{found.by} can take {found.room} pods of {deployment.name}, fewer than --limit {limit}",

@@ -124,13 +124,13 @@ def command(**given: Any) -> int:
 
 
 def _deletion_costs(namespace: str) -> Callable[[View], None]:
-    from scaletest.cluster.api import Pods
-    from scaletest.cluster.deletion import DeletionCosts, Worker, costs
+    from scaletest.cluster.deletion import DeletionCosts, PodWorker, costs
+    from scaletest.cluster.pod_annotations import PodAnnotations
 
-    keeper = DeletionCosts(Pods(namespace))
+    keeper = DeletionCosts(PodAnnotations(namespace))
 
     def act(view: View) -> None:
-        workers = (Worker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
+        workers = (PodWorker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
         keeper.update(costs(workers))
 
     return act

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from scaletest.analysis.saturation.step import Assessed
     from scaletest.cluster.connection import Cluster
     from scaletest.cluster.deployment import Deployment
-    from scaletest.cluster.service import Held, Service
+    from scaletest.cluster.service import AutoscalerHold, Service
     from scaletest.model.saturation import SaturationPlan
 
 logger = logging.getLogger("scaletest.saturation")
@@ -25,7 +25,7 @@ IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     """Look at the Service, refuse while something scales it, change nothing yet."""
-    from scaletest.cluster import before
+    from scaletest.cluster import tuning_backup
     from scaletest.cluster.connection import connect
     from scaletest.cluster.service import Service
 
@@ -39,7 +39,7 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     held = None
     if deployment is not None:
         if not given["tune"]:
-            before.refuse(deployment.name, deployment.annotations)
+            tuning_backup.refuse(deployment.name, deployment.annotations)
         held, told = scalers(cluster, deployment, given)
         lines += [f"deployment {deployment.name}: {deployment.replicas()} replicas", *told]
     made = _reached(service, given, plan, lines)
@@ -67,11 +67,11 @@ def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], l
     return after
 
 
-def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> tuple[Held | None, list[str]]:
+def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> tuple[AutoscalerHold | None, list[str]]:
     """Who scales the Deployment. UsageError unless it may be held: two who change one thing measure each other."""
-    from scaletest.cluster.service import Held
+    from scaletest.cluster.service import AutoscalerHold
 
-    held = Held(cluster, deployment)
+    held = AutoscalerHold(cluster, deployment)
     active = held.active()
     if not active:
         return None, ["autoscaler: none is active"]
@@ -84,7 +84,7 @@ def scalers(cluster: Cluster, deployment: Deployment, given: dict[str, Any]) -> 
     return held, [f"autoscaler: {names}, held for the run"]
 
 
-def enter(stack: ExitStack, held: Held | None) -> None:
+def enter(stack: ExitStack, held: AutoscalerHold | None) -> None:
     """Hold the autoscalers until the stack is unwound."""
     if held is None:
         return

@@ -16,7 +16,7 @@ from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 if TYPE_CHECKING:
     from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.analysis.saturation.tuning import Tried
-    from scaletest.cluster.service import Held
+    from scaletest.cluster.service import AutoscalerHold
     from scaletest.cluster.tuning import Tuning, Usage
     from scaletest.model.saturation import SaturationPlan
 
@@ -73,10 +73,10 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
     from scaletest.analysis.saturation.tuning import ranked, settings
     from scaletest.cli.saturate_service import enter, scalers
     from scaletest.cli.saturate_sql import Database
-    from scaletest.cluster.before import refuse
     from scaletest.cluster.connection import connect
     from scaletest.cluster.service import Service
     from scaletest.cluster.tuning import Tuning, changed
+    from scaletest.cluster.tuning_backup import refuse
 
     wanted = settings(given["tune"])
     cluster = connect(given["namespace"], given["context"])
@@ -109,9 +109,9 @@ def tune(plan: SaturationPlan, given: dict[str, Any]) -> int:
 
 def restore(given: dict[str, Any]) -> int:
     """Put back what a run that was killed left changed. Exit code 0 when all is as it was."""
-    from scaletest.cluster.before import Note
     from scaletest.cluster.connection import connect
-    from scaletest.cluster.service import Held, Service
+    from scaletest.cluster.service import AutoscalerHold, Service
+    from scaletest.cluster.tuning_backup import BackupAnnotation
 
     if not given["service"]:
         raise UsageError("--restore is for the Deployment behind a Service", hint="give --service svc/NAME")
@@ -119,8 +119,8 @@ def restore(given: dict[str, Any]) -> int:
     deployment = Service(cluster, given["service"]).deployment()
     if deployment is None:
         raise UsageError("no single Deployment stands behind this Service", hint="look at what it selects")
-    note = Note(cluster, deployment.name)
-    held = Held(cluster, deployment)
+    note = BackupAnnotation(cluster, deployment.name)
+    held = AutoscalerHold(cluster, deployment)
     before, names = note.left(), held.adopt()
     if before is not None:
         if names:
@@ -151,7 +151,7 @@ def _check_amounts(setting: dict[str, str]) -> None:
 def _try(
     setting: dict[str, str],
     tuning: Tuning,
-    held: Held | None,
+    held: AutoscalerHold | None,
     plan: SaturationPlan,
     given: dict[str, Any],
     stop: _Stop,
@@ -217,7 +217,7 @@ def _measure(plan: SaturationPlan, given: dict[str, Any], stop: _Stop, name: str
     return result
 
 
-def _restore(tuning: Tuning, held: Held | None) -> None:
+def _restore(tuning: Tuning, held: AutoscalerHold | None) -> None:
     if held is not None:
         with suppress(ScaletestError):  # said when they are released
             held.hold(tuning.replicas)  # at the number of a setting they would take it back at once

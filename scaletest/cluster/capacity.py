@@ -22,7 +22,7 @@ BLOCKING = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeCapacity:
     """A node's free resources, and all that pods may have, in units (cores, bytes, pods, devices)."""
 
     name: str
@@ -69,7 +69,7 @@ def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
     return {name: Decimal(value) for name, value in total.items()}
 
 
-def room(spec: Mapping[str, Any], nodes: Iterable[Node]) -> int:
+def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
     """How many more pods of this spec fit."""
     wanted = _wanted(spec)
     fitting = 0
@@ -79,7 +79,7 @@ def room(spec: Mapping[str, Any], nodes: Iterable[Node]) -> int:
     return fitting
 
 
-def scarcest(spec: Mapping[str, Any], nodes: Iterable[Node]) -> str:
+def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
     """The resource that ends first, "" when no node admits such a pod at all."""
     admitting = [node for node in nodes if _admits(spec, node)]
     alone = {
@@ -120,7 +120,7 @@ def quotas(cluster: Cluster) -> list[dict[str, Any]]:
     return found
 
 
-def nodes(cluster: Cluster) -> list[Node]:
+def nodes(cluster: Cluster) -> list[NodeCapacity]:
     """The nodes with what is free on them. Needs the right to list nodes and the pods of all namespaces."""
     raw = Raw(cluster)
     rows = raw.get("/api/v1/nodes", "list nodes", "list nodes")["items"]
@@ -134,12 +134,12 @@ def nodes(cluster: Cluster) -> list[Node]:
     return [_node(row, used.get(row["metadata"]["name"], Counter())) for row in rows]
 
 
-def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> Node:
+def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
     all_of_it = {name: quantity(value) for name, value in row["status"].get("allocatable", {}).items()}
     free = {name: value - used.get(name, 0) for name, value in all_of_it.items()}
     ready = any(one["type"] == "Ready" and one["status"] == "True" for one in row["status"].get("conditions", []))
     spec = row.get("spec", {})
-    return Node(
+    return NodeCapacity(
         row["metadata"]["name"],
         free,
         row["metadata"].get("labels", {}),
@@ -160,7 +160,7 @@ def _asked(container: Mapping[str, Any]) -> dict[str, Decimal]:
     return {name: quantity(value) for name, value in both.items()}
 
 
-def _admits(spec: Mapping[str, Any], node: Node) -> bool:
+def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     if not node.schedulable:
         return False
     if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):

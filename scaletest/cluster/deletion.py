@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from scaletest.cluster.api import Busy, Missing, Refused
+from scaletest.cluster.pod_annotations import Busy, Missing, Refused
 
 logger = logging.getLogger("scaletest.cluster")
 
@@ -35,7 +35,7 @@ class Annotates(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class PodWorker:
     """A worker in a pod. started_s: when its running request was taken, seconds since the epoch; None when idle."""
 
     pod: str
@@ -48,7 +48,7 @@ def cost(started_s: float | None) -> int:
     return _HIGHEST - max(0, int((started_s or _EPOCH_S) - _EPOCH_S))
 
 
-def costs(workers: Iterable[Worker]) -> dict[str, int]:
+def costs(workers: Iterable[PodWorker]) -> dict[str, int]:
     """The cost of every pod: of its workers the highest."""
     found: dict[str, int] = {}
     for worker in workers:

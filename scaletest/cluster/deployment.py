@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import quote
 
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
+from scaletest.cluster.pod_state import PodState, first_failing, pod_state
 from scaletest.cluster.raw import Raw
-from scaletest.cluster.states import Pod, first_failing, pod
 
 PAUSED = "autoscaling.keda.sh/paused"
 # On an autoscaler that we hold: whoever is killed cannot put it back, and the next one must know. Of an HPA it says
@@ -23,7 +23,7 @@ MOST_LOG_BYTES = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Scaler:
+class Autoscaler:
     """An autoscaler of the Deployment. owner: the ScaledObject that made an HPA.
 
     paused: by somebody else. held: our mark, "" without one; it is on while a run lasts, and after one that was killed.
@@ -74,13 +74,13 @@ class Deployment:
                 self.name, self.namespace, {"spec": {"replicas": replicas}}, _request_timeout=TIMEOUT_S
             )
 
-    def pods(self) -> list[Pod]:
+    def pods(self) -> list[PodState]:
         """Its pods, those that go included. Pods of Jobs with the same labels are none of them."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
         rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self.selector)
-        return [pod(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
+        return [pod_state(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
 
-    def scalers(self) -> list[Scaler]:
+    def scalers(self) -> list[Autoscaler]:
         """HPAs and ScaledObjects that aim at it."""
         found = self._hpas()
         if self._keda:
@@ -89,7 +89,7 @@ class Deployment:
                 marks = row["metadata"].get("annotations", {})
                 held = marks.get(HELD, "")
                 paused = marks.get(PAUSED, "false") == "true" and not held
-                found.append(Scaler("ScaledObject", row["metadata"]["name"], paused=paused, held=held))
+                found.append(Autoscaler("ScaledObject", row["metadata"]["name"], paused=paused, held=held))
         return found
 
     def pause(self, scaled_object: str, paused: bool) -> None:
@@ -133,24 +133,24 @@ class Deployment:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
 
-    def _hpas(self) -> list[Scaler]:
+    def _hpas(self) -> list[Autoscaler]:
         found = []
         path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
         for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
             owners = row["metadata"].get("ownerReferences", [])
             owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
             held = row["metadata"].get("annotations", {}).get(HELD, "")
-            found.append(Scaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner, held=held))
+            found.append(Autoscaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner, held=held))
         return found
 
-    def _events(self, failing: Pod) -> list[str]:
+    def _events(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
         rows = self._raw.get(
             path, "list events", "list events", fieldSelector=f"involvedObject.name={failing.name}", limit="20"
         )
         return [f"event {row.get('reason')}: {row.get('message', '')}" for row in rows["items"]][-5:]
 
-    def _log(self, failing: Pod) -> list[str]:
+    def _log(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(failing.name)}/log"
         query = {"tailLines": str(LOG_LINES), "container": failing.container}
         if failing.restarts:

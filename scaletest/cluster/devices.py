@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scaletest.cluster.capacity import Node
+from scaletest.cluster.capacity import NodeCapacity
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.raw import Raw
 
@@ -47,7 +47,7 @@ class DeviceClass(NamedTuple):
     resource: str
 
 
-def on_nodes(nodes: Iterable[Node]) -> list[Devices]:
+def on_nodes(nodes: Iterable[NodeCapacity]) -> list[Devices]:
     """What device plugins offer: resources with a vendor's name before the slash."""
     found = []
     for node in nodes:

@@ -20,7 +20,7 @@ METRICS = {
 }
 
 
-class Api(NamedTuple):
+class MetricsApi(NamedTuple):
     """A group that somebody else than the API server may serve. state: available, silent (registered) or absent."""
 
     group: str
@@ -40,7 +40,7 @@ def groups(cluster: Cluster) -> dict[str, str]:
     return {str(row["name"]): str(row["preferredVersion"]["version"]) for row in found}
 
 
-def metrics(cluster: Cluster, served: dict[str, str]) -> list[Api]:
+def metrics(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
     """The three metrics APIs. One that is registered and whose server is down does not answer."""
     raw = Raw(cluster)
     found = []
@@ -48,7 +48,7 @@ def metrics(cluster: Cluster, served: dict[str, str]) -> list[Api]:
         state = "absent"
         if group in served:
             state = "available" if _answers(raw, f"/apis/{group}/{served[group]}") else "silent"
-        found.append(Api(group, served.get(group, ""), state, why))
+        found.append(MetricsApi(group, served.get(group, ""), state, why))
     return found
 
 

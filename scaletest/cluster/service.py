@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 from scaletest.cluster import discovery
 from scaletest.cluster.connection import TIMEOUT_S, Cluster, Missing, explained
-from scaletest.cluster.deployment import HELD, Deployment, Scaler
+from scaletest.cluster.deployment import HELD, Autoscaler, Deployment
 from scaletest.cluster.raw import Raw, service_path
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
@@ -106,7 +106,7 @@ class Service:
         return f"{settings.host}{path}{self.reference.path}", headers, settings.ssl_ca_cert or ""
 
 
-class Held:
+class AutoscalerHold:
     """The autoscalers of a Deployment, held for as long as a test lasts."""
 
     def __init__(
@@ -122,7 +122,7 @@ class Held:
         self._before: dict[str, tuple[int | None, int]] = {}
         self._paused: list[str] = []
 
-    def active(self) -> list[Scaler]:
+    def active(self) -> list[Autoscaler]:
         """Those that may change the number of pods now."""
         found = self._deployment.scalers()
         return [one for one in found if not one.paused and not (one.kind != "ScaledObject" and one.owner)]
@@ -215,7 +215,7 @@ def _note(fewest: int | None, most: int) -> str:
     return json.dumps({"minReplicas": fewest, "maxReplicas": most})
 
 
-def noted(scaler: Scaler) -> tuple[int | None, int] | None:
+def noted(scaler: Autoscaler) -> tuple[int | None, int] | None:
     """What an HPA that is held had; None of one that is not. InvalidValue when the note is not ours."""
     if not scaler.held:
         return None

@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from scaletest.cluster.before import Before, Note, with_variable
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.capacity import quantity
 from scaletest.cluster.connection import Busy, Cluster
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.raw import Raw
+from scaletest.cluster.tuning_backup import BackupAnnotation, TuningBackup, with_variable
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 
 LOOK_S = 0.5
@@ -61,8 +61,8 @@ class Tuning:
             raise UsageError(f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}")
         self._original = copy.deepcopy(rows[names.index(container) if container else 0])
         self._replicas = deployment.replicas()
-        self._before: Before | None = None
-        self._note = Note(cluster, deployment.name)
+        self._before: TuningBackup | None = None
+        self._note = BackupAnnotation(cluster, deployment.name)
 
     @property
     def replicas(self) -> int:
@@ -79,7 +79,7 @@ class Tuning:
         """Set cpu, memory, concurrency and replicas, those that are named; the others are as they were."""
         if self._before is None:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._before = Before.of(self._original, self._replicas, self._env, at)
+            self._before = TuningBackup.of(self._original, self._replicas, self._env, at)
         # what was written is taken away again even when the answer never came, so it is asked for each time
         self._note.write(self._before, self._sleep)
         self._note.change(

@@ -51,7 +51,7 @@ class Collection:
         return {name: value for name, value in both.items() if value}
 
 
-class Seen(NamedTuple):
+class WatchEvent(NamedTuple):
     """A sighting. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
 
     at_s: when the event arrived; None for what was listed, or happened while nobody watched. For SYNCED it is
@@ -64,7 +64,7 @@ class Seen(NamedTuple):
     at_s: float | None
 
 
-class _Line(NamedTuple):
+class _EventLine(NamedTuple):
     feed: _Feed
     at_s: float | None
     text: bytes
@@ -116,12 +116,12 @@ class _Feed:
             page = json.loads(body)
             for row in page["items"]:
                 uids.add(row["metadata"]["uid"])
-                self._feeds.put(Seen(self.collection.role, "LISTED", row, None))
+                self._feeds.put(WatchEvent(self.collection.role, "LISTED", row, None))
             token = page["metadata"].get("continue", "")
             if not token:
                 break
         self.version = page["metadata"]["resourceVersion"]
-        self._feeds.put(Seen(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
+        self._feeds.put(WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
 
     def _watch(self) -> None:
         """One watch to its end. Waits then until all it brought was looked at, so that `version` is the last one."""
@@ -159,11 +159,11 @@ class _Feed:
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
                 if line:
-                    self._feeds.put(_Line(self, at_s, line))
+                    self._feeds.put(_EventLine(self, at_s, line))
             if self._feeds.stopped.is_set():
                 return
 
-    def seen(self, line: _Line) -> Seen | None:
+    def seen(self, line: _EventLine) -> WatchEvent | None:
         """What a line says; None for bookmarks and for the end of what the API server remembers."""
         event = json.loads(line.text)
         if event["type"] == "ERROR":
@@ -174,7 +174,7 @@ class _Feed:
             self.version = event["object"]["metadata"]["resourceVersion"]
         if event["type"] == "BOOKMARK":
             return None
-        return Seen(self.collection.role, event["type"], event["object"], line.at_s)
+        return WatchEvent(self.collection.role, event["type"], event["object"], line.at_s)
 
 
 class Feeds:
@@ -193,7 +193,7 @@ class Feeds:
         self.raw, self.clock = raw, clock
         self.stopped = threading.Event()
         self.rest = rest or self.stopped.wait
-        self._queue: queue.Queue[_Line | Seen | threading.Event | Exception] = queue.Queue(WAITING)
+        self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = queue.Queue(WAITING)
         self._feeds = [_Feed(self, one) for one in collections]
 
     @property
@@ -207,7 +207,7 @@ class Feeds:
         """Requests so far."""
         return self.raw.sent
 
-    def put(self, item: _Line | Seen | threading.Event | Exception) -> None:
+    def put(self, item: _EventLine | WatchEvent | threading.Event | Exception) -> None:
         """Hand over; waits while too much waits, unless nobody takes any more."""
         while not self.stopped.is_set():
             try:
@@ -216,18 +216,18 @@ class Feeds:
             except queue.Full:
                 continue
 
-    def events(self, seconds: float) -> Iterator[Seen]:
+    def events(self, seconds: float) -> Iterator[WatchEvent]:
         """What was seen, for at most about `seconds` of waiting. Raises ScaletestError when a collection is refused."""
         try:
             item = self._queue.get(timeout=max(0.0, seconds))
             while True:
                 if isinstance(item, Exception):
                     raise item if isinstance(item, ScaletestError) else RuntimeError("a watch broke") from item
-                if isinstance(item, _Line):
+                if isinstance(item, _EventLine):
                     found = item.feed.seen(item)
                     if found:
                         yield found
-                elif isinstance(item, Seen):
+                elif isinstance(item, WatchEvent):
                     yield item
                 else:
                     item.set()

@@ -18,7 +18,7 @@ from scaletest.model.errors import InvalidValue
 NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-class Phase(StrEnum):
+class BenchmarkPhase(StrEnum):
     """How far a benchmark is. The last two are ends; a phase never goes back from one of them."""
 
     PENDING = "Pending"
@@ -31,7 +31,7 @@ class Phase(StrEnum):
     @property
     def ended(self) -> bool:
         """Whether nothing more comes."""
-        return self in (Phase.COMPLETED, Phase.FAILED)
+        return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Benchmark:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class BenchmarkResult:
     """What came of a benchmark, as it is stored and sent. Times in seconds since the epoch.
 
     failure, message, lines: why there is no result. remedy: what to do, when more is known than the failure
@@ -80,7 +80,7 @@ class Ended:
     """
 
     name: str
-    phase: Phase
+    phase: BenchmarkPhase
     headlines: Mapping[str, float] = field(default_factory=dict)
     result: Mapping[str, Any] = field(default_factory=dict)
     network: Mapping[str, Any] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Ended:
     @property
     def ok(self) -> bool:
         """Whether there is a result."""
-        return self.phase is Phase.COMPLETED
+        return self.phase is BenchmarkPhase.COMPLETED
 
     @property
     def advice(self) -> str:
@@ -111,11 +111,11 @@ class Ended:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Ended:
+    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkResult:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
         row = wire.take(data, "the benchmark's result", _TYPES)
         try:
-            row["phase"], row["failure"] = Phase(row["phase"]), Failure(row.get("failure", ""))
+            row["phase"], row["failure"] = BenchmarkPhase(row["phase"]), Failure(row.get("failure", ""))
             for activity in row.get("activities", {}).values():
                 Activity.from_dict(activity)
             row |= {name: tuple(map(str, row[name])) for name in ("lines", "notes") if name in row}

@@ -22,7 +22,7 @@ CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pods:
+class PodOverrides:
     """How the pods of a benchmark, or of one of its parts, differ from plain ones."""
 
     labels: Mapping[str, str] = spec_field({}, "Labels added to the pods.", schema=_MAP)
@@ -85,7 +85,7 @@ class CommonSpec:
         0, "Seconds, in a cluster, by which a gang must be admitted; 0 for 86400, a day.", minimum=0
     )
     paused: bool = spec_field(False, "Do not start until this is false.")
-    pods: Pods = spec_field(Pods(), "How all pods of the benchmark differ from plain ones.")
+    pods: PodOverrides = spec_field(PodOverrides(), "How all pods of the benchmark differ from plain ones.")
 
     def __post_init__(self) -> None:
         if self.host_network and self.mtu is not None:
@@ -121,16 +121,16 @@ class ActingSpec(CommonSpec):
 class PairSpec(CommonSpec):
     """A server and a client."""
 
-    server: Pods = spec_field(Pods(), "How the server's pod differs.")
-    client: Pods = spec_field(Pods(), "How the client's pod differs.")
+    server: PodOverrides = spec_field(PodOverrides(), "How the server's pod differs.")
+    client: PodOverrides = spec_field(PodOverrides(), "How the client's pod differs.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdSpec(CommonSpec):
     """A master that measures, and workers."""
 
-    master: Pods = spec_field(Pods(), "How the master's pod differs.")
-    worker: Pods = spec_field(Pods(), "How the workers' pods differ.")
+    master: PodOverrides = spec_field(PodOverrides(), "How the master's pod differs.")
+    worker: PodOverrides = spec_field(PodOverrides(), "How the workers' pods differ.")
 
 
 @dataclass(frozen=True, kw_only=True)

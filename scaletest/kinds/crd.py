@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from scaletest.kinds import fields
-from scaletest.kinds.benchmark import Phase
+from scaletest.kinds.benchmark import BenchmarkPhase
 from scaletest.kinds.benchmark_set import SetSpec
 from scaletest.kinds.fields import Schema
 from scaletest.kinds.kind import Failure, Kind
@@ -153,7 +153,7 @@ _PLACE: Schema = {
 
 def _status(kind: Kind) -> Schema:
     properties: dict[str, Schema] = {
-        "phase": {"type": "string", "enum": [*map(str, Phase)]},
+        "phase": {"type": "string", "enum": [*map(str, BenchmarkPhase)]},
         "failure": {"type": "string", "enum": [*map(str, Failure)]},
         "message": {"type": "string", "maxLength": MOST_MESSAGE},
         "lines": {"type": "array", "maxItems": 8, "items": _TEXT},

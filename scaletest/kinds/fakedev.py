@@ -22,7 +22,7 @@ MOST_DRIFT = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class SharingLaw:
     """What sharing costs. contention, coherency: Gunther's USL; ceiling: runs that the device serves at full speed."""
 
     contention: float = 0.0
@@ -36,7 +36,7 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class ActivityPhase:
     """One part of a run's activity. load: percent of the device; swing: up and down; seconds: 0 for the rest."""
 
     load: float = 98.0
@@ -58,9 +58,9 @@ class FakeWork:
     failure_rate: float = 0.0
     memory_mib: int = 0
     device_memory_mib: int = 16384
-    law: Law = Law()
+    law: SharingLaw = SharingLaw()
     drift: float = 0.0
-    phases: tuple[Phase, ...] = (Phase(),)
+    phases: tuple[ActivityPhase, ...] = (ActivityPhase(),)
 
     def __post_init__(self) -> None:
         checks.seconds(self.seconds, "seconds")
@@ -103,26 +103,26 @@ def from_words(words: Sequence[str]) -> FakeWork:
     return FakeWork(**vars(parser.parse_args(list(words))))
 
 
-def _law(text: str) -> Law:
+def _law(text: str) -> SharingLaw:
     name, *numbers = text.split(":")
     try:
         values = [checks.seconds(float(one), "law") for one in numbers]
         if name == "capped":
             (ceiling,) = values
-            return Law(ceiling=checks.seconds(ceiling, "ceiling", zero=False))
+            return SharingLaw(ceiling=checks.seconds(ceiling, "ceiling", zero=False))
         if len(values) != {"linear": 0, "amdahl": 1, "usl": 2}[name]:
             raise ValueError(text)
-        return Law(*values)
+        return SharingLaw(*values)
     except (KeyError, TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no law: linear, amdahl:CONTENTION, usl:CONTENTION:COHERENCY or capped:RUNS"
         ) from error
 
 
-def _phases(text: str) -> tuple[Phase, ...]:
+def _phases(text: str) -> tuple[ActivityPhase, ...]:
     try:
         parts = [[checks.seconds(float(one), "activity") for one in part.split(":")] for part in text.split(",")]
-        return tuple(Phase(*part) for part in parts)
+        return tuple(ActivityPhase(*part) for part in parts)
     except (TypeError, ValueError, InvalidValue) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no activity such as 98:1:5,20:0:0") from error
 

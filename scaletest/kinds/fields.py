@@ -34,7 +34,7 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FieldRule:
     """What a field may be.
 
     help: one sentence. minimum, maximum: both inclusive. multiple: of what a number must be a multiple. choices: all
@@ -59,14 +59,14 @@ class Rule:
 
 def spec_field(default: Any, text: str, **rule: Any) -> Any:
     """A field of a spec; `text` is its help. A default that is a dict is made anew for every spec."""
-    metadata = {"rule": Rule(text, **rule)}
+    metadata = {"rule": FieldRule(text, **rule)}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SpecField:
     """One declared field. kind: its JSON type. nested: the dataclass of an object, None for a free one."""
 
     name: str
@@ -75,7 +75,7 @@ class Field:
     optional: bool
     nested: type | None
     default: Any
-    rule: Rule
+    rule: FieldRule
 
 
 def camel(name: str) -> str:
@@ -84,7 +84,7 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def fields_of(spec: type) -> tuple[Field, ...]:
+def fields_of(spec: type) -> tuple[SpecField, ...]:
     """All declared fields in order."""
     if spec not in _KNOWN:
         _KNOWN[spec] = tuple(_declared(spec))
@@ -92,17 +92,17 @@ def fields_of(spec: type) -> tuple[Field, ...]:
 
 
 # A set may have a hundred thousand specs of one class.
-_KNOWN: dict[type, tuple[Field, ...]] = {}
+_KNOWN: dict[type, tuple[SpecField, ...]] = {}
 
 
-def _declared(spec: type) -> Iterator[Field]:
+def _declared(spec: type) -> Iterator[SpecField]:
     hints = typing.get_type_hints(spec)
     for item in dataclasses.fields(spec):
         hint, optional = _plain_hint(hints[item.name])
         nested = hint if isinstance(hint, type) and dataclasses.is_dataclass(hint) else None
         factory = item.default_factory
         default = item.default if factory is dataclasses.MISSING else factory()
-        yield Field(camel(item.name), item.name, _json_type(hint), optional, nested, default, item.metadata["rule"])
+        yield SpecField(camel(item.name), item.name, _json_type(hint), optional, nested, default, item.metadata["rule"])
 
 
 def read(spec: type[T], data: Any, what: str, warnings: list[str]) -> T:
@@ -144,7 +144,7 @@ def schema(spec: type) -> Schema:
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
-def _value(field: Field, value: Any, what: str, warnings: list[str]) -> Any:
+def _value(field: SpecField, value: Any, what: str, warnings: list[str]) -> Any:
     if value is None and field.optional:
         return None
     if value is None:
@@ -162,7 +162,7 @@ def _value(field: Field, value: Any, what: str, warnings: list[str]) -> Any:
     return tuple(value) if field.kind == "array" else value
 
 
-def _check_type(field: Field, value: Any, what: str) -> None:
+def _check_type(field: SpecField, value: Any, what: str) -> None:
     right = isinstance(value, _PYTHON[field.kind]) and (field.kind == "boolean" or not isinstance(value, bool))
     if not right:
         raise InvalidValue(f"{what} is {_shown(value)}, not {_WORDS[field.kind]}", hint=field.rule.help)
@@ -171,12 +171,12 @@ def _check_type(field: Field, value: Any, what: str) -> None:
         raise InvalidValue(f"{what} holds something that is not {words}", hint=field.rule.help)
 
 
-def _item_type(rule: Rule) -> type:
+def _item_type(rule: FieldRule) -> type:
     items = rule.schema.get("items", {})
     return Mapping if items.get("type") == "object" else str
 
 
-def _check_rule(rule: Rule, value: Any, what: str) -> None:
+def _check_rule(rule: FieldRule, value: Any, what: str) -> None:
     if rule.choices and value not in rule.choices:
         raise InvalidValue(f"{what} is {_shown(value)}", hint=_choices(rule))
     if rule.pattern and isinstance(value, str) and not re.fullmatch(rule.pattern, value):
@@ -190,11 +190,11 @@ def _check_rule(rule: Rule, value: Any, what: str) -> None:
             raise InvalidValue(f"{what} is {value}", hint=f"give a multiple of {rule.multiple}")
 
 
-def _choices(rule: Rule) -> str:
+def _choices(rule: FieldRule) -> str:
     return f"use one of: {', '.join(map(str, rule.choices))}" if rule.choices else rule.help
 
 
-def _schema(field: Field) -> Schema:
+def _schema(field: SpecField) -> Schema:
     rule = field.rule
     if field.nested is not None:
         return {**schema(field.nested), "description": rule.help}

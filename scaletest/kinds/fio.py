@@ -12,10 +12,21 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from scaletest.kinds import reading
+from scaletest.kinds import parsing
 from scaletest.kinds.common import CrowdSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, bound, crowd
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    master_and_workers,
+)
 from scaletest.model.errors import InvalidValue
 
 JOB, DATA = "job.fio", "data"
@@ -112,7 +123,7 @@ def job_file(spec: FioSpec, directory: str = DATA) -> str:
     return f"[{SECTION}]\n" + "".join(f"{name}={value}\n" for name, value in rows.items())
 
 
-def tasks(spec: FioSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
     """A server on each worker, and the client on the master, which names each server with a job file of its own."""
     six = "ip6:" if spec.ip_family == "IPv6" else "ip:"
     found = []
@@ -127,26 +138,26 @@ def tasks(spec: FioSpec, site: Site) -> Sequence[Task]:
     return (*found, Task("master", 0, tuple(line), files=files))
 
 
-def parse(spec: FioSpec, output: Output) -> Measured:
+def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
     """fio's JSON of a client or of a run by itself. Raises Failed unless all workers did what the spec asks for."""
     if "{" not in output.stdout:
-        reading.ended_well(output, "fio")
-    data = reading.json_object(output.stdout, "fio")
-    rows = reading.at(data, "client_stats") or reading.at(data, "jobs")
+        parsing.ended_well(output, "fio")
+    data = parsing.json_object(output.stdout, "fio")
+    rows = parsing.at(data, "client_stats") or parsing.at(data, "jobs")
     if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise reading.bad("fio's result holds neither client_stats nor jobs", list(map(str, data)))
+        raise parsing.bad("fio's result holds neither client_stats nor jobs", list(map(str, data)))
     wrong = [row for row in rows if row.get("error")]
     if wrong:
         said = [line for line in output.text.splitlines() if "fio:" in line] or [f"error {wrong[0].get('error')}"]
-        raise Failed(Failure.EXIT, "fio says that a job failed", said)
-    reading.ended_well(output, "fio")
+        raise BenchmarkFailed(Failure.EXIT, "fio says that a job failed", said)
+    parsing.ended_well(output, "fio")
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_workers(spec, single)
     _check_work(spec, single)
     headlines = _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single))
     remote = str(single[0].get("hostname") or "") if spec.num_workers == 1 else ""
-    result = {"version": reading.at(data, "fio version"), "jobs": [_short(row) for row in rows]}
-    return Measured(headlines, result, remote)
+    result = {"version": parsing.at(data, "fio version"), "jobs": [_short(row) for row in rows]}
+    return ToolMeasurement(headlines, result, remote)
 
 
 def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
@@ -154,33 +165,33 @@ def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
     if len(counts) != spec.num_workers:
-        raise reading.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
+        raise parsing.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
     if set(counts.values()) not in ({1}, {spec.num_jobs}):
-        raise reading.bad(f"fio reports a worker neither once nor for each of its {spec.num_jobs} jobs", names)
+        raise parsing.bad(f"fio reports a worker neither once nor for each of its {spec.num_jobs} jobs", names)
 
 
 def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
     """Raises Failed when reads or writes are missing, or are there without being asked for, or ended early."""
     for row, side in product(rows, ("read", "write")):
-        done, wanted = reading.number(row, side, "total_ios"), side in _sides(spec)
+        done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
         if wanted and not done:
-            raise reading.bad(f"fio reports a worker without {side}s with rw {spec.rw}")
+            raise parsing.bad(f"fio reports a worker without {side}s with rw {spec.rw}")
         if done and not wanted:
-            raise Failed(Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}")
+            raise BenchmarkFailed(Failure.MISMATCH, f"fio reports {done:.0f} {side}s with rw {spec.rw}")
     for row in rows:
-        lasted = max(reading.number(row, side, "runtime") for side in ("read", "write")) / 1e3
-        reading.check_length(lasted, seconds(spec.runtime), "a worker of fio")
+        lasted = max(parsing.number(row, side, "runtime") for side in ("read", "write")) / 1e3
+        parsing.check_length(lasted, seconds(spec.runtime), "a worker of fio")
 
 
 def _summed(sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """fio's own sum where it gives one, else its rows. Raises Failed for a sum that is not theirs."""
     if len(sums) > 1:
-        raise reading.bad(f"fio reports the sum of all workers {len(sums)} times")
+        raise parsing.bad(f"fio reports the sum of all workers {len(sums)} times")
     for whole in sums:
         for path in (("read", "io_bytes"), ("read", "total_ios"), ("write", "io_bytes"), ("write", "total_ios")):
-            total, own = sum(reading.number(row, *path) for row in single), reading.number(whole, *path)
+            total, own = sum(parsing.number(row, *path) for row in single), parsing.number(whole, *path)
             if own != total:
-                raise reading.bad(
+                raise parsing.bad(
                     f"fio's sum of {'.'.join(path)} is {own:.0f}, and its workers' rows add up to {total:.0f}"
                 )
     return sums or single
@@ -200,20 +211,20 @@ def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]
     for side in _sides(spec):
         headlines[f"{side}Bandwidth"] = sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows)
         headlines[f"{side}Iops"] = sum(_rate(row, side, "iops", "total_ios") for row in rows)
-        counts = [reading.number(row, side, "total_ios") for row in rows]
-        means = [reading.positive(row, side, "lat_ns", "mean") for row in rows]
+        counts = [parsing.number(row, side, "total_ios") for row in rows]
+        means = [parsing.positive(row, side, "lat_ns", "mean") for row in rows]
         headlines[f"{side}Latency"] = sum(n * m for n, m in zip(counts, means, strict=True)) / sum(counts) / 1e9
         tail = ("clat_ns", "percentile", "99.000000")
-        if len(rows) == 1 and reading.at(rows[0], side, *tail) is not None:
-            headlines[f"{side}Latency99"] = reading.positive(rows[0], side, *tail) / 1e9
+        if len(rows) == 1 and parsing.at(rows[0], side, *tail) is not None:
+            headlines[f"{side}Latency99"] = parsing.positive(rows[0], side, *tail) / 1e9
     return headlines
 
 
 def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
     """A rate of fio's, which is what it counted in the time that it took. Raises Failed when it is not."""
-    rate = reading.positive(row, side, name)
-    seconds = reading.positive(row, side, "runtime") / 1e3
-    reading.check_agreement(rate, reading.number(row, side, count) / seconds, f"{side}.{name}")
+    rate = parsing.positive(row, side, name)
+    seconds = parsing.positive(row, side, "runtime") / 1e3
+    parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
     return rate
 
 
@@ -222,9 +233,9 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: row.get(name) for name in _OF_A_ROW}
     for side in ("read", "write"):
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        found[side] = {name: reading.at(row, side, name) for name in keep}
-        tails = reading.at(row, side, "clat_ns", "percentile")
-        found[side]["lat_ns"] = reading.at(row, side, "lat_ns")
+        found[side] = {name: parsing.at(row, side, name) for name in keep}
+        tails = parsing.at(row, side, "clat_ns", "percentile")
+        found[side]["lat_ns"] = parsing.at(row, side, "lat_ns")
         if isinstance(tails, dict):
             found[side]["clat_ns_percentile"] = {name: tails[name] for name in _KEPT if name in tails}
     return found
@@ -256,7 +267,7 @@ KIND = Kind(
     help="Bandwidth, operations and latencies of storage, by fio.",
     spec=FioSpec,
     measures="master",
-    layout=lambda spec: crowd(spec, spec.num_workers),
+    layout=lambda spec: master_and_workers(spec, spec.num_workers),
     programs=lambda spec: ("fio",),
     tasks=tasks,
     parse=parse,

@@ -11,10 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from scaletest.kinds import reading
+from scaletest.kinds import parsing
 from scaletest.kinds.common import PairSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, bound, pair
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    server_and_client,
+)
 from scaletest.model.errors import InvalidValue
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
@@ -70,7 +81,7 @@ class _Row(NamedTuple):
     bits_per_second: float
 
 
-def tasks(spec: IPerfSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
     """A server that listens on its own address, and the client that measures."""
     address, port = site.address("server"), PORTS[spec.tool]
     family = "-6" if spec.ip_family == "IPv6" else "-4"
@@ -97,28 +108,28 @@ def _options(spec: IPerfSpec) -> list[str]:
     return found + (["--omit", str(spec.omit)] if spec.omit else [])
 
 
-def parse(spec: IPerfSpec, output: Output) -> Measured:
+def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """iperf3's JSON or iperf 2's CSV. Raises Failed."""
     return _csv(spec, output) if spec.tool == "iperf" else _json(spec, output)
 
 
-def _json(spec: IPerfSpec, output: Output) -> Measured:
+def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     if not output.stdout.strip():
-        reading.ended_well(output, "iperf3")
-    data = reading.json_object(output.stdout, "iperf3")
+        parsing.ended_well(output, "iperf3")
+    data = parsing.json_object(output.stdout, "iperf3")
     said = data.get("error")
     if said:
-        raise Failed(Failure.EXIT, "iperf3 says that it failed", [str(said)])
-    reading.ended_well(output, "iperf3")
-    streams = reading.at(data, "end", "streams")
+        raise BenchmarkFailed(Failure.EXIT, "iperf3 says that it failed", [str(said)])
+    parsing.ended_well(output, "iperf3")
+    streams = parsing.at(data, "end", "streams")
     wanted = spec.streams * (2 if spec.direction == "both" else 1)
     if not isinstance(streams, list) or len(streams) != wanted:
         count = len(streams) if isinstance(streams, list) else 0
-        raise reading.bad(f"iperf3 reports {count} streams instead of {wanted}", list(data))
+        raise parsing.bad(f"iperf3 reports {count} streams instead of {wanted}", list(data))
     _check_test(spec, data)
     headlines = _udp(spec, data, streams) if spec.protocol == "UDP" else _tcp(spec, data, streams)
-    return Measured(
-        headlines, _result(data, streams), str(reading.at(data, "start", "connected", 0, "remote_host") or "")
+    return ToolMeasurement(
+        headlines, _result(data, streams), str(parsing.at(data, "start", "connected", 0, "remote_host") or "")
     )
 
 
@@ -132,9 +143,9 @@ def _check_test(spec: IPerfSpec, data: dict[str, Any]) -> None:
         "reverse": int(spec.direction == "reverse"),
     }
     for name, value in wanted.items():
-        used = reading.at(data, "start", "test_start", name)
+        used = parsing.at(data, "start", "test_start", name)
         if used != value:
-            raise Failed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {value}")
+            raise BenchmarkFailed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {value}")
 
 
 def _ways(spec: IPerfSpec, name: str) -> list[str]:
@@ -144,18 +155,18 @@ def _ways(spec: IPerfSpec, name: str) -> list[str]:
 
 def _check_sums(spec: IPerfSpec, data: dict[str, Any], streams: list[Any], part: str, name: str) -> None:
     """Raises Failed when the streams are not those of the sums, or did not measure as long as they should have."""
-    total = sum(reading.number(data, "end", way, "bytes") for way in _ways(spec, name))
-    own = sum(reading.number(stream, part, "bytes") for stream in streams)
-    reading.check_agreement(total, own, "the sum of the streams' bytes")
+    total = sum(parsing.number(data, "end", way, "bytes") for way in _ways(spec, name))
+    own = sum(parsing.number(stream, part, "bytes") for stream in streams)
+    parsing.check_agreement(total, own, "the sum of the streams' bytes")
     for way in _ways(spec, name):
-        reading.check_length(reading.number(data, "end", way, "seconds"), spec.duration, "iperf3")
+        parsing.check_length(parsing.number(data, "end", way, "seconds"), spec.duration, "iperf3")
 
 
 def _rate(data: dict[str, Any], way: str) -> float:
     """The rate of a direction in bit/s, which is what was counted in its time. Raises Failed when it is not."""
-    rate = reading.positive(data, "end", way, "bits_per_second")
-    size, seconds = (reading.positive(data, "end", way, field) for field in ("bytes", "seconds"))
-    reading.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
+    rate = parsing.positive(data, "end", way, "bits_per_second")
+    size, seconds = (parsing.positive(data, "end", way, field) for field in ("bytes", "seconds"))
+    parsing.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
     return rate
 
 
@@ -165,8 +176,8 @@ def _tcp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str,
     headlines = {headline: _rate(data, way) for headline, way in ways}
     sent = _ways(spec, "sum_sent")
     # not every system counts them
-    if all(reading.at(data, "end", way, "retransmits") is not None for way in sent):
-        headlines["retransmits"] = sum(reading.number(data, "end", way, "retransmits") for way in sent)
+    if all(parsing.at(data, "end", way, "retransmits") is not None for way in sent):
+        headlines["retransmits"] = sum(parsing.number(data, "end", way, "retransmits") for way in sent)
     return headlines
 
 
@@ -174,10 +185,10 @@ def _udp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str,
     """Both directions count together for what is lost, and the worse one for the jitter."""
     _check_sums(spec, data, streams, "udp", "sum")
     ways = _ways(spec, "sum")
-    packets = [reading.positive(data, "end", way, "packets") for way in ways]
-    lost = [reading.number(data, "end", way, "lost_packets") for way in ways]
+    packets = [parsing.positive(data, "end", way, "packets") for way in ways]
+    lost = [parsing.number(data, "end", way, "lost_packets") for way in ways]
     headlines = {
-        "jitter": max(reading.number(data, "end", way, "jitter_ms") for way in ways) / 1000,
+        "jitter": max(parsing.number(data, "end", way, "jitter_ms") for way in ways) / 1000,
         "lost": sum(lost) / sum(packets),
     }
     shares = [part / whole for part, whole in zip(lost, packets, strict=True)]
@@ -191,10 +202,10 @@ def _arrived(data: dict[str, Any], way: str, lost: float) -> float:
 
     A version that does not give it says in `sum` what was sent.
     """
-    if reading.at(data, "end", way) is None:
-        sent = reading.positive(data, "end", way.replace("sum_received", "sum"), "bits_per_second")
+    if parsing.at(data, "end", way) is None:
+        sent = parsing.positive(data, "end", way.replace("sum_received", "sum"), "bits_per_second")
         return sent * (1 - lost)
-    return _rate(data, way) if lost < 1 else reading.number(data, "end", way, "bits_per_second")
+    return _rate(data, way) if lost < 1 else parsing.number(data, "end", way, "bits_per_second")
 
 
 def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
@@ -203,10 +214,10 @@ def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
     step = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     return {
-        "version": reading.at(data, "start", "version"),
-        "test": reading.at(data, "start", "test_start"),
-        "mss": reading.at(data, "start", "tcp_mss_default"),
-        "end": {name: value for name, value in (reading.at(data, "end") or {}).items() if name != "streams"},
+        "version": parsing.at(data, "start", "version"),
+        "test": parsing.at(data, "start", "test_start"),
+        "mss": parsing.at(data, "start", "tcp_mss_default"),
+        "end": {name: value for name, value in (parsing.at(data, "end") or {}).items() if name != "streams"},
         "streams": streams,
         "intervals": [{name: one.get(name) for name in keep} for one in sums[::step] if isinstance(one, dict)],
     }
@@ -226,7 +237,7 @@ def absent(spec: IPerfSpec) -> dict[str, str]:
     return missing
 
 
-def _text(spec: IPerfSpec, output: Output) -> Measured:
+def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """iperf 2's lines for people, decimals on slow links included."""
     rows = [
         _Row(stream, "", float(end) - float(start), float(size) * 1024.0 ** _PREFIXES.index(large), _bits(rate, prefix))
@@ -239,49 +250,49 @@ def _bits(rate: str, prefix: str) -> float:
     return float(rate) * 1000.0 ** _PREFIXES.index(prefix)
 
 
-def _csv(spec: IPerfSpec, output: Output) -> Measured:
+def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     """iperf 2: a line a stream, time,local,port,remote,port,id,interval,bytes,bit/s; their sum has id -1."""
-    reading.ended_well(output, "iperf")
+    parsing.ended_well(output, "iperf")
     lines = output.stdout.splitlines()
     if not output.stdout.endswith("\n"):
-        raise reading.bad("iperf's output ends within a line", lines[-1:])
+        raise parsing.bad("iperf's output ends within a line", lines[-1:])
     rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
     datagrams = [line for line in lines if "UDP port" in line] or [
         ",".join(row) for row in rows if len(row) > CSV_COLUMNS
     ]
     if datagrams:
-        raise Failed(Failure.MISMATCH, "iperf measured UDP instead of TCP", datagrams)
+        raise BenchmarkFailed(Failure.MISMATCH, "iperf measured UDP instead of TCP", datagrams)
     return _summed(spec, list(map(_csv_row, rows)), output) if rows else _text(spec, output)
 
 
 def _csv_row(row: list[str]) -> _Row:
     interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", row[6])
     if not (row[7].isdecimal() and row[8].isdecimal() and len(row[8]) < 19 and len(row[7]) < 19 and interval):
-        raise reading.bad("iperf wrote a line without numbers", [",".join(row)])
+        raise parsing.bad("iperf wrote a line without numbers", [",".join(row)])
     seconds = float(interval[2]) - float(interval[1])
     return _Row(_SUM if row[5] == "-1" else row[5], row[3], seconds, float(row[7]), float(row[8]))
 
 
-def _summed(spec: IPerfSpec, rows: Sequence[_Row], output: Output) -> Measured:
+def _summed(spec: IPerfSpec, rows: Sequence[_Row], output: ToolOutput) -> ToolMeasurement:
     """The sum of the streams' rates. iperf's own sum has an interval of its own, so only its bytes can be compared."""
     streams = [row for row in rows if row.stream != _SUM]
     lines = output.stdout.splitlines()[-4:]
     if len(streams) != spec.streams:
-        raise reading.bad(f"iperf reports {len(streams)} streams instead of {spec.streams}", lines)
+        raise parsing.bad(f"iperf reports {len(streams)} streams instead of {spec.streams}", lines)
     if len({row.stream for row in streams}) != spec.streams:
-        raise reading.bad("iperf reports a stream more than once", lines)
+        raise parsing.bad("iperf reports a stream more than once", lines)
     own = sum(row.bytes for row in streams)
     for row in rows:
         if row.stream == _SUM:
-            reading.check_agreement(row.bytes, own, "the sum of the streams' bytes")
-        reading.check_length(row.seconds, spec.duration, "iperf")
+            parsing.check_agreement(row.bytes, own, "the sum of the streams' bytes")
+        parsing.check_length(row.seconds, spec.duration, "iperf")
         rate = 8 * row.bytes / row.seconds
-        reading.check_agreement(row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED)
+        parsing.check_agreement(row.bits_per_second, rate, f"the rate of {row.stream}", INTERVAL_ROUNDED)
     total = sum(row.bits_per_second for row in streams)
     if total <= 0:
-        raise reading.bad("iperf sent nothing", lines)
+        raise parsing.bad("iperf sent nothing", lines)
     result = {row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams}
-    return Measured({"bandwidth": total}, {"streams": result}, streams[0].remote, notes=(SENT,))
+    return ToolMeasurement({"bandwidth": total}, {"streams": result}, streams[0].remote, notes=(SENT,))
 
 
 KIND = Kind(
@@ -290,7 +301,7 @@ KIND = Kind(
     help="Bandwidth between two nodes, by iperf3 or iperf 2.",
     spec=IPerfSpec,
     measures="client",
-    layout=pair,
+    layout=server_and_client,
     programs=lambda spec: (spec.tool,),
     tasks=tasks,
     parse=parse,

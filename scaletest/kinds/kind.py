@@ -61,7 +61,7 @@ _ADVICE = {
 }
 
 
-class Failed(Exception):
+class BenchmarkFailed(Exception):
     """A benchmark ended without a result.
 
     lines: those of the tool's output that tell why. remedy: what to do, "" where it is what the failure always advises.
@@ -89,7 +89,7 @@ class Headline:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ToolMeasurement:
     """What a parser found. headlines: by name, in their units. result: the whole, bounded in size.
 
     remote: the peer's address as the tool itself says, "" when it does not.
@@ -102,7 +102,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ToolOutput:
     """What the measuring process wrote, and how it ended. files: those that the task asked to read back."""
 
     stdout: str
@@ -125,7 +125,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Peer:
+class PartAddress:
     """Where a part can be reached. host: its name, for programs that want one."""
 
     role: str
@@ -136,14 +136,14 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ExecutionSite:
     """What an executor offers. agent: how mpirun starts its daemon on another node; python: how Python is called.
 
     ssh: a configuration of ssh with which the workers are reached, where that is how. programs: paths of programs that
     the executor found or made, by name.
     """
 
-    peers: Mapping[str, Sequence[Peer]]
+    peers: Mapping[str, Sequence[PartAddress]]
     agent: str = ""
     python: tuple[str, ...] = ("python3",)
     programs: Mapping[str, str] = field(default_factory=dict)
@@ -193,8 +193,8 @@ class Kind:
     measures: str
     layout: Callable[[Any], Sequence[Part]]
     programs: Callable[[Any], Sequence[str]]
-    tasks: Callable[[Any, Site], Sequence[Task]]
-    parse: Callable[[Any, Output], Measured]
+    tasks: Callable[[Any, ExecutionSite], Sequence[Task]]
+    parse: Callable[[Any, ToolOutput], ToolMeasurement]
     limit_s: Callable[[Any], float]
     headlines: tuple[Headline, ...]
     columns: tuple[str, ...]
@@ -210,12 +210,12 @@ class Kind:
         return next(one for one in self.headlines if one.name == name)
 
 
-def pair(spec: CommonSpec) -> tuple[Part, ...]:
+def server_and_client(spec: CommonSpec) -> tuple[Part, ...]:
     """A server and a client, on two nodes unless one was asked for."""
     return Part("server", 0, 0), Part("client", 0, 0 if spec.placement == SAME_NODE else 1)
 
 
-def crowd(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
+def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
     """A master and workers, each worker on a node of its own unless one node was asked for.
 
     The master sits beside the first worker, except where no two parts may share a node.

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.kinds import own, reading
-from scaletest.kinds.common import ActingSpec, Pods
+from scaletest.kinds import parsing, scaletest_result
+from scaletest.kinds.common import ActingSpec, PodOverrides
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Part,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,10 +36,10 @@ class LifecycleSpec(ActingSpec):
     run_seconds: float = spec_field(1.0, "How long each runs.", minimum=0, maximum=86400)
     workload_image: str = spec_field("busybox", "Image of the workloads' pods; it needs sleep.", pattern=r"\S{1,500}")
     namespace: str = spec_field("", "Where; empty for the current one.", pattern=r"|[a-z0-9-]{1,63}", words="a name")
-    worker: Pods = spec_field(Pods(), "How the pod of the tester differs.")
+    worker: PodOverrides = spec_field(PodOverrides(), "How the pod of the tester differs.")
 
 
-def tasks(spec: LifecycleSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: LifecycleSpec, site: ExecutionSite) -> Sequence[Task]:
     """scaletest lifecycle run, which deletes what it made."""
     line = [*site.python, "-m", "scaletest", "lifecycle", "run", "--output", "json", "--output-dir", "run", "--delete"]
     line += ["-t", spec.workload_type, "-n", str(spec.num_workloads), "--num-processes", str(spec.num_processes)]
@@ -38,28 +49,30 @@ def tasks(spec: LifecycleSpec, site: Site) -> Sequence[Task]:
     return (Task("worker", 0, bound(spec, line)),)
 
 
-def parse(spec: LifecycleSpec, output: Output) -> Measured:
+def parse(spec: LifecycleSpec, output: ToolOutput) -> ToolMeasurement:
     """Rate, and the median of the step that the run waited for. Raises Failed."""
-    data = own.result(output, "lifecycle")
-    planned = reading.at(data, "books", "planned")
+    data = scaletest_result.result(output, "lifecycle")
+    planned = parsing.at(data, "books", "planned")
     if planned != spec.num_workloads:
-        raise Failed(Failure.MISMATCH, f"the lifecycle was of {planned} workloads instead of {spec.num_workloads}")
+        raise BenchmarkFailed(
+            Failure.MISMATCH, f"the lifecycle was of {planned} workloads instead of {spec.num_workloads}"
+        )
     headlines = {}
-    if reading.at(data, "throughput", "per_s") is not None:
-        headlines["podsPerSecond"] = reading.number(data, "throughput", "per_s")
+    if parsing.at(data, "throughput", "per_s") is not None:
+        headlines["podsPerSecond"] = parsing.number(data, "throughput", "per_s")
     steps = data.get("steps")
     rows = steps if isinstance(steps, list) else []
-    last = next((one for one in reversed(rows) if reading.at(one, "seconds", "p50", "value") is not None), None)
+    last = next((one for one in reversed(rows) if parsing.at(one, "seconds", "p50", "value") is not None), None)
     if last is not None:
-        headlines["medianTime"] = reading.number(last, "seconds", "p50", "value")
+        headlines["medianTime"] = parsing.number(last, "seconds", "p50", "value")
     if not headlines:
-        raise reading.bad("the lifecycle result holds no numbers", list(map(str, data)))
+        raise parsing.bad("the lifecycle result holds no numbers", list(map(str, data)))
     kept = [
-        {"step": reading.at(one, "step"), "since": reading.at(one, "since"), "seconds": reading.at(one, "seconds")}
+        {"step": parsing.at(one, "step"), "since": parsing.at(one, "since"), "seconds": parsing.at(one, "seconds")}
         for one in rows
     ]
     result = {"verdict": data["verdict"], "steps": kept, "books": data.get("books")}
-    return Measured(headlines, result, notes=own.notes(data))
+    return ToolMeasurement(headlines, result, notes=scaletest_result.notes(data))
 
 
 KIND = Kind(

@@ -10,23 +10,23 @@ from collections import Counter
 from collections.abc import Sequence
 
 from scaletest.kinds.common import RDMA, MpiSpec
-from scaletest.kinds.kind import Site
+from scaletest.kinds.kind import ExecutionSite
 
 HOSTFILE = "hosts"
 
 
-def hostfile(site: Site, slots: int) -> str:
+def hostfile(site: ExecutionSite, slots: int) -> str:
     """One line a host; several workers on one host have their slots there together."""
     hosts = Counter(peer.host for peer in site.peers["worker"])
     return "".join(f"{host} slots={slots * count}\n" for host, count in hosts.items())
 
 
-def one_host(site: Site) -> bool:
+def one_host(site: ExecutionSite) -> bool:
     """Whether all workers are on one host, where only the loopback interface is between them."""
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 
-def mpirun(spec: MpiSpec, site: Site, processes: int, mapping: str) -> list[str]:
+def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
     """mpirun and its options, up to the program's name."""
     line = ["mpirun", "--allow-run-as-root", "--display-map", "--hostfile", HOSTFILE, "-np", str(processes)]
     line += ["--map-by", "slot" if one_host(site) else mapping]

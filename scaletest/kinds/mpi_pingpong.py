@@ -10,10 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.kinds import mpi, reading
+from scaletest.kinds import mpi, parsing
 from scaletest.kinds.common import MpiSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Site, Task, bound, crowd
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    master_and_workers,
+)
 
 OURS = "scaletest-pingpong"
 IMB = ("IMB-MPI1", "mpitests-IMB-MPI1")
@@ -33,43 +44,43 @@ class MPIPingPongSpec(MpiSpec):
     maxlog: int = spec_field(22, "Messages are of 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30)
 
 
-def tasks(spec: MPIPingPongSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
     """The master starts one process on each of the two workers."""
     program = site.programs.get("pingpong", OURS)
     arguments = ["-msglog", str(spec.maxlog), "pingpong"]
     if spec.ip_family == "IPv6" and mpi.one_host(site):
         message = "Open MPI does not use the IPv6 loopback address"
-        raise Failed(Failure.REFUSED, message, remedy="use two nodes, or IPv4")
+        raise BenchmarkFailed(Failure.REFUSED, message, remedy="use two nodes, or IPv4")
     line = [*mpi.mpirun(spec, site, 2, "ppr:1:node"), program, *arguments]
     return (Task("master", 0, bound(spec, line), files={mpi.HOSTFILE: mpi.hostfile(site, 1)}),)
 
 
-def parse(spec: MPIPingPongSpec, output: Output) -> Measured:
+def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     """IMB's table of its PingPong. Raises Failed."""
-    reading.ended_well(output, PROGRAM)
+    parsing.ended_well(output, PROGRAM)
     titles = _TITLE.findall(output.stdout)
     header = next((line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line), "")
     if not header or not titles:
-        raise reading.bad(f"{PROGRAM} wrote no table that begins with #bytes", reading.last_lines(output))
+        raise parsing.bad(f"{PROGRAM} wrote no table that begins with #bytes", parsing.last_lines(output))
     if titles != [("PingPong", "2")]:
         measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
-        raise Failed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
+        raise BenchmarkFailed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
     names = header.split()
     time, time_unit = _unit(names, _SECONDS)
     speed, speed_unit = _unit(names, _BYTES)
-    rows = reading.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
-    reading.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
+    rows = parsing.rows_after(output.stdout, "#repetitions", len(names), PROGRAM)
+    parsing.check_sizes(rows, [0, *(2**power for power in range(spec.maxlog + 1))], PROGRAM)
     results: list[dict[str, Any]] = [
         {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time], "bandwidth": row[speed]} for row in rows
     ]
     latency, bandwidth = min(row["time"] for row in results), max(row["bandwidth"] for row in results)
     if latency <= 0 or bandwidth <= 0:
-        raise reading.bad(f"{PROGRAM}'s table has times or bandwidths of 0", [header])
+        raise parsing.bad(f"{PROGRAM}'s table has times or bandwidths of 0", [header])
     for row in results:
         _check_units(row, _SECONDS[time_unit], _BYTES[speed_unit])
     units = {"benchmark": "PingPong", "timeUnits": time_unit, "bandwidthUnits": speed_unit}
     headlines = {"peakBandwidth": bandwidth * _BYTES[speed_unit], "minimumLatency": latency * _SECONDS[time_unit]}
-    return Measured(headlines, {**units, "results": results})
+    return ToolMeasurement(headlines, {**units, "results": results})
 
 
 def _check_units(row: Mapping[str, Any], seconds: float, size: float) -> None:
@@ -78,7 +89,7 @@ def _check_units(row: Mapping[str, Any], seconds: float, size: float) -> None:
     if row["time"] < LEAST_EXACT or row["bytes"] / (row["time"] * seconds) < LEAST_EXACT * size:
         return
     computed = row["bytes"] / (row["time"] * seconds)
-    reading.check_agreement(row["bandwidth"] * size, computed, f"the bandwidth of {row['bytes']} bytes")
+    parsing.check_agreement(row["bandwidth"] * size, computed, f"the bandwidth of {row['bytes']} bytes")
 
 
 def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
@@ -87,7 +98,7 @@ def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
         unit = names[index][names[index].find("[") + 1 :].rstrip("]")
         if unit in units:
             return index, unit
-    raise reading.bad("the table has no column in " + " or ".join(units), [" ".join(names)])
+    raise parsing.bad("the table has no column in " + " or ".join(units), [" ".join(names)])
 
 
 KIND = Kind(
@@ -96,7 +107,7 @@ KIND = Kind(
     help="Latency and bandwidth of MPI messages between two nodes.",
     spec=MPIPingPongSpec,
     measures="master",
-    layout=lambda spec: crowd(spec, 2),
+    layout=lambda spec: master_and_workers(spec, 2),
     programs=lambda spec: ("mpirun",),
     tasks=tasks,
     parse=parse,

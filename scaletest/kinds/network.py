@@ -6,9 +6,9 @@ import ipaddress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.kinds import reading
+from scaletest.kinds import parsing
 from scaletest.kinds.common import CommonSpec
-from scaletest.kinds.kind import Failed, Failure
+from scaletest.kinds.kind import BenchmarkFailed, Failure
 
 FAMILIES = {4: "IPv4", 6: "IPv6"}
 
@@ -30,12 +30,12 @@ class Network:
 
 def used(peer: str, route: str, links: str) -> Network:
     """From what `ip -json route get PEER` and `ip -json link show` print in the measuring part. Raises Failed."""
-    ways = reading.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
+    ways = parsing.json_object(route.strip().removeprefix("[").removesuffix("]"), "ip route")
     name = str(ways.get("dev", ""))
-    rows = reading.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
+    rows = parsing.json_object('{"links":' + (links.strip() or "[]") + "}", "ip link")["links"]
     mtu = next((row.get("mtu") for row in rows if isinstance(row, dict) and row.get("ifname") == name), None)
     if not isinstance(mtu, int):
-        raise Failed(Failure.MISMATCH, f"the interface {name or 'to the peer'} cannot be found", [route])
+        raise BenchmarkFailed(Failure.MISMATCH, f"the interface {name or 'to the peer'} cannot be found", [route])
     return Network(name, family(peer), mtu, str(ways.get("prefsrc", "")), peer)
 
 
@@ -63,5 +63,5 @@ def check(spec: CommonSpec, network: Network, remote: str) -> None:
         raise _mismatch(f"the tool talked to {remote} instead of {network.peer}")
 
 
-def _mismatch(message: str) -> Failed:
-    return Failed(Failure.MISMATCH, message)
+def _mismatch(message: str) -> BenchmarkFailed:
+    return BenchmarkFailed(Failure.MISMATCH, message)

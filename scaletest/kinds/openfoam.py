@@ -10,10 +10,19 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.kinds import mpi, openfoam_case, reading
+from scaletest.kinds import mpi, openfoam_case, parsing
 from scaletest.kinds.common import MpiSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Headline, Kind, Measured, Output, Site, Task, bound, crowd
+from scaletest.kinds.kind import (
+    ExecutionSite,
+    Headline,
+    Kind,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+    master_and_workers,
+)
 from scaletest.model.errors import InvalidValue
 
 _PETSC = "no packaged OpenFOAM has PETSc"
@@ -65,7 +74,7 @@ def memory_bytes(spec: OpenFOAMSpec) -> float:
     return 80e6 * spec.num_procs + _MEMORY_PER_CELL * cells(spec)
 
 
-def tasks(spec: OpenFOAMSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: OpenFOAMSpec, site: ExecutionSite) -> Sequence[Task]:
     """The master makes the case, and runs the solver on the workers. A single process runs without -parallel."""
     slots = -(-spec.num_procs // spec.num_nodes)
     case = site.peers["master"][0].folder
@@ -91,22 +100,22 @@ def tasks(spec: OpenFOAMSpec, site: Site) -> Sequence[Task]:
     return (Task("master", 0, line, tuple(before), files, environment, shared=spec.num_procs > 1),)
 
 
-def parse(spec: OpenFOAMSpec, output: Output) -> Measured:
+def parse(spec: OpenFOAMSpec, output: ToolOutput) -> ToolMeasurement:
     """The solver's log, and the times of `time -p` after it. Raises Failed."""
     text = output.text
     fatal = [line for line in text.splitlines() if any(words in line for words in _FATAL)]
     if fatal and output.exit_code:
-        raise reading.bad("OpenFOAM ended with an error", fatal)
-    reading.ended_well(output, "icoFoam")
+        raise parsing.bad("OpenFOAM ended with an error", fatal)
+    parsing.ended_well(output, "icoFoam")
     steps = _check_log(spec, text)
     timed = _TIMES.findall(text)
     times = {name: float(value) for name, value in timed}
     if sorted(times) != sorted(name for name, _ in timed) or set(times) != {"real", "user", "sys"}:
-        raise reading.bad("the times of the solver are not there once", [f"{name} {value}" for name, value in timed])
+        raise parsing.bad("the times of the solver are not there once", [f"{name} {value}" for name, value in timed])
     execution = float(steps[-1][0])
     if times["real"] <= 0 or execution <= 0:
-        raise reading.bad("the solver took no time", [f"real {times['real']}", f"ExecutionTime = {execution} s"])
-    return Measured(
+        raise parsing.bad("the solver took no time", [f"real {times['real']}", f"ExecutionTime = {execution} s"])
+    return ToolMeasurement(
         {"wallTime": times["real"], "executionTime": execution, "timePerStep": execution / len(steps)},
         {
             "wallclockTime": times["real"],
@@ -124,15 +133,15 @@ def _check_log(spec: OpenFOAMSpec, text: str) -> list[tuple[str, str]]:
     """What icoFoam says of its times after each step. Raises Failed unless all of it was run, once."""
     steps, processes = _CLOCK.findall(text), _PROCESSES.findall(text)
     if not re.search(r"^End\s*$", text, re.MULTILINE) or not steps:
-        raise reading.bad("icoFoam's log does not reach its end", text.splitlines()[-4:])
+        raise parsing.bad("icoFoam's log does not reach its end", text.splitlines()[-4:])
     if processes != [str(spec.num_procs)]:
         lines = [f"nProcs : {count}" for count in processes]
         message = (
             f"icoFoam ran on {', '.join(processes) or 'an unknown number of'} processes instead of {spec.num_procs}"
         )
-        raise reading.bad(message, lines)
+        raise parsing.bad(message, lines)
     if len(steps) != openfoam_case.STEPS:
-        raise reading.bad(f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}")
+        raise parsing.bad(f"icoFoam reports {len(steps)} time steps instead of {openfoam_case.STEPS}")
     return steps
 
 
@@ -142,7 +151,7 @@ KIND = Kind(
     help="A flow solver over MPI: icoFoam on the lid-driven cavity.",
     spec=OpenFOAMSpec,
     measures="master",
-    layout=lambda spec: crowd(spec, spec.num_nodes),
+    layout=lambda spec: master_and_workers(spec, spec.num_nodes),
     programs=lambda spec: ("blockMesh", "icoFoam", *(("decomposePar", "mpirun") if spec.num_procs > 1 else ())),
     tasks=tasks,
     parse=parse,

@@ -12,10 +12,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.kinds import reading
-from scaletest.kinds.common import CommonSpec, Pods
+from scaletest.kinds import parsing
+from scaletest.kinds.common import CommonSpec, PodOverrides
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Part,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+)
 from scaletest.kinds.torch import UNAVAILABLE
 from scaletest.model.errors import InvalidValue
 
@@ -47,7 +58,7 @@ class PyTorchSpec(CommonSpec):
     benchmark_type: str = spec_field("eval", "Training or inference.", choices=("train", "eval"))
     input_batch_size: int = spec_field(64, "Samples in a batch.", minimum=2, maximum=1_000_000, multiple=2)
     batches: int = spec_field(10, "Batches that are timed.", minimum=1, maximum=1_000_000)
-    worker: Pods = spec_field(Pods(), "How the worker's pod differs.")
+    worker: PodOverrides = spec_field(PodOverrides(), "How the worker's pod differs.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -55,7 +66,7 @@ class PyTorchSpec(CommonSpec):
             raise InvalidValue(f"{self.model} is for inference only", hint="use benchmarkType eval, or another model")
 
 
-def tasks(spec: PyTorchSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: PyTorchSpec, site: ExecutionSite) -> Sequence[Task]:
     """One request, as words in a line of JSON, to the process that the workers' torch workload uses."""
     words = ["--model", spec.model, "--mode", spec.benchmark_type, "--device", spec.device]
     words += ["--batch", str(spec.input_batch_size), "--batches", str(spec.batches)]
@@ -64,48 +75,48 @@ def tasks(spec: PyTorchSpec, site: Site) -> Sequence[Task]:
     return (Task("worker", 0, line),)
 
 
-def parse(spec: PyTorchSpec, output: Output) -> Measured:
+def parse(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     """The workload's answer, or TorchBench's text. Raises Failed."""
     if output.exit_code == UNAVAILABLE or (output.exit_code and "No module named" in output.stderr):
-        raise Failed(Failure.NO_BINARY, "PyTorch cannot be used here", reading.last_lines(output), _INSTALL)
-    reading.ended_well(output, "PyTorch")
+        raise BenchmarkFailed(Failure.NO_BINARY, "PyTorch cannot be used here", parsing.last_lines(output), _INSTALL)
+    parsing.ended_well(output, "PyTorch")
     if "CPU Peak Memory" in output.text or "Wall Time" in output.text:
         return _torchbench(spec, output)
-    data = reading.json_object(output.stdout, "PyTorch")
+    data = parsing.json_object(output.stdout, "PyTorch")
     said = data.get("error")
     if said:
         raise _failed(data, str(said))
     found = data.get("figures")
     if not isinstance(found, Mapping):
-        raise reading.bad("PyTorch's answer has no figures", [json.dumps(data)])
+        raise parsing.bad("PyTorch's answer has no figures", [json.dumps(data)])
     used = found.get("torch_device")
     if used != spec.device:
-        raise Failed(Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}")
+        raise BenchmarkFailed(Failure.MISMATCH, f"PyTorch computed on {used} instead of {spec.device}")
     wanted = {"batches": spec.batches, "samples": spec.batches * spec.input_batch_size}
     for name, value in wanted.items():
-        if reading.number(found, name) != value:
-            raise Failed(Failure.MISMATCH, f"PyTorch computed {found[name]} {name} instead of {value}")
+        if parsing.number(found, name) != value:
+            raise BenchmarkFailed(Failure.MISMATCH, f"PyTorch computed {found[name]} {name} instead of {value}")
     headlines = {
-        "batchTime": reading.positive(found, "batch_wall_ms") / 1e3,
-        "samplesPerSecond": reading.positive(found, "samples_per_s"),
-        "cpuMemory": reading.positive(found, "cpu_peak_mib") * 2**20,
+        "batchTime": parsing.positive(found, "batch_wall_ms") / 1e3,
+        "samplesPerSecond": parsing.positive(found, "samples_per_s"),
+        "cpuMemory": parsing.positive(found, "cpu_peak_mib") * 2**20,
     }
     computed = spec.input_batch_size / headlines["batchTime"]
-    reading.check_agreement(headlines["samplesPerSecond"], computed, "samples_per_s")
+    parsing.check_agreement(headlines["samplesPerSecond"], computed, "samples_per_s")
     if spec.device == "cuda":
-        headlines["gpuBatchTime"] = reading.positive(found, "batch_gpu_ms") / 1e3
-        headlines["gpuMemory"] = reading.positive(found, "gpu_peak_mib") * 2**20
-    return Measured(
+        headlines["gpuBatchTime"] = parsing.positive(found, "batch_gpu_ms") / 1e3
+        headlines["gpuMemory"] = parsing.positive(found, "gpu_peak_mib") * 2**20
+    return ToolMeasurement(
         headlines, {"figures": dict(found), "gpuCount": gpus(spec), **_times(output)}, notes=(NOT_TORCHBENCH,)
     )
 
 
-def _failed(answer: Mapping[str, Any], error: str) -> Failed:
+def _failed(answer: Mapping[str, Any], error: str) -> BenchmarkFailed:
     """What the child could not do, and whether that says anything of what was to be measured."""
     if answer.get("unavailable"):
-        return Failed(Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL)
+        return BenchmarkFailed(Failure.NO_BINARY, "the installed PyTorch cannot compute this", [error], _INSTALL)
     failure = Failure.NO_DEVICE if answer.get("no_device") else Failure.EXIT
-    return Failed(failure, "PyTorch says that it failed", [error])
+    return BenchmarkFailed(failure, "PyTorch says that it failed", [error])
 
 
 def absent(spec: PyTorchSpec) -> dict[str, str]:
@@ -121,24 +132,24 @@ def gpus(spec: PyTorchSpec) -> int:
     return sum(int(value) for name, value in rows if "gpu" in str(name) and str(value).isdigit())
 
 
-def _check_torchbench(spec: PyTorchSpec, output: Output) -> None:
+def _check_torchbench(spec: PyTorchSpec, output: ToolOutput) -> None:
     """Raises Failed when TorchBench says that it ran something else, or more than that."""
     names = [name for name, _, _ in _BENCH.findall(output.text)]
     if len(set(names)) != len(names):
-        raise reading.bad("TorchBench wrote a number more than once", names)
+        raise parsing.bad("TorchBench wrote a number more than once", names)
     wanted = (spec.benchmark_type, spec.model, spec.device, str(spec.input_batch_size))
     used = _RUNNING.findall(output.text)
     if used != [wanted]:
         lines = [" ".join(run) for run in used]
-        raise Failed(Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines)
+        raise BenchmarkFailed(Failure.MISMATCH, f"TorchBench did not run {' '.join(wanted)} alone", lines)
 
 
-def _torchbench(spec: PyTorchSpec, output: Output) -> Measured:
+def _torchbench(spec: PyTorchSpec, output: ToolOutput) -> ToolMeasurement:
     _check_torchbench(spec, output)
     rows = {name: (float(value), unit) for name, value, unit in _BENCH.findall(output.text)}
     wall = rows.get("CPU Wall Time per batch") or rows.get("CPU Total Wall Time")
     if wall is None or wall[1] != "milliseconds" or wall[0] <= 0:
-        raise reading.bad("TorchBench's wall time is missing", reading.last_lines(output))
+        raise parsing.bad("TorchBench's wall time is missing", parsing.last_lines(output))
     headlines = {"batchTime": wall[0] / 1e3}
     for name, (value, unit) in rows.items():
         if name == "GPU Time per batch":
@@ -146,13 +157,13 @@ def _torchbench(spec: PyTorchSpec, output: Output) -> Measured:
         elif name == "CPU Peak Memory" and unit == "GB":
             headlines["cpuMemory"] = value * 1e9
     if spec.device == "cuda" and not headlines.get("gpuBatchTime"):
-        raise reading.bad("TorchBench's GPU time is missing", reading.last_lines(output))
+        raise parsing.bad("TorchBench's GPU time is missing", parsing.last_lines(output))
     notes = () if "CPU Wall Time per batch" in rows else ("TorchBench printed a total, not a time per batch",)
     plain = {name: {"value": value, "unit": unit} for name, (value, unit) in rows.items()}
-    return Measured(headlines, {"torchbench": plain, **_times(output)}, notes=notes)
+    return ToolMeasurement(headlines, {"torchbench": plain, **_times(output)}, notes=notes)
 
 
-def _times(output: Output) -> dict[str, Any]:
+def _times(output: ToolOutput) -> dict[str, Any]:
     """What `time -p` or GNU time say, in s."""
     found = {
         name: float(value) for name, value in re.findall(r"^(real|user|sys) (\d{1,9}\.\d+)\s*$", output.text, re.M)

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.kinds import reading
+from scaletest.kinds import parsing
 from scaletest.kinds.common import PairSpec
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Output, Site, Task, bound
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Task, ToolOutput, bound
 from scaletest.model.errors import InvalidValue
 
 READY = "Waiting for client to connect"
@@ -50,7 +50,7 @@ class RDMASpec(PairSpec):
             )
 
 
-def tasks(spec: RDMASpec, site: Site, program: str, arguments: Sequence[str]) -> Sequence[Task]:
+def tasks(spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence[str]) -> Sequence[Task]:
     """Server and client of a perftest tool."""
     line = [program, "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
     line += ["--ipv6"] if spec.ip_family == "IPv6" else []
@@ -63,19 +63,19 @@ def tasks(spec: RDMASpec, site: Site, program: str, arguments: Sequence[str]) ->
 
 
 def table(
-    spec: RDMASpec, output: Output, program: str, test: str, columns: int, units: frozenset[str]
+    spec: RDMASpec, output: ToolOutput, program: str, test: str, columns: int, units: frozenset[str]
 ) -> list[tuple[float, ...]]:
     """The rows of a complete run. test, units: what perftest calls the test and its columns' units. Raises Failed."""
-    reading.ended_well(output, program)
-    rows = reading.rows_after(output.stdout, "#bytes", columns, program)
+    parsing.ended_well(output, program)
+    rows = parsing.rows_after(output.stdout, "#bytes", columns, program)
     wanted = f"RDMA_{spec.mode.capitalize()} {test} Test"
     titles = _TITLE.findall(output.stdout)
     if [(mode, kind) for mode, kind in titles] != [(spec.mode.capitalize(), test)]:
-        raise Failed(
+        raise BenchmarkFailed(
             Failure.MISMATCH, f"{program} did not measure {wanted}", [f"RDMA_{' '.join(title)}" for title in titles]
         )
     header = next(line for line in output.stdout.splitlines() if "#bytes" in line)
     if set(_UNIT.findall(header)) != units:
-        raise Failed(Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header])
-    reading.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
+        raise BenchmarkFailed(Failure.MISMATCH, f"{program} has other units than {', '.join(sorted(units))}", [header])
+    parsing.check_sizes(rows, [2**power for power in range(1, LARGEST_POWER + 1)], program)
     return rows

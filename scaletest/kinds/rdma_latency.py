@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.kinds import rdma, reading
-from scaletest.kinds.kind import Headline, Kind, Measured, Output, Site, Task, pair
+from scaletest.kinds import parsing, rdma
+from scaletest.kinds.kind import ExecutionSite, Headline, Kind, Task, ToolMeasurement, ToolOutput, server_and_client
 
 USEC = 1e-6
 NAMES = (
@@ -13,20 +13,20 @@ NAMES = (
 )  # fmt: skip
 
 
-def tasks(spec: rdma.RDMASpec, site: Site) -> Sequence[Task]:
+def tasks(spec: rdma.RDMASpec, site: ExecutionSite) -> Sequence[Task]:
     """Server and client."""
     return rdma.tasks(spec, site, f"ib_{spec.mode}_lat", ())
 
 
-def parse(spec: rdma.RDMASpec, output: Output) -> Measured:
+def parse(spec: rdma.RDMASpec, output: ToolOutput) -> ToolMeasurement:
     """Nine columns, times in microseconds. Raises Failed."""
     program = f"ib_{spec.mode}_lat"
     table = rdma.table(spec, output, program, "Latency", len(NAMES), frozenset({"usec"}))
     rows = [dict(zip(NAMES, row, strict=True)) for row in table]
     best = min(rows, key=lambda row: row["average"])
     if min(min(row["minimum"], row["average"], row["percentile99"]) for row in rows) <= 0:
-        raise reading.bad(f"{program} reports a latency of 0")
-    return Measured(
+        raise parsing.bad(f"{program} reports a latency of 0")
+    return ToolMeasurement(
         {
             "minimumAverageLatency": best["average"] * USEC,
             "minimumLatency": min(row["minimum"] for row in rows) * USEC,
@@ -42,7 +42,7 @@ KIND = Kind(
     help="Latency of RDMA reads or writes between two nodes.",
     spec=rdma.RDMASpec,
     measures="client",
-    layout=pair,
+    layout=server_and_client,
     programs=lambda spec: (f"ib_{spec.mode}_lat",),
     tasks=tasks,
     parse=parse,

@@ -24,7 +24,7 @@ _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
 _WORKERS_OWN = {"engine", "acceleration", "output", "program", "threads"}
 
 
-class Engine(StrEnum):
+class TranscodeEngine(StrEnum):
     """The program that does it."""
 
     FFMPEG = "ffmpeg"
@@ -33,7 +33,7 @@ class Engine(StrEnum):
     @property
     def program(self) -> str:
         """Its name on the search path."""
-        return {Engine.FFMPEG: "ffmpeg", Engine.ONEVPL: "sample_multi_transcode"}[self]
+        return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[self]
 
 
 class Acceleration(StrEnum):
@@ -54,7 +54,7 @@ class Quality(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class EncodedOutput:
     """One encoded output. codec: "null" to decode only. width, height: pixels, 0 for those of the input."""
 
     codec: str
@@ -75,7 +75,7 @@ class Transcode:
 
     input: str
     codec: str = ""
-    outputs: tuple[Output, ...] = (Output("h264"),)
+    outputs: tuple[EncodedOutput, ...] = (EncodedOutput("h264"),)
     output: str = ""
     frames: int = 0
     quality: Quality = Quality.BALANCED
@@ -84,7 +84,7 @@ class Transcode:
     threads: int = 0
     sessions: int = 1
     parallel: int = 1
-    engine: Engine = Engine.FFMPEG
+    engine: TranscodeEngine = TranscodeEngine.FFMPEG
     acceleration: Acceleration = Acceleration.SOFTWARE
     program: str = ""
 
@@ -93,14 +93,16 @@ class Transcode:
             raise InvalidValue("transcode has no input", hint="give it one with --input FILE")
         for name, low, high in _RANGES:
             checks.count(getattr(self, name), name, minimum=low, maximum=high)
-        if self.parallel > 1 and (self.engine is not Engine.ONEVPL or len(self.outputs) > 1 or self.sessions > 1):
+        if self.parallel > 1 and (
+            self.engine is not TranscodeEngine.ONEVPL or len(self.outputs) > 1 or self.sessions > 1
+        ):
             raise InvalidValue(
                 "parallel encoding splits one output of one oneVPL session",
                 hint="use --engine onevpl without --also and --sessions, or --sessions for several at once",
             )
         if self.output and len(self.outputs) * self.sessions > 1:
             raise InvalidValue("several outputs cannot go to one file", hint="leave --output out")
-        if self.engine is Engine.ONEVPL and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC):
+        if self.engine is TranscodeEngine.ONEVPL and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC):
             raise InvalidValue(
                 f"oneVPL does not work through {self.acceleration}", hint="leave --acceleration out, or use ffmpeg"
             )
@@ -133,9 +135,9 @@ def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
         )
     given |= changes
     width, height = given.get("size", (0, 0))
-    first = Output(given.get("output_codec", "h264"), width, height)
-    engine = given.get("engine", Engine.FFMPEG)
-    default = Acceleration.QSV if engine is Engine.ONEVPL else Acceleration.SOFTWARE
+    first = EncodedOutput(given.get("output_codec", "h264"), width, height)
+    engine = given.get("engine", TranscodeEngine.FFMPEG)
+    default = Acceleration.QSV if engine is TranscodeEngine.ONEVPL else Acceleration.SOFTWARE
     return Transcode(
         input=given.get("input", ""),
         codec=given.get("codec") or codec_of_name(given.get("input", "")),
@@ -166,7 +168,7 @@ def _parser() -> _Parser:
         parser.add_argument(name, type=int)
     parser.add_argument("--bitrate", type=int, dest="bitrate_kbps")
     parser.add_argument("--quality", type=_word(Quality))
-    parser.add_argument("--engine", type=_word(Engine))
+    parser.add_argument("--engine", type=_word(TranscodeEngine))
     parser.add_argument("--acceleration", type=_word(Acceleration))
     parser.add_argument("--program")
     return parser
@@ -189,8 +191,8 @@ def _size(text: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-def _output(text: str) -> Output:
+def _output(text: str) -> EncodedOutput:
     codec, _, size = text.partition(":")
     if codec not in CODECS:
         raise argparse.ArgumentTypeError(f"{text!r} is no output such as h264:1280x720 (codecs: {', '.join(CODECS)})")
-    return Output(codec, *(_size(size) if size else (0, 0)))
+    return EncodedOutput(codec, *(_size(size) if size else (0, 0)))

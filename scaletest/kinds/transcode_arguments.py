@@ -7,7 +7,7 @@ oneVPL: `sample_multi_transcode -?` and the project's readmes on cascade scaling
 from __future__ import annotations
 
 from scaletest.kinds.media import FFMPEG_CODECS
-from scaletest.kinds.transcode import NULL, Acceleration, Engine, Output, Quality, Transcode
+from scaletest.kinds.transcode import NULL, Acceleration, EncodedOutput, Quality, Transcode, TranscodeEngine
 from scaletest.model.errors import InvalidValue
 
 _SOFTWARE = {"h264": "libx264", "h265": "libx265", "av1": "libsvtav1", "mpeg2": "mpeg2video", "vp9": "libvpx-vp9"}
@@ -36,7 +36,7 @@ _CLOSED_GROUPS = ["-dist", "8", "-gop_size", "30", "-idr_interval", "1"]
 
 def arguments(what: Transcode, device: str, par_file: str = "") -> list[str]:
     """The command line. device: path of its node, "" for none. par_file: where `par` was written, when it has lines."""
-    if what.engine is Engine.FFMPEG:
+    if what.engine is TranscodeEngine.FFMPEG:
         return _ffmpeg(what, device)
     if par_file:
         return [what.command, "-par", par_file]
@@ -45,7 +45,7 @@ def arguments(what: Transcode, device: str, par_file: str = "") -> list[str]:
 
 def par(what: Transcode, device: str) -> str:
     """The par file for oneVPL's tool; "" when one command line says it all."""
-    if what.engine is not Engine.ONEVPL:
+    if what.engine is not TranscodeEngine.ONEVPL:
         return ""
     if what.parallel > 1:
         lines = _parallel(what, device)
@@ -64,7 +64,7 @@ def par(what: Transcode, device: str) -> str:
 # -- oneVPL ---------------------------------------------------------------------------------------------------------
 
 
-def _session(what: Transcode, device: str, output: Output) -> list[str]:
+def _session(what: Transcode, device: str, output: EncodedOutput) -> list[str]:
     return [*_source(what, device), *_encoder(what, output, what.output or "/dev/null"), *_frames(what)]
 
 
@@ -77,7 +77,7 @@ def _source(what: Transcode, device: str) -> list[str]:
     return [*line, f"-i::{what.codec}", what.input]
 
 
-def _encoder(what: Transcode, output: Output, path: str) -> list[str]:
+def _encoder(what: Transcode, output: EncodedOutput, path: str) -> list[str]:
     line = [f"-o::{'raw' if output.codec == NULL else output.codec}", path]
     if output.codec != NULL:
         line += ["-u", _USAGE[what.quality]]
@@ -156,7 +156,7 @@ def _threads(what: Transcode) -> list[str]:
     return ["-threads", str(what.threads)] if what.threads else []
 
 
-def _ffmpeg_output(what: Transcode, output: Output) -> list[str]:
+def _ffmpeg_output(what: Transcode, output: EncodedOutput) -> list[str]:
     line = ["-frames:v", str(what.frames)] if what.frames else []
     if output.width:
         line += ["-vf", _SCALERS[what.acceleration].format(w=output.width, h=output.height)]

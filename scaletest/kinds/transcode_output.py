@@ -42,7 +42,7 @@ MAX_SESSIONS_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TranscodeReading:
     """What a tool's output says. complaint: what it means in plain words, "" when nothing is known beyond its text."""
 
     figures: Figures = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Reading:
     complaint: str = ""
 
 
-def onevpl(output: str, errors: str) -> Reading:
+def onevpl(output: str, errors: str) -> TranscodeReading:
     """sample_multi_transcode: one `*** session N [..] PASSED (..) S sec, F frames, R fps` line a session.
 
     A decoder that feeds others (its par line, printed below, ends in a sink) has no frames of its own in the sum.
@@ -72,7 +72,7 @@ def onevpl(output: str, errors: str) -> Reading:
     return _judged(figures, output + errors)
 
 
-def ffmpeg(output: str, errors: str) -> Reading:
+def ffmpeg(output: str, errors: str) -> TranscodeReading:
     """FFmpeg: the last `-progress` block, else the last status line; both count the first output's frames.
 
     All outputs of our command lines have the same number of frames, and the block has a stream_<file>_<stream>_q entry
@@ -98,20 +98,22 @@ def ffmpeg(output: str, errors: str) -> Reading:
     return _judged(figures, errors)
 
 
-Reader = Callable[[str, str], Reading]
+Reader = Callable[[str, str], TranscodeReading]
 # By the name of the program; what any worker's command of that name writes is read.
 READERS: dict[str, Reader] = {"sample_multi_transcode": onevpl, "ffmpeg": ffmpeg}
 
 
-def _judged(figures: Figures, text: str) -> Reading:
+def _judged(figures: Figures, text: str) -> TranscodeReading:
     found = next((words for words in _NO_DEVICE if words in text), "")
     if found:
-        return Reading(figures, True, f"its libraries find no usable device ({found})")
+        return TranscodeReading(figures, True, f"its libraries find no usable device ({found})")
     if any(words in text for words in _TOO_MANY):
-        return Reading(figures, complaint="the device encodes as many streams as its driver allows; use fewer workers")
+        return TranscodeReading(
+            figures, complaint="the device encodes as many streams as its driver allows; use fewer workers"
+        )
     if any(words in text for words in _NO_MEMORY):
-        return Reading({**figures, "memory_limit_hits": 1}, complaint="memory ran out")
-    return Reading(figures)
+        return TranscodeReading({**figures, "memory_limit_hits": 1}, complaint="memory ran out")
+    return TranscodeReading(figures)
 
 
 def _rate(rate: str | None, frames: int, seconds: str) -> float:

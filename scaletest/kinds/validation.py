@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.kinds import own, reading
-from scaletest.kinds.common import ActingSpec, Pods
+from scaletest.kinds import parsing, scaletest_result
+from scaletest.kinds.common import ActingSpec, PodOverrides
 from scaletest.kinds.fields import spec_field
-from scaletest.kinds.kind import Failed, Failure, Headline, Kind, Measured, Output, Part, Site, Task, bound
+from scaletest.kinds.kind import (
+    BenchmarkFailed,
+    ExecutionSite,
+    Failure,
+    Headline,
+    Kind,
+    Part,
+    Task,
+    ToolMeasurement,
+    ToolOutput,
+    bound,
+)
 from scaletest.model.errors import InvalidValue
 
 NAME = r"|[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
@@ -37,7 +48,7 @@ class ValidationSpec(ActingSpec):
         trusted=True,
     )
     client: str = spec_field("", "Service of its client; empty: DEPLOYMENT-client.", pattern=NAME, words="a name")
-    worker: Pods = spec_field(Pods(), "How the pod differs.")
+    worker: PodOverrides = spec_field(PodOverrides(), "How the pod differs.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,7 +58,7 @@ class ValidationSpec(ActingSpec):
             )
 
 
-def tasks(spec: ValidationSpec, site: Site) -> Sequence[Task]:
+def tasks(spec: ValidationSpec, site: ExecutionSite) -> Sequence[Task]:
     """scaletest validate, with its run in the part's folder."""
     where = ["--local"]
     if spec.deployment:
@@ -61,25 +72,25 @@ def tasks(spec: ValidationSpec, site: Site) -> Sequence[Task]:
     return (Task("worker", 0, bound(spec, line)),)
 
 
-def parse(spec: ValidationSpec, output: Output) -> Measured:
+def parse(spec: ValidationSpec, output: ToolOutput) -> ToolMeasurement:
     """The result's last step. Raises Failed."""
-    data = own.result(output, "validation")
+    data = scaletest_result.result(output, "validation")
     steps = data.get("steps")
     if not isinstance(steps, list) or not steps:
-        raise reading.bad("the validation has no steps", list(map(str, data)))
+        raise parsing.bad("the validation has no steps", list(map(str, data)))
     rows = [
-        {name: reading.at(step, name) for name in ("workers", "throughput_per_s", "half_width_per_s", "failures")}
+        {name: parsing.at(step, name) for name in ("workers", "throughput_per_s", "half_width_per_s", "failures")}
         for step in steps
     ]
-    last = reading.at(steps[-1], "workers")
+    last = parsing.at(steps[-1], "workers")
     if last != spec.limit:
         failure = Failure.EXIT if data["verdict"]["kind"] == "FAIL" else Failure.INTERRUPTED
         message = f"the validation ended at {last} workers instead of {spec.limit}"
-        raise Failed(failure, message, [str(data["verdict"].get("reason", ""))])
-    headlines = {"throughput": reading.number(steps[-1], "throughput_per_s")}
-    if reading.at(steps[-1], "efficiency") is not None:
-        headlines["efficiency"] = reading.number(steps[-1], "efficiency")
-    return Measured(headlines, {"verdict": data["verdict"], "steps": rows}, notes=own.notes(data))
+        raise BenchmarkFailed(failure, message, [str(data["verdict"].get("reason", ""))])
+    headlines = {"throughput": parsing.number(steps[-1], "throughput_per_s")}
+    if parsing.at(steps[-1], "efficiency") is not None:
+        headlines["efficiency"] = parsing.number(steps[-1], "efficiency")
+    return ToolMeasurement(headlines, {"verdict": data["verdict"], "steps": rows}, notes=scaletest_result.notes(data))
 
 
 KIND = Kind(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
 
-from scaletest.cluster.watch import Seen
+from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import joins, kinds, milestones
 from scaletest.model.lifecycle import Pod, Stamp, Stamps, Workload, mark
 
@@ -48,7 +48,7 @@ class Tracker:
         self.foreign: Counter[str] = Counter()
         self.events = 0
         self.touched: set[str] = set()
-        self._act: dict[str, Callable[[Seen, str], None]] = {
+        self._act: dict[str, Callable[[WatchEvent, str], None]] = {
             "workload": self._workload,
             "job": self._job,
             "pod": self._pod,
@@ -57,7 +57,7 @@ class Tracker:
             "claim": self._claim,
         }
 
-    def see(self, seen: Seen) -> None:
+    def see(self, seen: WatchEvent) -> None:
         """Take one sighting in."""
         self.events += 1
         if seen.kind == "SYNCED":
@@ -87,7 +87,7 @@ class Tracker:
             found = self.workloads[name] = Workload(name)
         return found
 
-    def _workload(self, seen: Seen, name: str) -> None:
+    def _workload(self, seen: WatchEvent, name: str) -> None:
         body, one = seen.object, self._get(name)
         one.seen, one.kind = True, str(body.get("kind") or one.kind)
         one.namespace = body["metadata"].get("namespace", one.namespace)
@@ -98,7 +98,7 @@ class Tracker:
         if seen.kind == "DELETED":
             self._gone(one, seen)
 
-    def _ended(self, one: Workload, seen: Seen) -> None:
+    def _ended(self, one: Workload, seen: WatchEvent) -> None:
         found = kinds.ended(seen.object)
         if found is None:
             return
@@ -107,18 +107,18 @@ class Tracker:
         if word == "failed":
             one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
 
-    def _gone(self, one: Workload, seen: Seen) -> None:
+    def _gone(self, one: Workload, seen: WatchEvent) -> None:
         one.gone = True
         one.mark("deleted", Stamp(watch_s=seen.at_s))
 
-    def _job(self, seen: Seen, name: str) -> None:
+    def _job(self, seen: WatchEvent, name: str) -> None:
         """The child between a workload and its pods: the first one counts."""
         one = self._get(name)
         _passed(one.stamps, "job_created", milestones.created(seen.object), _arrival(seen))
         if one.kind.endswith("Workload"):
             self._ended(one, seen)
 
-    def _pod(self, seen: Seen, name: str) -> None:
+    def _pod(self, seen: WatchEvent, name: str) -> None:
         body, one = seen.object, self._get(name)
         metadata = body["metadata"]
         uid = metadata["uid"]
@@ -145,7 +145,7 @@ class Tracker:
             self._owners[uid] = one.name
         return pod
 
-    def _claim(self, seen: Seen, name: str) -> None:
+    def _claim(self, seen: WatchEvent, name: str) -> None:
         """A claim for devices that was made for a pod, which may not be seen yet. When it got them is known by its
         arrival, and by the API where that has a field for it."""
         metadata, status = seen.object["metadata"], seen.object.get("status") or {}
@@ -166,17 +166,17 @@ class Tracker:
             last = (max(times) if None not in times else None for times in zip(*stamps, strict=True))
             pod.mark("claim_allocated", Stamp(*last))
 
-    def _podgroup(self, seen: Seen, name: str) -> None:
+    def _podgroup(self, seen: WatchEvent, name: str) -> None:
         _passed(self._get(name).stamps, "pod_group_created", milestones.created(seen.object), _arrival(seen))
 
-    def _pvc(self, seen: Seen, name: str) -> None:
+    def _pvc(self, seen: WatchEvent, name: str) -> None:
         """A claim says when it was made, and that it is bound but not when: that is known by its arrival alone."""
         one = self._get(name)
         _passed(one.stamps, "pvc_requested", milestones.created(seen.object), _arrival(seen))
         if (seen.object.get("status") or {}).get("phase") == "Bound":
             _passed(one.stamps, "pvc_bound", None, seen.at_s)
 
-    def _event(self, seen: Seen) -> None:
+    def _event(self, seen: WatchEvent) -> None:
         body = seen.object
         reason, at_s = body.get("reason"), milestones.micros(body)
         own, of_pod = OWN_EVENTS.get(str(reason)), POD_EVENTS.get(str(reason))
@@ -200,7 +200,7 @@ class Tracker:
             # the list of Events may come before that of the pods
             self._early.setdefault(uid, {}).setdefault(of_pod, at_s)
 
-    def _synced(self, seen: Seen) -> None:
+    def _synced(self, seen: WatchEvent) -> None:
         """A list is complete: what we know and it does not hold is gone, since when nobody knows."""
         uids = seen.object["uids"]
         asked_s = seen.at_s or 0.0
@@ -225,6 +225,6 @@ def _passed(stamps: Stamps, milestone: str, time_s: float | None, at_s: float | 
         mark(stamps, milestone, Stamp(time_s, at_s if known is None else None))
 
 
-def _arrival(seen: Seen) -> float | None:
+def _arrival(seen: WatchEvent) -> float | None:
     """When an object first arrived: an event of any other kind than ADDED is not the object's beginning."""
     return seen.at_s if seen.kind == "ADDED" else None

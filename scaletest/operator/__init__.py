@@ -1,6 +1,7 @@
-"""The operator: benchmarks and sets as Kubernetes objects, moved on until they have ended.
+"""The operator: reconciles benchmarks and sets, as Kubernetes objects, until they have ended.
 
-It keeps nothing in memory but copies of what the watches brought or are about to bring: each look reads the cluster
-anew and does the next thing that is missing, so that it may be killed at any moment. Measuring is the benchmarks
-room's; here are status, lock, line, accounts, sets, and kopf, which says when to look.
+It remembers nothing between two passes but copies of what the watches report: each reconcile pass
+reads the cluster and takes the next missing action, so the process may be killed at any moment.
+`scaletest.benchmarks` measures; this package has status, lock, turns, service accounts, sets, and
+the handlers of kopf, which says when to reconcile.
 """

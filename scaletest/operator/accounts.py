@@ -1,6 +1,6 @@
-"""The accounts of benchmarks that use the cluster themselves: there, and with the rights that they need, or refused.
+"""Service accounts of benchmarks that use the Kubernetes API, and the check of their rights.
 
-Who may make benchmarks may use every account of the namespace, as who may make pods.
+Whoever may create benchmarks may use every service account of the namespace, as with pods.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from scaletest.kinds.validation import ValidationSpec
 from scaletest.lifecycle.kinds import ALIASES
 from scaletest.model.errors import Unreachable, UsageError
 
-# What lifecycle run asks for of each object, and of those that it only watches.
-MADE, WATCHED = ("list", "watch", "create", "patch", "delete"), ("list", "watch")
+# Verbs that `lifecycle run` needs for objects that it creates, and for those it only watches.
+CREATE_VERBS, WATCH_VERBS = ("list", "watch", "create", "patch", "delete"), ("list", "watch")
 _JOBS, _PODS = ("batch", "jobs"), ("", "pods")
-_OBJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+# Group and plural by workload type: of the object that is created, and of what follows from it.
+_RESOURCES: Mapping[str, tuple[tuple[str, str], ...]] = {
     "job": (_JOBS, _PODS),
     "indexed-job": (_JOBS, _PODS),
     "deployment": (("apps", "deployments"), _PODS),
@@ -33,42 +34,55 @@ _OBJECTS: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 
 
-def rights(one: Benchmark) -> tuple[Right, ...]:
-    """What a benchmark does to the cluster; nothing for most."""
-    match one.spec:
+def rights(benchmark: Benchmark) -> tuple[Right, ...]:
+    """Rights that a benchmark needs in the cluster; none for most."""
+    match benchmark.spec:
         case ValidationSpec(deployment=name) if name:
             return (*NEEDED, PROXY)
         case LifecycleSpec(workload_type=name):
-            made, *watched = _OBJECTS.get(ALIASES.get(name, name), (_PODS,))
-            pairs = [(made, MADE), *((one, WATCHED) for one in watched)]
-            return tuple(Right(verb, group, what) for (group, what), verbs in pairs for verb in verbs)
+            created, *watched = _RESOURCES.get(ALIASES.get(name, name), (_PODS,))
+            wanted = [Right(verb, *created) for verb in CREATE_VERBS]
+            for resource in watched:
+                wanted += [Right(verb, *resource) for verb in WATCH_VERBS]
+            return tuple(wanted)
     return ()
 
 
-def with_account(one: Benchmark, defaults: Mapping[str, str]) -> Benchmark:
+def with_account(benchmark: Benchmark, defaults: Mapping[str, str]) -> Benchmark:
     """The benchmark with the operator's account for its kind, where it needs one and names none."""
-    spec, default = one.spec, defaults.get(one.kind.name, "")
-    if not isinstance(spec, ActingSpec) or not rights(one) or spec.service_account_name:
-        return one
-    return replace(one, spec=replace(spec, service_account_name=default))
+    spec, default = benchmark.spec, defaults.get(benchmark.kind.name, "")
+    if not isinstance(spec, ActingSpec) or not rights(benchmark) or spec.service_account_name:
+        return benchmark
+    return replace(benchmark, spec=replace(spec, service_account_name=default))
 
 
-def check(one: Benchmark, objects: Reads, namespace: str) -> None:
-    """Raises UsageError when the account is missing, or a right of it; Busy when that cannot be told now."""
-    wanted = rights(one)
+def check(benchmark: Benchmark, objects: Reads, namespace: str) -> None:
+    """Raises UsageError without the account or its rights; Busy when they are unknown now."""
+    wanted = rights(benchmark)
     if not wanted:
         return
-    name, where = getattr(one.spec, "service_account_name", ""), getattr(one.spec, "namespace", "") or namespace
-    hint = "docs/how-to/operator.md says which rights it needs"
+    name = getattr(benchmark.spec, "service_account_name", "")
+    target = getattr(benchmark.spec, "namespace", "") or namespace
+    hint = "docs/how-to/operator.md lists the rights that it needs"
     if not name:
-        raise UsageError(f"{one.kind.name} acts on the cluster, and names no account", hint="set serviceAccountName")
+        raise UsageError(
+            f"{benchmark.kind.name} uses the Kubernetes API, but names no service account",
+            hint="set serviceAccountName",
+        )
     try:
         if objects.find(ACCOUNTS, namespace, name) is None:
-            raise UsageError(f"there is no service account {name} in {namespace}", hint=hint)
-        lacking = [right for right in wanted if not objects.may(where, namespace, name, right)]
+            raise UsageError(f"there is no service account {name} in namespace {namespace}", hint=hint)
+        lacking = [right for right in wanted if not objects.may(target, namespace, name, right)]
     except Busy:
         raise
     except Unreachable as error:
-        raise UsageError(f"what {name} may do in {where} is not known: {error.message}", hint=error.hint) from error
+        raise UsageError(
+            f"cannot check the rights of service account {name} in namespace {target}: {error.message}",
+            hint=error.hint,
+        ) from error
     if lacking:
-        raise UsageError(f"the service account {name} may not {', '.join(map(str, lacking))} in {where}", hint=hint)
+        names = ", ".join(map(str, lacking))
+        raise UsageError(
+            f"the service account {name} may not {names} in namespace {target}",
+            hint=hint,
+        )

@@ -1,6 +1,7 @@
-"""kopf: which objects there are, when to look at each, and what happens before one goes.
+"""Handlers of kopf: what to watch, when to reconcile, and what to do before a deletion.
 
-A look that fails is repeated by the next one; a timer on each object that has not ended looks every second.
+A timer on each object that has not ended fires every second, so a failed pass is repeated by the
+next one.
 """
 
 from __future__ import annotations
@@ -20,65 +21,85 @@ from scaletest.benchmarks.kept import Reads
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
-from scaletest.operator import benchmarks, listening, sets, status
-from scaletest.operator.benchmarks import Settings
-from scaletest.operator.line import LOOK_S, Line, entry, idle
+from scaletest.operator import benchmark_reconciler, http_endpoints, set_reconciler, status
+from scaletest.operator.benchmark_reconciler import ReconcileSettings
+from scaletest.operator.queueing import INTERVAL_S, Turns, paused, turn_of
 
-WORKERS = 16
+THREADS = 16
 Index = kopf.Index[Any, Any]
 logger = logging.getLogger("scaletest.operator")
 
 
 class Metrics:
-    """What Prometheus may know."""
+    """Prometheus metrics of the operator."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._phases = Counter(
-            "scaletest_operator_phases", "Phases that objects reached.", ["kind", "phase"], registry=self.registry
+            "scaletest_operator_phases",
+            "Phases that objects reached.",
+            ["kind", "phase"],
+            registry=self.registry,
         )
         self._errors = Counter(
-            "scaletest_operator_errors", "Looks that failed and are repeated.", ["kind"], registry=self.registry
+            "scaletest_operator_errors",
+            "Reconcile passes that failed and are repeated.",
+            ["kind"],
+            registry=self.registry,
         )
 
     def phase(self, kind: str, phase: str) -> None:
-        """An object has reached a phase."""
+        """Count an object that has reached a phase."""
         self._phases.labels(kind, phase).inc()
 
     def error(self, kind: str) -> None:
-        """A look has failed."""
+        """Count a reconcile pass that failed."""
         self._errors.labels(kind).inc()
 
 
 def run(
-    objects: Reads, image: str, namespaces: Sequence[str], metrics_port: int, stop: threading.Event | None = None,
-    *, accounts: Mapping[str, str] | None = None, health_port: int = 0,
-) -> None:  # fmt: skip
-    """Serve until SIGTERM. namespaces: none for all. accounts: see Settings. health_port: 0 for none."""
+    objects: Reads,
+    image: str,
+    namespaces: Sequence[str],
+    metrics_port: int,
+    stop: threading.Event | None = None,
+    *,
+    accounts: Mapping[str, str] | None = None,
+    health_port: int = 0,
+) -> None:
+    """Run until SIGTERM.
+
+    namespaces: those to watch; none for all. accounts: see `ReconcileSettings`.
+    health_port: 0 for no endpoint.
+    """
     metrics = Metrics()
-    registry = handlers(objects, Settings(image, time.time, _tell, accounts or {}), metrics)
-    _healthy(registry, health_port)
-    with listening.metrics(metrics_port, metrics.registry):
+    settings = ReconcileSettings(image, time.time, _send_event, accounts or {})
+    registry = handlers(objects, settings, metrics)
+    _serve_health(registry, health_port)
+    with http_endpoints.metrics(metrics_port, metrics.registry):
         kopf.run(
-            registry=registry, standalone=True, clusterwide=not namespaces, namespaces=list(namespaces),
+            registry=registry,
+            standalone=True,
+            clusterwide=not namespaces,
+            namespaces=list(namespaces),
             stop_flag=stop,
-        )  # fmt: skip
+        )
 
 
-def _healthy(registry: kopf.OperatorRegistry, port: int) -> None:
+def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
     serving = AsyncExitStack()
 
     @kopf.on.startup(registry=registry)
     async def serve(**_: Any) -> None:
-        await serving.enter_async_context(listening.health(port))
+        await serving.enter_async_context(http_endpoints.health(port))
 
     @kopf.on.cleanup(registry=registry)
     async def end(**_: Any) -> None:
         await serving.aclose()
 
 
-def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.OperatorRegistry:
-    """Everything that kopf is to call."""
+def handlers(objects: Reads, settings: ReconcileSettings, metrics: Metrics) -> kopf.OperatorRegistry:
+    """A registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.startup(registry=registry)
@@ -87,94 +108,109 @@ def handlers(objects: Reads, settings: Settings, metrics: Metrics) -> kopf.Opera
         settings.persistence.finalizer = f"{prefix}/clean-up"
         settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix=prefix)
         settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix=prefix)
-        settings.execution.max_workers = WORKERS
+        settings.execution.max_workers = THREADS
         settings.posting.level = logging.CRITICAL
-        # our definitions were there at the start; seeing others come would need rights on all
+        # our definitions exist at the start; watching for others would need rights on all of them
         settings.scanning.disabled = True
-        # an unanswered watch is asked anew, as nothing tells that its connection is dead
+        # a watch whose connection died is silent for ever, so each one is opened anew after a while
         settings.watching.server_timeout = 60
         settings.watching.client_timeout = 75
 
     @kopf.on.login(registry=registry)
-    def login(**given: Any) -> Any:
-        return kopf.login_with_service_account(**given) or kopf.login_with_kubeconfig(**given)
+    def login(**arguments: Any) -> Any:
+        return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)
 
-    waiting = Line(time.monotonic)
+    turns = Turns(time.monotonic)
     for kind in KINDS.values():
-        _known(registry, kind)
-        _benchmark(registry, kind, objects, settings, metrics, waiting)
+        _add_indices(registry, kind)
+        _add_benchmark(registry, kind, objects, settings, metrics, turns)
 
-    @kopf.timer(GROUP, VERSION, "benchmarksets", interval=LOOK_S, registry=registry, when=_set_goes_on)
-    def look_at_set(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
-        if idle(body):
+    @kopf.timer(GROUP, VERSION, "benchmarksets", interval=INTERVAL_S, registry=registry, when=_set_continues)
+    def reconcile_set(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
+        if paused(body):
             return
-        known = partial(_of, given["children"])
-        phase = _tried("BenchmarkSet", metrics, lambda: sets.look(objects, namespace or "", name, settings, known))
+        children = partial(_indexed, indices["children"])
+        phase = _attempt(
+            "BenchmarkSet",
+            metrics,
+            lambda: set_reconciler.reconcile(objects, namespace or "", name, settings, children),
+        )
         if phase:
             metrics.phase("BenchmarkSet", phase)
 
     return registry
 
 
-def _known(registry: kopf.OperatorRegistry, kind: Kind) -> None:
-    """Copies of what the watches bring, so that nothing needs to be listed; they are whole before the first look."""
+def _add_indices(registry: kopf.OperatorRegistry, kind: Kind) -> None:
+    """Let kopf index what it watches, complete before the first timer, so nothing is listed."""
 
     @kopf.index(GROUP, VERSION, kind.plural, id="children", registry=registry)
     def children(body: kopf.Body, **_: Any) -> Any:
-        return sets.child(body)
+        return set_reconciler.child(body)
 
     @kopf.index(GROUP, VERSION, kind.plural, id="line", registry=registry)
-    def places(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
-        place = entry(body)
-        return {namespace: place} if place else {}
+    def waiting(body: kopf.Body, namespace: str | None, **_: Any) -> Any:
+        turn = turn_of(body)
+        return {namespace: turn} if turn else {}
 
 
-def _of(index: Index, *key: str) -> list[Any]:
-    """What an index has under a key, copied at once: the watches go on meanwhile."""
-    found = index.get(key if len(key) > 1 else key[0])
-    return list(found) if found is not None else []
+def _indexed(index: Index, *key: str) -> list[Any]:
+    """All that an index has under a key, copied at once, since watches change it meanwhile."""
+    known = index.get(key if len(key) > 1 else key[0])
+    return list(known) if known is not None else []
 
 
-def _benchmark(
-    registry: kopf.OperatorRegistry, kind: Kind, objects: Reads, settings: Settings, metrics: Metrics, waiting: Line
+def _add_benchmark(
+    registry: kopf.OperatorRegistry,
+    kind: Kind,
+    objects: Reads,
+    settings: ReconcileSettings,
+    metrics: Metrics,
+    turns: Turns,
 ) -> None:
-    @kopf.timer(GROUP, VERSION, kind.plural, interval=LOOK_S, registry=registry, when=_goes_on)
-    def look(body: kopf.Body, namespace: str | None, name: str, **given: Any) -> None:
-        if idle(body) or waiting.rests(body) or waiting.waits(body, lambda: _of(given["line"], namespace or "")):
+    @kopf.timer(GROUP, VERSION, kind.plural, interval=INTERVAL_S, registry=registry, when=_continues)
+    def reconcile(body: kopf.Body, namespace: str | None, name: str, **indices: Any) -> None:
+        if paused(body) or turns.checked_recently(body):
             return
-        phase = _tried(kind.name, metrics, lambda: benchmarks.look(kind, objects, namespace or "", name, settings))
+        if turns.waits(body, lambda: _indexed(indices["line"], namespace or "")):
+            return
+        phase = _attempt(
+            kind.name,
+            metrics,
+            lambda: benchmark_reconciler.reconcile(kind, objects, namespace or "", name, settings),
+        )
         if phase:
             metrics.phase(kind.name, str(phase))
 
     @kopf.on.delete(GROUP, VERSION, kind.plural, registry=registry)
-    def gone(body: kopf.Body, namespace: str | None, **_: Any) -> None:
+    def before_deletion(body: kopf.Body, namespace: str | None, **_: Any) -> None:
         try:
-            benchmarks.gone(kind, objects, namespace or "", dict(body))
+            benchmark_reconciler.before_deletion(kind, objects, namespace or "", dict(body))
         except ScaletestError as error:
-            raise kopf.TemporaryError(error.message, delay=LOOK_S) from error
+            raise kopf.TemporaryError(error.message, delay=INTERVAL_S) from error
 
 
-def _goes_on(body: kopf.Body, **_: Any) -> bool:
-    return not benchmarks.ended(dict(body)) or status.changed(body)
+def _continues(body: kopf.Body, **_: Any) -> bool:
+    return not benchmark_reconciler.ended(dict(body)) or status.changed(body)
 
 
-def _set_goes_on(body: kopf.Body, **_: Any) -> bool:
+def _set_continues(body: kopf.Body, **_: Any) -> bool:
     return not (body.get("status") or {}).get("finishedAt") or status.changed(body)
 
 
-def _tried(kind: str, metrics: Metrics, look: Callable[[], Any]) -> Any:
-    """What the look gave; None when it failed, which the next one mends."""
+def _attempt(kind: str, metrics: Metrics, reconcile: Callable[[], Any]) -> Any:
+    """The pass's phase; None when it failed, as the next pass repeats it."""
     try:
-        return look()
+        return reconcile()
     except ScaletestError as error:
         metrics.error(kind)
         logger.warning("%s; trying again", error)
         return None
     except Exception:
-        # a mistake of ours; whoever looks at the metrics is to learn of it
+        # a bug of ours, which the metrics must show too
         metrics.error(kind)
         raise
 
 
-def _tell(document: dict[str, Any], kind: str, reason: str, message: str) -> None:
-    kopf.event(cast(kopf.Body, document), type=kind, reason=reason, message=message)
+def _send_event(document: dict[str, Any], event_type: str, reason: str, message: str) -> None:
+    kopf.event(cast(kopf.Body, document), type=event_type, reason=reason, message=message)

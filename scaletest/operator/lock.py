@@ -1,41 +1,44 @@
-"""One benchmark at a time in a namespace: a Lease that names who measures. Who has ended or is gone holds nothing."""
+"""A lock for each namespace: a Lease names the benchmark that measures, as only one may at a time.
+
+A holder that has ended or was deleted holds nothing, so no lock is left behind.
+"""
 
 from __future__ import annotations
 
 from scaletest.benchmarks.kept import Reads
 from scaletest.cluster.documents import LEASES, Conflict, Missing, Resource
-from scaletest.kinds.benchmark import Phase
+from scaletest.kinds.benchmark import BenchmarkPhase
 from scaletest.kinds.registry import API_VERSION, KINDS
 
 NAME = "scaletest-benchmarks"
 
 
 class Lock:
-    """That of one namespace, as one benchmark sees it."""
+    """Namespace-wide lock, as one benchmark uses it."""
 
     def __init__(self, objects: Reads, namespace: str, plural: str, name: str, uid: str) -> None:
         self._objects, self._namespace = objects, namespace
-        self._me = f"{plural}/{name}/{uid}"
+        self._holder = f"{plural}/{name}/{uid}"
 
     def take(self) -> str:
-        """Take it, or keep it; "" when it is ours, else the name of who has it."""
-        found = self._objects.find(LEASES, self._namespace, NAME)
-        if found is None:
-            body = {"metadata": {"name": NAME}, "spec": {"holderIdentity": self._me}}
-            made = self._objects.create(LEASES, self._namespace, body)
-            return "" if made is not None else "another"
-        holder = found["spec"].get("holderIdentity") or ""
-        if holder == self._me:
+        """Take the lock, or keep it; "" on success, else the name of the holder."""
+        lease = self._objects.find(LEASES, self._namespace, NAME)
+        if lease is None:
+            body = {"metadata": {"name": NAME}, "spec": {"holderIdentity": self._holder}}
+            created = self._objects.create(LEASES, self._namespace, body)
+            return "" if created is not None else "another"
+        holder = lease["spec"].get("holderIdentity") or ""
+        if holder == self._holder:
             return ""
-        if holder and self._measures(holder):
+        if holder and self._is_measuring(holder):
             return holder.rpartition("/")[0]
-        return "" if self._write(self._me, found["metadata"]["resourceVersion"]) else "another"
+        return "" if self._write(self._holder, lease["metadata"]["resourceVersion"]) else "another"
 
     def give_back(self) -> None:
-        """Let others measure, when it was ours."""
-        found = self._objects.find(LEASES, self._namespace, NAME)
-        if found is not None and found["spec"].get("holderIdentity") == self._me:
-            self._write("", found["metadata"]["resourceVersion"])
+        """Release the lock if this benchmark holds it."""
+        lease = self._objects.find(LEASES, self._namespace, NAME)
+        if lease is not None and lease["spec"].get("holderIdentity") == self._holder:
+            self._write("", lease["metadata"]["resourceVersion"])
 
     def _write(self, holder: str, version: str) -> bool:
         body = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": holder}}
@@ -45,10 +48,13 @@ class Lock:
             return False
         return True
 
-    def _measures(self, holder: str) -> bool:
+    def _is_measuring(self, holder: str) -> bool:
         plural, name, uid = (*holder.split("/"), "", "", "")[:3]
         if plural not in [kind.plural for kind in KINDS.values()]:
             return False
-        one = self._objects.find(Resource(plural, f"/apis/{API_VERSION}", plural, True), self._namespace, name)
-        phase = ((one or {}).get("status") or {}).get("phase")
-        return one is not None and one["metadata"]["uid"] == uid and not (phase and Phase(phase).ended)
+        resource = Resource(plural, f"/apis/{API_VERSION}", plural, True)
+        benchmark = self._objects.find(resource, self._namespace, name)
+        if benchmark is None or benchmark["metadata"]["uid"] != uid:
+            return False
+        phase = (benchmark.get("status") or {}).get("phase")
+        return not (phase and BenchmarkPhase(phase).ended)

@@ -1,4 +1,4 @@
-"""What stands in the status of a benchmark: phase, headline and why, bounded in size. Pure."""
+"""The status of a benchmark object: phase, headlines and reason, bounded in size. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.seen import Seen
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.crd import MOST_MESSAGE
 from scaletest.kinds.kind import Failure
 from scaletest.render.units import quantity
@@ -17,132 +17,166 @@ from scaletest.render.units import quantity
 MOST_BYTES = 16 * 1024
 MOST_PODS = 32
 EDITED = "SpecChangeIgnored"
+LATE_EDIT = "the spec was changed too late and the change is ignored; delete the object and create a new one"
+# In the order in which they are left out when the status is too large.
+LARGE_FIELDS = ("pods", "lines", "headlines", "values", "network")
 Document = dict[str, Any]
 
 
-def of(benchmark: Benchmark, seen: Seen, before: Mapping[str, Any], now_s: float, generation: int = 0) -> Document:
-    """The status, given the one before: times are kept, and a phase never goes back."""
-    phase = seen.phase if _rank(seen.phase) >= _rank(before.get("phase")) else Phase(before["phase"])
-    found: Document = {
+def of(
+    benchmark: Benchmark, observation: Seen, before: Mapping[str, Any], now_s: float, generation: int = 0
+) -> Document:
+    """The status after a reconcile pass.
+
+    before: the status until now, whose times are retained; a phase never goes back.
+    """
+    phase = (
+        observation.phase if _rank(observation.phase) >= _rank(before.get("phase")) else BenchmarkPhase(before["phase"])
+    )
+    status: Document = {
         "phase": str(phase),
-        "message": seen.message[:MOST_MESSAGE],
-        "pods": _pods(seen) or before.get("pods") or {},
+        "message": observation.message[:MOST_MESSAGE],
+        "pods": _pods(observation) or before.get("pods") or {},
     }
-    if phase is not Phase.PENDING:
-        found["startedAt"] = before.get("startedAt") or stamp(now_s)
-    if seen.ended is not None:
-        found |= _end(benchmark, seen.ended, now_s)
-    found["conditions"] = conditions(before, {"Complete": phase is Phase.COMPLETED, "Failed": phase is Phase.FAILED},
-                                     str(found.get("failure") or phase), found["message"], now_s)  # fmt: skip
-    found["conditions"] += edited(before, seen.edited, now_s)
-    found |= {"observedGeneration": generation} if generation else {}
-    return bounded({**{key: before[key] for key in ("startedAt",) if key in before}, **found})
+    if phase is not BenchmarkPhase.PENDING:
+        status["startedAt"] = before.get("startedAt") or stamp(now_s)
+    if observation.ended is not None:
+        status |= _end(benchmark, observation.ended, now_s)
+    facts = {"Complete": phase is BenchmarkPhase.COMPLETED, "Failed": phase is BenchmarkPhase.FAILED}
+    reason = str(status.get("failure") or phase)
+    status["conditions"] = conditions(before, facts, reason, status["message"], now_s)
+    status["conditions"] += edited(before, observation.edited, now_s)
+    if generation:
+        status["observedGeneration"] = generation
+    if "startedAt" in before:
+        status = {"startedAt": before["startedAt"], **status}
+    return bounded(status)
 
 
 def conditions(
-    before: Mapping[str, Any], now: Mapping[str, bool], reason: str, message: str, now_s: float
+    before: Mapping[str, Any], facts: Mapping[str, bool], reason: str, message: str, now_s: float
 ) -> list[Document]:
-    """Conditions, whose transition times change only when they do. A reason is one word in CamelCase."""
-    known = {one["type"]: one for one in before.get("conditions") or ()}
-    found = []
-    for name, value in now.items():
-        old, text = known.get(name, {}), str(value)
+    """Conditions by type; a transition time changes only with the fact.
+
+    reason: a CamelCase word, or words in lower case with underscores.
+    """
+    known = {condition["type"]: condition for condition in before.get("conditions") or ()}
+    if reason.islower():
+        reason = "".join(part.capitalize() for part in reason.split("_"))
+    current = []
+    for name, fact in facts.items():
+        old, text = known.get(name, {}), str(fact)
         since = old.get("lastTransitionTime") if old.get("status") == text else None
-        word = "".join(part.capitalize() for part in reason.split("_")) if reason.islower() else reason
-        found.append({
-            "type": name, "status": text, "reason": word, "message": message[:500],
-            "lastTransitionTime": since or stamp(now_s),
-        })  # fmt: skip
-    return found
+        current.append(
+            {
+                "type": name,
+                "status": text,
+                "reason": reason,
+                "message": message[:500],
+                "lastTransitionTime": since or stamp(now_s),
+            }
+        )
+    return current
 
 
 def edited(before: Mapping[str, Any], now: bool, now_s: float) -> list[Document]:
-    """The condition that says that a change came too late, from then on."""
-    known = [one for one in before.get("conditions") or () if one["type"] == EDITED]
-    message = "the spec was changed after its plan was made, and that is ignored; delete the object and make another"
-    return known or (conditions({}, {EDITED: True}, "TooLate", message, now_s) if now else [])
+    """The condition for a change of the spec that came too late; once there, it stays."""
+    known = [condition for condition in before.get("conditions") or () if condition["type"] == EDITED]
+    if known or not now:
+        return known
+    return conditions({}, {EDITED: True}, "TooLate", LATE_EDIT, now_s)
 
 
-def told(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What an event is to say of a change that came too late; "" when it was said before."""
-    fresh = {one["type"]: one["message"] for one in now.get("conditions") or ()}
-    return "" if edited(before, False, 0.0) else str(fresh.get(EDITED, ""))
+def late_edit_message(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The text of an event for a change that came too late; "" when none is due."""
+    messages = {condition["type"]: condition["message"] for condition in now.get("conditions") or ()}
+    return "" if edited(before, False, 0.0) else str(messages.get(EDITED, ""))
 
 
 def changed(document: Mapping[str, Any]) -> bool:
-    """Whether the object's spec was changed since it was last looked at."""
-    seen = (document.get("status") or {}).get("observedGeneration")
-    return seen is not None and int(document["metadata"].get("generation", 0)) > int(seen)
+    """Whether the object's spec was changed since its last reconcile pass."""
+    observed = (document.get("status") or {}).get("observedGeneration")
+    return observed is not None and int(document["metadata"].get("generation", 0)) > int(observed)
 
 
-def late(document: Mapping[str, Any], now_s: float) -> Document:
-    """What changes in the status of one that has ended when its spec is changed."""
+def after_late_edit(document: Mapping[str, Any], now_s: float) -> Document:
+    """The part of the status that changes when the spec of an ended object is changed."""
     before = document["status"]
-    rest = [one for one in before.get("conditions") or () if one["type"] != EDITED]
-    return {"observedGeneration": document["metadata"]["generation"], "conditions": rest + edited(before, True, now_s)}
-
-
-def stamp(seconds: float) -> str:
-    """As Kubernetes writes times."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def bounded(
-    status: Document, fields: Sequence[str] = ("pods", "lines", "headlines", "values", "network")
-) -> Document:  # fmt: skip
-    """The status without its largest fields when it is too large, and a note where it has a message.
-
-    They are null then, or what is there would stay, as the status is merged into it.
-    """
-    found = dict(status)
-    for name in fields:
-        if len(json.dumps(found)) <= MOST_BYTES:
-            break
-        if found.get(name):
-            found[name] = None
-            note = f"{name} left out: the status was too large"
-            if "message" in found:
-                found["message"] = f"{found['message'][:1000]}; {note}".removeprefix("; ")
-    return found
-
-
-def as_kept(value: Any) -> Any:
-    """As it is in the object then: a merge takes a null for what is to go, in lists too."""
-    if isinstance(value, Mapping):
-        return {key: as_kept(one) for key, one in value.items() if one is not None}
-    return [as_kept(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _end(benchmark: Benchmark, ended: Ended, now_s: float) -> Document:
-    units = {one.name: one.unit for one in benchmark.kind.headlines}
-    texts = {name: quantity(value, units[name]) for name, value in ended.headlines.items() if name in units}
-    message = ended.message or "; ".join(ended.notes)
+    others = [condition for condition in before.get("conditions") or () if condition["type"] != EDITED]
     return {
-        "failure": str(ended.failure),
-        "message": message[:MOST_MESSAGE],
-        "lines": [line[:200] for line in ended.lines][:8],
-        "remedy": ended.advice[:MOST_MESSAGE],
-        "headlines": texts,
-        "values": {name: ended.headlines[name] for name in texts},
-        "summary": next(iter(texts.values()), "") if ended.ok else (ended.message or str(ended.failure))[:200],
-        "network": dict(ended.network),
-        # what was refused has nothing more to say
-        **({} if ended.failure is Failure.REFUSED else {"resultConfigMap": manifests.result_name(benchmark.name)}),
-        "finishedAt": stamp(ended.finished_s or now_s),
+        "observedGeneration": document["metadata"]["generation"],
+        "conditions": others + edited(before, True, now_s),
     }
 
 
-def _pods(seen: Seen) -> Document:
-    """Where the pods are, by role."""
-    found: dict[str, list[Document]] = {}
-    for pod in seen.pods[:MOST_PODS]:
-        role, said = pod["metadata"]["labels"][manifests.ROLE], pod.get("status", {})
-        row = {"name": pod["metadata"]["name"], "nodeName": pod["spec"].get("nodeName"), "podIp": said.get("podIP"),
-               "nodeIp": said.get("hostIP")}  # fmt: skip
-        found.setdefault(role, []).append({key: value for key, value in row.items() if value})
-    return found
+def stamp(seconds: float) -> str:
+    """A time in seconds since the epoch, as Kubernetes writes it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def bounded(status: Document, fields: Sequence[str] = LARGE_FIELDS) -> Document:
+    """The status without its largest fields if it is too large, with a note in its message.
+
+    Such fields are null: a status is merged into the object, so leaving one out would retain it.
+    """
+    smaller = dict(status)
+    for name in fields:
+        if len(json.dumps(smaller)) <= MOST_BYTES:
+            break
+        if smaller.get(name):
+            smaller[name] = None
+            note = f"{name} left out: the status was too large"
+            if "message" in smaller:
+                smaller["message"] = f"{smaller['message'][:1000]}; {note}".removeprefix("; ")
+    return smaller
+
+
+def as_merged(document: Any) -> Any:
+    """A document as a merge patch stores it: without fields that are null, in lists too."""
+    if isinstance(document, Mapping):
+        return {key: as_merged(part) for key, part in document.items() if part is not None}
+    if isinstance(document, list | tuple):
+        return [as_merged(part) for part in document]
+    return document
+
+
+def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Document:
+    units = {headline.name: headline.unit for headline in benchmark.kind.headlines}
+    numbers = {name: number for name, number in result.headlines.items() if name in units}
+    texts = {name: quantity(number, units[name]) for name, number in numbers.items()}
+    message = result.message or "; ".join(result.notes)
+    summary = next(iter(texts.values()), "") if result.ok else (result.message or str(result.failure))[:200]
+    status: Document = {
+        "failure": str(result.failure),
+        "message": message[:MOST_MESSAGE],
+        "lines": [line[:200] for line in result.lines][:8],
+        "remedy": result.advice[:MOST_MESSAGE],
+        "headlines": texts,
+        "values": numbers,
+        "summary": summary,
+        "network": dict(result.network),
+    }
+    # a benchmark that was refused stores no result
+    if result.failure is not Failure.REFUSED:
+        status["resultConfigMap"] = manifests.result_name(benchmark.name)
+    return status | {"finishedAt": stamp(result.finished_s or now_s)}
+
+
+def _pods(observation: Seen) -> Document:
+    """Names, nodes and addresses of the pods, by role."""
+    places: dict[str, list[Document]] = {}
+    for pod in observation.pods[:MOST_PODS]:
+        role, current = pod["metadata"]["labels"][manifests.ROLE], pod.get("status", {})
+        place = {
+            "name": pod["metadata"]["name"],
+            "nodeName": pod["spec"].get("nodeName"),
+            "podIp": current.get("podIP"),
+            "nodeIp": current.get("hostIP"),
+        }
+        places.setdefault(role, []).append({key: text for key, text in place.items() if text})
+    return places
 
 
 def _rank(phase: object) -> int:
-    order = list(Phase)
-    return order.index(Phase(str(phase))) if phase else -1
+    order = list(BenchmarkPhase)
+    return order.index(BenchmarkPhase(str(phase))) if phase else -1

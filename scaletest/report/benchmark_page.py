@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.kinds.benchmark import Ended
+from scaletest.kinds.benchmark import BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.render import ticks
@@ -108,7 +108,7 @@ def _across(rows: Sequence[Row]) -> Axis:
     return Axis(label, -0.5, len(rows) - 0.5, marks=list(map(float, marks)), names=[names[mark] for mark in marks])
 
 
-def _failure(ended: Ended) -> tuple[str, ...]:
+def _failure(ended: BenchmarkResult) -> tuple[str, ...]:
     name, why = ended.name, str(ended.failure or "failed")
     return name, why, clean(ended.message, 300), "\n".join(map(clean, ended.lines)), clean(ended.advice, 300)
 

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from scaletest.analysis.repetitions import Summary, gathered, summarise
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
-from scaletest.kinds.benchmark import Benchmark, Ended
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
 from scaletest.model import Activity, Verdict, VerdictKind
@@ -58,13 +58,13 @@ class BenchmarkRun:
     thresholds: tuple[ThresholdResult, ...] = ()
 
     @property
-    def counted(self) -> list[tuple[Benchmark, Ended]]:
+    def counted(self) -> list[tuple[Benchmark, BenchmarkResult]]:
         """Benchmarks that ended and are no warm-up, in their order."""
         ended = self.stored.ended
         return [(one, ended[one.name]) for one in self.stored.plan.benchmarks if not one.warm_up and one.name in ended]
 
     @property
-    def failures(self) -> list[Ended]:
+    def failures(self) -> list[BenchmarkResult]:
         """Those without a result."""
         return [ended for _, ended in self.counted if not ended.ok]
 
@@ -104,7 +104,7 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     plan = stored.plan
     pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
     by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
-    groups: dict[int, list[Ended]] = {}
+    groups: dict[int, list[BenchmarkResult]] = {}
     for one, ended in pairs:
         groups.setdefault(one.permutation, []).append(ended)
     rows = []
@@ -131,7 +131,7 @@ def words(values: Mapping[str, Any]) -> str:
 
 
 def _verdict(
-    stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, Ended]], thresholds: Sequence[ThresholdResult]
+    stored: StoredBenchmarks, pairs: Sequence[tuple[Benchmark, BenchmarkResult]], thresholds: Sequence[ThresholdResult]
 ) -> Verdict:
     count = stored.plan.counted
     failed = [ended for _, ended in pairs if not ended.ok and not ended.failure.unmeasured]
@@ -156,7 +156,7 @@ def _verdict(
     return undecided or Verdict(VerdictKind.PASS, f"{plural(count, 'benchmark')} measured{met}")
 
 
-def _why(ended: Ended) -> str:
+def _why(ended: BenchmarkResult) -> str:
     """The failure of a benchmark with the last of the tool's own words: at the end tools say why they end."""
     spoken = [line for line in ended.lines if any(map(str.isalpha, line))]
     return ": ".join((ended.name, ended.message, *spoken[-1:]))
@@ -177,7 +177,7 @@ def table(run: BenchmarkRun) -> tuple[list[str], list[list[str]]]:
     return titles, lines
 
 
-def failure_lines(ended: Ended) -> list[str]:
+def failure_lines(ended: BenchmarkResult) -> list[str]:
     """Why a benchmark failed, with the lines that say so, and what to do where the failure itself knows that."""
     first = f"{ended.name}: {ended.failure or 'failed'}: {clean(ended.message, 300)}"
     advice = [f"  what to do: {clean(ended.remedy, 300)}"] if ended.remedy else []

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from scaletest.cluster.connection import Busy
-from scaletest.cluster.states import Pod
+from scaletest.cluster.pod_state import PodState
 from scaletest.model.errors import ScaletestError, WaitTimeout
 
 logger = logging.getLogger("scaletest.validation")
@@ -31,7 +31,7 @@ class Scalable(Protocol):
     def scale(self, replicas: int) -> None:
         """Ask for this number."""
 
-    def pods(self) -> list[Pod]:
+    def pods(self) -> list[PodState]:
         """Its pods."""
 
     def pause(self, scaled_object: str, paused: bool) -> None:

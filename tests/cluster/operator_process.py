@@ -12,8 +12,8 @@ from pathlib import Path
 from scaletest.benchmarks import manifests
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import PODS, Documents
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.log_framing import frame
 from scaletest.operator.handlers import run
 
 
@@ -37,9 +37,9 @@ class Scripted(Documents):
         address = found["metadata"].get("annotations", {}).get("test/address", "")
         rate = {"bandwidth": 5e9, "retransmits": 3.0}
         return "some words\n" + frame(
-            Ended(
+            BenchmarkResult(
                 name,
-                Phase.COMPLETED,
+                BenchmarkPhase.COMPLETED,
                 rate,
                 {"streams": [1]},
                 {"interface": "net1", "address": address},

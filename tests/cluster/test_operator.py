@@ -229,7 +229,7 @@ def test_what_cannot_be_measured_fails_with_the_reason_and_holds_up_nobody(opera
     operator.apply("IPerf", "slow", {"duration": 5})
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
     operator.apply("IPerf", "next", {"duration": 5})
-    eventually(lambda: "waits for its turn" in operator.status("iperf", "next").get("message", ""), 60)
+    eventually(lambda: "waiting for its turn" in operator.status("iperf", "next").get("message", ""), 60)
     # when its Job is deleted by somebody
     operator.kubectl("delete", "job", "slow-client")
     # expect it failed, not measured again, and the next one measured

@@ -16,7 +16,7 @@ from hack.kubernetes import ControlPlane, NotBuilt
 from hack.kubernetes.controllers import JobSets, Kueue
 from scaletest.benchmarks import manifests
 from scaletest.kinds.crd import definitions
-from scaletest.operator.benchmarks import WAITS
+from scaletest.operator.benchmark_reconciler import WAITING
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
 from tests.cluster.test_operator import ACCOUNT, Operator
 from tests.conftest import eventually, missing
@@ -135,7 +135,7 @@ def test_a_second_one_is_admitted_when_the_first_is_deleted(operator: Operator) 
     operator.apply("IPerf", "slow", gang("kueue"))
     eventually(lambda: operator.status("iperf", "slow").get("phase") == "Running", 90)
     operator.apply("IPerf", "next", gang("kueue"))
-    eventually(lambda: operator.status("iperf", "next").get("message") == WAITS, 60)
+    eventually(lambda: operator.status("iperf", "next").get("message") == WAITING, 60)
     # when the first is deleted
     operator.kubectl("delete", "iperf", "slow", "--timeout=60s")
     # expect the second measured

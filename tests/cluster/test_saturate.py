@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from hack.kubernetes import ControlPlane
-from scaletest.cluster.before import Note
 from scaletest.cluster.connection import Busy, Cluster, Refused, connect
 from scaletest.cluster.deployment import Deployment
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import Held, Service
+from scaletest.cluster.service import AutoscalerHold, Service
 from scaletest.cluster.tuning import Tuning
+from scaletest.cluster.tuning_backup import BackupAnnotation
 from scaletest.model.errors import UsageError, WaitTimeout
 from tests.conftest import call, eventually, program
 from tests.integration.services import running
@@ -96,7 +96,7 @@ def test_an_active_autoscaler_is_refused_or_held_and_put_back(plane: ControlPlan
         row = json.loads(plane.kubectl("-n", cluster.namespace, "get", "hpa", "model", "-o", "json"))["spec"]
         return row["minReplicas"], row["maxReplicas"]
 
-    held = Held(cluster, Deployment(cluster, "model"))
+    held = AutoscalerHold(cluster, Deployment(cluster, "model"))
     held.hold()
     assert limits() == (2, 2)
     # when the test itself changes the number, the autoscaler is held there, and still put back to what it had
@@ -138,7 +138,7 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
     tuning = Tuning(cluster, deployment, sleep=pauses.append)
     tuning.apply({"cpu": "100m"})
     pauses.clear()
-    change, left = Note._patch, [2]
+    change, left = BackupAnnotation._patch, [2]
 
     def busy(*given: Any) -> None:
         left[0] -= 1
@@ -146,10 +146,10 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
             raise Busy("cannot change deployment model: 503 busy")
         change(*given)
 
-    monkeypatch.setattr(Note, "_patch", busy)
+    monkeypatch.setattr(BackupAnnotation, "_patch", busy)
     assert tuning.put_back() == ["deployment model has its own settings again"] and len(pauses) == 2
     assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
-    assert Note(cluster, "model").left() is None and tuning.put_back() == []
+    assert BackupAnnotation(cluster, "model").left() is None and tuning.put_back() == []
     left[0] = 0
     tuning.apply({})
     left[0] = 1000
@@ -172,7 +172,7 @@ def test_what_a_note_does_not_name_stays_as_it_is_now(plane: ControlPlane, clust
     assert found["image"] == "other" and found["resources"]["requests"]["cpu"] == "500m" and "env" not in found
     # and when the note is taken away under a tuning, it changes nothing more
     tuning.apply({"cpu": "100m"})
-    note = Note(cluster, "model")
+    note = BackupAnnotation(cluster, "model")
     before = note.left()
     assert before is not None
     note.restore(before)
@@ -262,9 +262,9 @@ def test_an_autoscaler_that_a_killed_run_held_gets_its_own_limits_back(plane: Co
     spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 9}
     plane.apply([{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": about, "spec": spec}])
     deployment = Deployment(cluster, "model")
-    Held(cluster, deployment).hold()
+    AutoscalerHold(cluster, deployment).hold()
     # when the next run holds and releases it
-    held = Held(cluster, deployment)
+    held = AutoscalerHold(cluster, deployment)
     held.hold(3)
     assert held.release() == []
     # then it has what it had before the first

@@ -17,7 +17,7 @@ import pytest
 from scaletest.benchmarks import namespaces
 from scaletest.benchmarks.local import LocalExecutor
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.model import Activity, State
 from scaletest.model.errors import UsageError
@@ -37,11 +37,11 @@ def isolated() -> None:
         missing("the right to make network namespaces")
 
 
-def measure(kind: str, folder: Path, **spec: Any) -> tuple[Ended, list[Phase]]:
+def measure(kind: str, folder: Path, **spec: Any) -> tuple[BenchmarkResult, list[BenchmarkPhase]]:
     one = benchmark.read({"kind": kind, "spec": spec})
     executor = LocalExecutor(logs=folder)
     executor.refuse(one)
-    phases: list[Phase] = []
+    phases: list[BenchmarkPhase] = []
     return executor.run(one, phases.append), phases
 
 
@@ -56,7 +56,12 @@ def test_iperf_over_a_veth_pair_has_the_tools_own_numbers(
     need("iperf3")
     ended, phases = measure("IPerf", tmp_path, duration=1, streams=2, mtu=mtu, ipFamily=family)
     assert ended.ok, (ended.message, ended.lines)
-    assert phases == [Phase.PREPARING, Phase.RUNNING, Phase.SUMMARISING, Phase.COMPLETED]
+    assert phases == [
+        BenchmarkPhase.PREPARING,
+        BenchmarkPhase.RUNNING,
+        BenchmarkPhase.SUMMARISING,
+        BenchmarkPhase.COMPLETED,
+    ]
     data = json.loads(log_of(tmp_path, "IPerf", "client-0"))
     assert ended.headlines["bandwidth"] == data["end"]["sum_received"]["bits_per_second"]
     assert ended.network["mtu"] == mtu and ended.network["family"] == family and ended.network["interface"] == "eth0"
@@ -280,7 +285,7 @@ def test_a_server_that_never_serves_ends_the_benchmark(
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     ended, phases = measure("IPerf", tmp_path / "logs", timeLimit=limit_s)
     assert ended.failure is failure and words in " ".join((ended.message, *ended.lines))
-    assert phases[-1] is Phase.FAILED
+    assert phases[-1] is BenchmarkPhase.FAILED
 
 
 def test_a_tool_whose_output_is_cut_off_fails(isolated: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues
-from scaletest.cluster.api import Busy
-from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, Worker, cost, costs
+from scaletest.cluster.deletion import ANNOTATION, DeletionCosts, PodWorker, cost, costs
+from scaletest.cluster.pod_annotations import Busy
 from scaletest.model import Request
 from tests.conftest import Gate, call_here, eventually, program, wait_for
 
@@ -216,6 +216,12 @@ def test_costs() -> None:
     assert 0 < cost(now_s) < cost(now_s - 1) < 2**31
     assert 0 < cost(None) < 2**31
     found = costs(
-        [Worker("a", True, now_s), Worker("a", False), Worker("b", False), Worker("../x", True), Worker("", True)]
+        [
+            PodWorker("a", True, now_s),
+            PodWorker("a", False),
+            PodWorker("b", False),
+            PodWorker("../x", True),
+            PodWorker("", True),
+        ]
     )
     assert found == {"a": cost(now_s), "b": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.cluster.watch import Seen
+from scaletest.cluster.watch import WatchEvent
 from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
 
 BEGAN = 1_790_000_000.0
@@ -62,9 +62,9 @@ def job(name: str, *, parallelism: int = 1, done: float | None = None, failed: s
     }  # fmt: skip
 
 
-def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> Seen:
+def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) -> WatchEvent:
     """A sighting, seconds after the beginning."""
-    return Seen(role, kind, body, BEGAN + at_s if at_s is not None else None)
+    return WatchEvent(role, kind, body, BEGAN + at_s if at_s is not None else None)
 
 
 def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float) -> Workload:

@@ -14,8 +14,8 @@ from scaletest.benchmarks import machine, programs
 from scaletest.benchmarks.runner import counts, run
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.kind import Failed, Output, Peer, Site
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, PartAddress, ToolOutput
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue
 from scaletest.render.units import quantity, quantity_measured
@@ -69,20 +69,22 @@ def test_3_an_empty_product_is_refused_where_it_would_never_finish() -> None:
 def test_4_a_slow_link_has_decimals() -> None:
     one = benchmark.read({"kind": "IPerf", "spec": {"tool": "iperf", "duration": 2}})
     line = "[  1] 0.0000-2.1448 sec  14.1 KBytes  53.8 Kbits/sec\n"
-    assert one.kind.parse(one.spec, Output(line)).headlines == {"bandwidth": 53800.0}
+    assert one.kind.parse(one.spec, ToolOutput(line)).headlines == {"bandwidth": 53800.0}
 
 
 def test_5_a_log_that_cannot_be_read_fails_its_benchmark_and_the_set_finishes() -> None:
     found, _ = plan_of(a_set(repetitions=2), list)
 
-    def unreadable(one: Any) -> Ended:
+    def unreadable(one: Any) -> BenchmarkResult:
         try:
-            one.kind.parse(one.spec, Output(""))
-        except Failed as error:
-            return Ended(one.name, Phase.FAILED, failure=error.failure, message=error.message, lines=error.lines)
+            one.kind.parse(one.spec, ToolOutput(""))
+        except BenchmarkFailed as error:
+            return BenchmarkResult(
+                one.name, BenchmarkPhase.FAILED, failure=error.failure, message=error.message, lines=error.lines
+            )
         raise AssertionError("an empty log was read")
 
-    ended: dict[str, Ended] = {}
+    ended: dict[str, BenchmarkResult] = {}
     run(found, ended, Scripted(unreadable), lambda one: None, lambda *_: None)
     assert counts(found, ended).finished and counts(found, ended).failed == 2
     assert all(one.phase.ended for one in ended.values())
@@ -126,20 +128,20 @@ def test_12_a_list_is_replaced_and_a_value_can_be_unset() -> None:
 @pytest.mark.parametrize("kind", ["IPerf", "Fio", "RDMALatency", "RDMABandwidth"])
 def test_13_peers_are_reached_over_ipv6(kind: str) -> None:
     one = benchmark.read({"kind": kind, "spec": {"ipFamily": "IPv6"}})
-    peers = {role: [Peer(role, 0, "a", "2001:2::1", "/w")] for role in ("server", "client", "worker", "master")}
-    words = " ".join(word for task in one.kind.tasks(one.spec, Site(peers)) for word in task.argv)
+    peers = {role: [PartAddress(role, 0, "a", "2001:2::1", "/w")] for role in ("server", "client", "worker", "master")}
+    words = " ".join(word for task in one.kind.tasks(one.spec, ExecutionSite(peers)) for word in task.argv)
     assert "2001:2::1" in words and "6" in words.replace("2001:2::1", "")
 
 
 def test_15_results_do_not_grow_with_bins_and_intervals() -> None:
     one = benchmark.read({"kind": "Fio", "spec": {"rw": "randrw", "numJobs": 2, "runtime": "3s"}})
     text = (SAMPLES / "fio-client-1worker-2jobs.out").read_text("utf-8")
-    found = one.kind.parse(one.spec, Output(text))
+    found = one.kind.parse(one.spec, ToolOutput(text))
     assert len(json.dumps(found.result)) < len(text) / 10
     data = json.loads((SAMPLES / "iperf3-tcp-2streams.json").read_text("utf-8"))
     data["intervals"] = data["intervals"] * 5000
     long = benchmark.read({"kind": "IPerf", "spec": {"streams": 2, "duration": 3}})
-    assert len(long.kind.parse(long.spec, Output(json.dumps(data))).result["intervals"]) <= 120
+    assert len(long.kind.parse(long.spec, ToolOutput(json.dumps(data))).result["intervals"]) <= 120
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
@@ -161,7 +163,7 @@ def test_18_percentiles_retransmits_directions_and_datagrams_are_there() -> None
         },
     }
     one = benchmark.read({"kind": "IPerf", "spec": {"protocol": "UDP"}})
-    found = one.kind.parse(one.spec, Output(json.dumps(udp))).headlines
+    found = one.kind.parse(one.spec, ToolOutput(json.dumps(udp))).headlines
     assert found == {"bandwidth": pytest.approx(9e5), "jitter": pytest.approx(5e-4), "lost": pytest.approx(0.1)}
 
 

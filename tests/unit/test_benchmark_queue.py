@@ -8,9 +8,9 @@ import pytest
 
 from scaletest.benchmarks.queue import ended_by
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import frame
 from scaletest.model import Outcome, Reason, Reply
 
 BENCHMARK = benchmark.read({"kind": "IPerf"})
@@ -41,7 +41,9 @@ def test_a_benchmark_that_no_worker_measured_says_nothing_of_what_was_to_be_meas
 
 
 def test_what_the_worker_framed_counts() -> None:
-    framed = Ended("other", Phase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size")
+    framed = BenchmarkResult(
+        "other", BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size"
+    )
     reply = Reply("r", Outcome.FAILED, Reason.EXIT, node="a", figures={"result": frame(framed)})
     ended = ended_by(BENCHMARK, reply)
     assert replace(ended, environment={}) == replace(framed, name="iperf") and ended.environment["node"] == "a"

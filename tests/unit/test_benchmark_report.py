@@ -16,7 +16,7 @@ from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks, is_b
 from scaletest.archive.folder import RunFolder
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cli.main import run as cli
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.model import Activity, State, Wait
 from scaletest.model.errors import InvalidValue, UsageError
@@ -47,12 +47,12 @@ def stored(factor: float = 1.0, *, broken: bool = False) -> StoredBenchmarks:
             "finished_s": 1e9 + 2,
         }
         values = {"bandwidth": factor * (1e10 + 1e8 * number), "retransmits": float(number)}
-        ended[one.name] = Ended(one.name, Phase.COMPLETED, values, network=NETWORK, **place)
+        ended[one.name] = BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, values, network=NETWORK, **place)
     if broken:
         name = plan.benchmarks[-1].name
-        ended[name] = Ended(
+        ended[name] = BenchmarkResult(
             name,
-            Phase.FAILED,
+            BenchmarkPhase.FAILED,
             failure=Failure.BAD_OUTPUT,
             message=HOSTILE,
             lines=(HOSTILE,),
@@ -92,9 +92,9 @@ def test_where_the_time_of_each_part_went_is_told_over_all_repetitions() -> None
 
 
 def test_a_wrong_activity_is_refused() -> None:
-    row = Ended("a", Phase.COMPLETED).to_dict()
+    row = BenchmarkResult("a", BenchmarkPhase.COMPLETED).to_dict()
     with pytest.raises(InvalidValue, match="activity"):
-        Ended.from_dict({**row, "activities": {"client-0": {"seconds": 3}}})
+        BenchmarkResult.from_dict({**row, "activities": {"client-0": {"seconds": 3}}})
 
 
 def test_a_failure_is_shown_with_its_lines_and_fails_the_run() -> None:
@@ -134,7 +134,9 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(fa
     # given one benchmark of four without a result
     run = stored()
     name = run.plan.benchmarks[0].name
-    why = Ended(name, Phase.FAILED, failure=failure, message="why", lines=("a", "its last words", "}"))
+    why = BenchmarkResult(
+        name, BenchmarkPhase.FAILED, failure=failure, message="why", lines=("a", "its last words", "}")
+    )
     ended = {**run.ended, name: why}
     found = of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict
     # expect the tool's own words as the reason, and advice as what to do
@@ -144,7 +146,7 @@ def test_where_nothing_could_be_measured_the_run_is_invalid_and_does_not_fail(fa
     assert found.kind.exit_code == (4 if nothing else 3) and "why" in found.reason
     # and a failure counts more than what is missing
     other = run.plan.benchmarks[1].name
-    ended[other] = Ended(other, Phase.FAILED, failure=Failure.EXIT, message="broken")
+    ended[other] = BenchmarkResult(other, BenchmarkPhase.FAILED, failure=Failure.EXIT, message="broken")
     assert of("run", "/r", StoredBenchmarks(run.plan, {}, ended, {})).verdict.kind.exit_code == 3
 
 
@@ -152,7 +154,9 @@ def test_a_failure_that_brings_its_own_advice_gives_it_in_every_text() -> None:
     # given a benchmark that says itself what to do
     run = stored()
     name = run.plan.benchmarks[0].name
-    why = Ended(name, Phase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size")
+    why = BenchmarkResult(
+        name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", remedy="choose a smaller size"
+    )
     report = of("run", "/r", StoredBenchmarks(run.plan, {}, {**run.ended, name: why}, {}))
     assert report.verdict.remedy == "choose a smaller size"
     for form in set(FORMATS) - {"csv"}:
@@ -164,7 +168,9 @@ def swept(product: dict[str, list[object]], **network: object) -> BenchmarkRun:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": product}}
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     ended = {
-        one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, network=network, permutation=one.permutation)
+        one.name: BenchmarkResult(
+            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, network=network, permutation=one.permutation
+        )
         for one in plan.benchmarks
     }
     return of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))
@@ -208,7 +214,7 @@ def test_values_of_a_matrix_may_have_the_names_of_columns() -> None:
         {"kind": "BenchmarkSet", "spec": {**spec, "matrix": {"product": {"name": [1], "bandwidth": ["x"]}}}}, list
     )
     (one,) = plan.benchmarks
-    ended = {one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9})}
+    ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9})}
     text = FORMATS["csv"](of("run", "/run", StoredBenchmarks(plan, {}, ended, {})))
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["permutation.name"], row["permutation.bandwidth"], float(row["bandwidth"])) == ("1", "x", 1e9)
@@ -328,7 +334,9 @@ def test_the_page_of_a_single_benchmark_draws_nothing_and_one_with_many_names_fe
         }
         plan, _ = plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
         ended = {
-            one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation)
+            one.name: BenchmarkResult(
+                one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation
+            )
             for one in plan.benchmarks
         }
         return FORMATS["html"](of("run", "/run", StoredBenchmarks(plan, {}, ended, {})))
@@ -349,7 +357,9 @@ def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
     plan, warnings = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     assert warnings == ["permutation 2 is the same as 1; repetitions measure one several times"]
     ended = {
-        one.name: Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9 + number}, permutation=one.permutation)
+        one.name: BenchmarkResult(
+            one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9 + number}, permutation=one.permutation
+        )
         for number, one in enumerate(plan.benchmarks)
     }
     run = of("run", "/run", StoredBenchmarks(plan, {}, ended, {}))

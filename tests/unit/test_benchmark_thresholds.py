@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scaletest.archive.benchmarks import StoredBenchmarks
 from scaletest.benchmarks.sweep import plan_of
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.kinds.registry import KINDS
@@ -36,7 +36,7 @@ def run(what: BenchmarkPlan, values: list[float]) -> BenchmarkRun:
     """One value a benchmark, in the plan's order; those that are left over were not measured."""
     ended = {}
     for one, value in zip(what.benchmarks, values, strict=False):
-        found = Ended(one.name, Phase.COMPLETED, {"bandwidth": value}, permutation=one.permutation)
+        found = BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"bandwidth": value}, permutation=one.permutation)
         ended[one.name] = replace(found, repetition=one.repetition)
     return of("run", "/run", StoredBenchmarks(what, {}, ended, {}))
 
@@ -122,7 +122,7 @@ def test_a_stored_run_that_asks_for_what_cannot_exist_says_so_in_its_verdict() -
     found, _ = plan_of(sweep("Fio", {"numWorkers": 2}, "readBandwidth>=1"), list)
     stored = replace(found, thresholds=("readLatency99<1ms",))
     (one,) = stored.benchmarks
-    ended = {one.name: Ended(one.name, Phase.COMPLETED, {"readBandwidth": 1e6})}
+    ended = {one.name: BenchmarkResult(one.name, BenchmarkPhase.COMPLETED, {"readBandwidth": 1e6})}
     verdict = of("run", "/run", StoredBenchmarks(BenchmarkPlan.from_dict(stored.to_dict()), {}, ended, {})).verdict
     # expect the reason, and nothing that would not help
     assert verdict.kind.exit_code == 4 and "cannot be merged" in verdict.reason
@@ -170,7 +170,9 @@ def test_what_was_measured_and_is_refuted_counts_more_than_what_could_not_be_mea
     # given a permutation that fails its threshold, and another whose benchmark was refused
     found = run(plan("bandwidth>=5Gbit/s"), [3e9, 3.01e9, 9e9])
     name = found.stored.plan.benchmarks[-1].name
-    refused = Ended(name, Phase.FAILED, failure=Failure.REFUSED, message="too large", permutation=1, repetition=1)
+    refused = BenchmarkResult(
+        name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message="too large", permutation=1, repetition=1
+    )
     stored = replace(found.stored, ended={**found.stored.ended, name: refused})
     verdict = of("run", "/run", stored).verdict
     assert verdict.kind.exit_code == 3 and "streams 1" in verdict.reason

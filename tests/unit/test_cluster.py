@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.cluster.capacity import Node, limits, quantity, quota_room, requests, room, scarcest
+from scaletest.cluster.capacity import NodeCapacity, limits, quantity, quota_room, requests, room, scarcest
 from scaletest.cluster.connection import connect
 from scaletest.cluster.devices import Devices, Slice, of_slices, on_nodes, removed
-from scaletest.cluster.states import first_failing, pod
+from scaletest.cluster.pod_state import first_failing, pod_state
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,12 @@ def test_room_is_what_selector_taints_and_devices_leave() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "pods": Decimal(110)}
     taint = {"key": "a/gpu", "effect": "NoSchedule"}
-    nodes = [Node("1", free), Node("2", free, {"colour": "blue"}), Node("3", free, taints=(taint,)), Node("4", {})]
+    nodes = [
+        NodeCapacity("1", free),
+        NodeCapacity("2", free, {"colour": "blue"}),
+        NodeCapacity("3", free, taints=(taint,)),
+        NodeCapacity("4", {}),
+    ]
     assert room(spec, nodes) == 6
     assert room({**spec, "nodeSelector": {"colour": "blue"}}, nodes) == 3
     assert room({**spec, "tolerations": [{"key": "a/gpu", "operator": "Exists"}]}, nodes) == 9
@@ -51,9 +56,9 @@ def test_room_is_what_selector_taints_and_devices_leave() -> None:
 def test_what_ends_first_is_named() -> None:
     spec: dict[str, Any] = {"containers": [{"resources": {"limits": {"a/gpu": 1, "cpu": 1}}}]}
     free = {"a/gpu": Decimal(3), "cpu": Decimal(2), "pods": Decimal(110)}
-    assert scarcest(spec, [Node("1", free)]) == "cpu"
-    assert scarcest(spec, [Node("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
-    assert scarcest(spec, [Node("1", free, schedulable=False)]) == ""
+    assert scarcest(spec, [NodeCapacity("1", free)]) == "cpu"
+    assert scarcest(spec, [NodeCapacity("1", {**free, "cpu": Decimal(8)})]) == "a/gpu"
+    assert scarcest(spec, [NodeCapacity("1", free, schedulable=False)]) == ""
 
 
 @pytest.mark.parametrize(
@@ -83,7 +88,7 @@ def test_devices_are_what_vendors_offer() -> None:
     has = {"cpu": Decimal(8), "pods": Decimal(110), "nvidia.com/gpu": Decimal(4), "hugepages-2Mi": Decimal(1)}
     has |= {"batch.kubernetes.io/cpu": Decimal(9)}
     free = {**has, "nvidia.com/gpu": Decimal(-1)}
-    node = Node("n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has)
+    node = NodeCapacity("n", free, {"nvidia.com/gpu.product": "H100"}, schedulable=False, allocatable=has)
     assert on_nodes([node]) == [Devices("n", "H100", "nvidia.com/gpu", 4, 0, False)]
 
 
@@ -119,7 +124,7 @@ def test_the_pod_that_restarts_is_looked_at_first() -> None:
         {"metadata": {"name": "new"}, "status": {"phase": "Pending"}},
         {"metadata": {"name": "bad"}, "status": {"phase": "Running", "containerStatuses": [waits]}},
     ]
-    found = first_failing([pod(row) for row in rows])
+    found = first_failing([pod_state(row) for row in rows])
     assert found is not None
     assert (found.name, found.container, found.restarts) == ("bad", "worker", 3)
     assert "CrashLoopBackOff m" in str(found)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.kinds.fakedev import Annotated, FakeWork, Phase, Use, annotated, exposition, from_words
+from scaletest.kinds.fakedev import ActivityPhase, Annotated, FakeWork, Use, annotated, exposition, from_words
 from scaletest.model import Outcome
 from scaletest.model.errors import InvalidValue
 from scaletest.system.waiting import Wake
@@ -59,7 +59,7 @@ def test_throughput_follows_the_law(text: str, expected: list[float]) -> None:
 
 def test_activity_goes_through_its_phases() -> None:
     what = from_words(["--activity", "98:1:5,20:0:0"])
-    assert what.phases == (Phase(98, 1, 5), Phase(20, 0, 0))
+    assert what.phases == (ActivityPhase(98, 1, 5), ActivityPhase(20, 0, 0))
     assert [what.activity(at, 1.0) for at in (0, 4.9, 5, 99)] == [99, 99, 20, 20]
     assert from_words(["--activity", "50:0:1"]).activity(7, 0) == 50
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.kinds import benchmark, fio, openfoam_case, pytorch, torch
-from scaletest.kinds.benchmark import Ended, Phase
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.fields import fields_of
-from scaletest.kinds.frame import MARK, frame, unframe
-from scaletest.kinds.kind import Failed, Failure, Output, Peer, Site
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress, ToolOutput
+from scaletest.kinds.log_framing import MARK, frame, unframe
 from scaletest.kinds.network import Network, check, used
 from scaletest.kinds.registry import KINDS
 from scaletest.model.checks import printable
@@ -95,7 +95,7 @@ def text_of(name: str) -> str:
     return (SAMPLES / name).read_text("utf-8")
 
 
-def parse(kind: str, spec: dict[str, Any], output: Output) -> Any:
+def parse(kind: str, spec: dict[str, Any], output: ToolOutput) -> Any:
     one = benchmark.read({"kind": kind, "spec": spec})
     return one.kind.parse(one.spec, output)
 
@@ -104,7 +104,7 @@ def parse(kind: str, spec: dict[str, Any], output: Output) -> Any:
 def test_a_real_output_gives_the_numbers_of_its_own_summary(
     kind: str, spec: dict[str, Any], name: str, wanted: dict[str, float]
 ) -> None:
-    found = parse(kind, spec, Output(text_of(name)))
+    found = parse(kind, spec, ToolOutput(text_of(name)))
     for headline, value in wanted.items():
         assert found.headlines[headline] == pytest.approx(value, rel=1e-9)
     known = {one.name for one in KINDS[kind].headlines}
@@ -116,8 +116,8 @@ def test_a_real_output_gives_the_numbers_of_its_own_summary(
 def test_what_is_no_result_fails_with_the_lines_that_say_why(
     kind: str, spec: dict[str, Any], name: str, code: int, failure: Failure, words: str
 ) -> None:
-    with pytest.raises(Failed) as error:
-        parse(kind, spec, Output(text_of(name), exit_code=code))
+    with pytest.raises(BenchmarkFailed) as error:
+        parse(kind, spec, ToolOutput(text_of(name), exit_code=code))
     assert error.value.failure is failure
     assert words in "\n".join(error.value.lines)
 
@@ -132,8 +132,8 @@ def test_what_is_no_result_fails_with_the_lines_that_say_why(
     ],
 )
 def test_a_program_that_is_missing_where_it_is_started_is_classed_as_that(kind: str, errors: str, code: int) -> None:
-    with pytest.raises(Failed) as error:
-        parse(kind, {}, Output("", errors, code))
+    with pytest.raises(BenchmarkFailed) as error:
+        parse(kind, {}, ToolOutput("", errors, code))
     assert error.value.failure is Failure.NO_BINARY and error.value.lines == (errors.splitlines()[0],)
 
 
@@ -142,8 +142,8 @@ def test_a_program_that_is_missing_where_it_is_started_is_classed_as_that(kind: 
 @pytest.mark.parametrize("code", [0, 1])
 def test_every_parser_takes_every_sample(kind: str, name: str, code: int) -> None:
     try:
-        found = parse(kind, {}, Output(text_of(name), exit_code=code))
-    except Failed as error:
+        found = parse(kind, {}, ToolOutput(text_of(name), exit_code=code))
+    except BenchmarkFailed as error:
         assert error.message and error.failure
     else:
         assert found.headlines and code == 0
@@ -161,12 +161,12 @@ def test_output_that_was_cut_off_never_passes_for_a_whole_one(row: Any, part: fl
     whole = text_of(name)
     cut = whole[: int(len(whole) * part)]
     try:
-        found = parse(kind, spec, Output(cut))
-    except Failed as error:
+        found = parse(kind, spec, ToolOutput(cut))
+    except BenchmarkFailed as error:
         assert error.message and error.failure
     else:
         # what was cut off said nothing more: the same numbers come out
-        assert found.headlines == parse(kind, spec, Output(whole)).headlines
+        assert found.headlines == parse(kind, spec, ToolOutput(whole)).headlines
 
 
 @given(st.sampled_from(sorted(KINDS)), st.text(max_size=400), st.sampled_from([0, 1, -9]), st.data())
@@ -175,8 +175,8 @@ def test_foreign_output_fails_and_never_raises_anything_else(kind: str, text: st
     sample = data.draw(st.sampled_from([*(row[2] for row in GOOD), ""]))
     mixed = text + (text_of(sample) if sample else "")
     try:
-        found = parse(kind, {}, Output(mixed, text, code))
-    except Failed as error:
+        found = parse(kind, {}, ToolOutput(mixed, text, code))
+    except BenchmarkFailed as error:
         assert len(error.lines) <= 8 and all(len(line) <= 200 for line in error.lines)
     else:
         assert found.headlines
@@ -197,17 +197,19 @@ KEYS += ["verdict", "kind", "steps", "throughput", "torch_device"]
 )
 @settings(max_examples=200)
 def test_json_of_another_shape_fails(kind: str, data: dict[str, Any]) -> None:
-    with pytest.raises(Failed):
-        parse(kind, {}, Output(json.dumps(data)))
+    with pytest.raises(BenchmarkFailed):
+        parse(kind, {}, ToolOutput(json.dumps(data)))
 
 
 def test_torchbench_is_read_in_both_of_its_forms() -> None:
-    found = parse("PyTorch", {"device": "cuda"}, Output(TORCHBENCH, text_of("gnu-time-verbose.txt")))
+    found = parse("PyTorch", {"device": "cuda"}, ToolOutput(TORCHBENCH, text_of("gnu-time-verbose.txt")))
     assert found.headlines["batchTime"] == pytest.approx(7.456e-3)
     assert found.headlines["gpuBatchTime"] == pytest.approx(7.123e-3)
     assert found.result["time"] == {"user": 0.0, "sys": 0.0, "real": 0.2}
     total = parse(
-        "PyTorch", {"device": "cuda"}, Output(TORCHBENCH.replace("CPU Wall Time per batch:  ", "CPU Total Wall Time: "))
+        "PyTorch",
+        {"device": "cuda"},
+        ToolOutput(TORCHBENCH.replace("CPU Wall Time per batch:  ", "CPU Total Wall Time: ")),
     )
     assert total.headlines["batchTime"] == pytest.approx(7.456e-3)
     assert total.notes
@@ -216,15 +218,17 @@ def test_torchbench_is_read_in_both_of_its_forms() -> None:
 def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
     figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
     figures |= {"samples": 640, "batches": 10}
-    answer = Output(json.dumps({"figures": figures}), text_of("gnu-time-posix.txt"))
+    answer = ToolOutput(json.dumps({"figures": figures}), text_of("gnu-time-posix.txt"))
     found = parse("PyTorch", {"resources": {"limits": {"nvidia.com/gpu": 2}}}, answer)
     assert found.headlines["batchTime"] == 0.0125
     assert "not TorchBench" in found.notes[0]
     assert found.result["gpuCount"] == 2 and found.result["time"]["real"] == 0.2
-    with pytest.raises(Failed, match="on cpu instead of cuda"):
+    with pytest.raises(BenchmarkFailed, match="on cpu instead of cuda"):
         parse("PyTorch", {"device": "cuda"}, answer)
-    with pytest.raises(Failed) as error:
-        parse("PyTorch", {"device": "cuda"}, Output('{"error": "torch finds no CUDA device here", "no_device": true}'))
+    with pytest.raises(BenchmarkFailed) as error:
+        parse(
+            "PyTorch", {"device": "cuda"}, ToolOutput('{"error": "torch finds no CUDA device here", "no_device": true}')
+        )
     assert error.value.failure is Failure.NO_DEVICE
 
 
@@ -234,7 +238,7 @@ def test_pytorch_is_marked_as_no_torchbench_and_checks_its_device() -> None:
 def test_the_torch_workload_takes_the_words_of_the_kind(model: str, mode: str) -> None:
     spec = {"model": model, "benchmarkType": mode, "inputBatchSize": 8, "batches": 3}
     one = benchmark.read({"kind": "PyTorch", "spec": spec})
-    (task,) = one.kind.tasks(one.spec, Site({}))
+    (task,) = one.kind.tasks(one.spec, ExecutionSite({}))
     work = torch.from_words(json.loads(task.argv[4]))
     assert (work.model, work.train, work.device, work.batch, work.batches) == (model, mode == "train", "cpu", 8, 3)
     assert find_spec(pytorch.MODULE) is not None
@@ -243,16 +247,16 @@ def test_the_torch_workload_takes_the_words_of_the_kind(model: str, mode: str) -
 def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
     last = {"workers": 4, "throughput_per_s": 3.0, "efficiency": 0.5}
     good = {"kind": "validation", "verdict": {"kind": "FAIL"}, "steps": [last]}
-    assert parse("Validation", {}, Output(json.dumps(good), exit_code=3)).headlines == {
+    assert parse("Validation", {}, ToolOutput(json.dumps(good), exit_code=3)).headlines == {
         "throughput": 3,
         "efficiency": 0.5,
     }
     for verdict in ({"kind": "INVALID", "reason": "too few", "remedy": "wait"}, {}, None):
-        with pytest.raises(Failed):
-            parse("Validation", {}, Output(json.dumps({**good, "verdict": verdict}), exit_code=4))
+        with pytest.raises(BenchmarkFailed):
+            parse("Validation", {}, ToolOutput(json.dumps({**good, "verdict": verdict}), exit_code=4))
     rate = {"kind": "lifecycle", "verdict": {"kind": "PASS"}, "throughput": {"per_s": 7.5}, "steps": []}
     rate["books"] = {"planned": 10}
-    assert parse("Lifecycle", {}, Output(json.dumps(rate))).headlines == {"podsPerSecond": 7.5}
+    assert parse("Lifecycle", {}, ToolOutput(json.dumps(rate))).headlines == {"podsPerSecond": 7.5}
 
 
 @pytest.mark.parametrize(
@@ -298,12 +302,12 @@ def test_every_kind_has_one_part_that_measures_and_a_task_for_it(kind: Any) -> N
     spec = benchmark.read({"kind": kind.name}).spec
     parts = kind.layout(spec)
     assert [part.role for part in parts].count(kind.measures) == 1
-    peers: dict[str, list[Peer]] = {}
+    peers: dict[str, list[PartAddress]] = {}
     for part in parts:
         peers.setdefault(part.role, []).append(
-            Peer(part.role, part.index, f"n{part.node}", f"198.18.0.{part.node + 1}", "/w")
+            PartAddress(part.role, part.index, f"n{part.node}", f"198.18.0.{part.node + 1}", "/w")
         )
-    tasks = kind.tasks(spec, Site(peers))
+    tasks = kind.tasks(spec, ExecutionSite(peers))
     assert tasks[-1].role == kind.measures
     assert all(task.port or task.ready_text for task in tasks[:-1]), "a server must say when it is ready"
     assert all(isinstance(word, str) and word for task in tasks for word in task.argv)
@@ -311,9 +315,12 @@ def test_every_kind_has_one_part_that_measures_and_a_task_for_it(kind: Any) -> N
 
 
 def test_the_original_arguments_are_what_the_tools_get() -> None:
-    peers = {"server": [Peer("server", 0, "a", "198.18.0.1")], "client": [Peer("client", 0, "b", "198.18.0.2")]}
+    peers = {
+        "server": [PartAddress("server", 0, "a", "198.18.0.1")],
+        "client": [PartAddress("client", 0, "b", "198.18.0.2")],
+    }
     spec = benchmark.read({"kind": "RDMABandwidth", "spec": {"qps": 4, "extraArgs": ["--tclass=96"]}})
-    server, client = spec.kind.tasks(spec.spec, Site(peers))
+    server, client = spec.kind.tasks(spec.spec, ExecutionSite(peers))
     assert " ".join(server.argv) == "ib_read_bw -a -F -R -n 1000 --report_gbits -q 4 --tclass=96"
     assert client.argv == (*server.argv, "198.18.0.1")
     assert server.ready_text
@@ -349,22 +356,24 @@ def test_the_network_that_was_used_must_be_the_one_asked_for() -> None:
         ({}, "2001:2::1", "the tool used IPv6"),
         ({}, "198.18.0.9", "talked to 198.18.0.9"),
     ):
-        with pytest.raises(Failed, match=words) as error:
+        with pytest.raises(BenchmarkFailed, match=words) as error:
             check(benchmark.read({"kind": "IPerf", "spec": wrong}).spec, network, remote)
         assert error.value.failure is Failure.MISMATCH
-    with pytest.raises(Failed):
+    with pytest.raises(BenchmarkFailed):
         used("198.18.0.1", "", "")
 
 
 def test_a_framed_result_is_found_in_any_log() -> None:
-    ended = Ended("one", Phase.FAILED, failure=Failure.NO_DEVICE, message="none\nhere", lines=("a",), repetition=2)
+    ended = BenchmarkResult(
+        "one", BenchmarkPhase.FAILED, failure=Failure.NO_DEVICE, message="none\nhere", lines=("a",), repetition=2
+    )
     log = f"noise\n{MARK}{{broken\n{frame(ended)}\nmore noise\n{MARK}"
     assert unframe(log) == ended
     assert unframe("nothing") is None
     # separators of lines, spaces and directions that a terminal must not get are part of what tools say
     foreign = replace(ended, message="1\u00a0234 \u2028\u0085\u202e\x7f", lines=("\u200b",))
     assert unframe(printable(frame(foreign))) == foreign
-    large = frame(Ended("one", Phase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
+    large = frame(BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
     found = unframe(large)
     assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too large" in found.notes[0]
 

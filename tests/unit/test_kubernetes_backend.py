@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from scaletest.cluster.connection import Busy, Refused
-from scaletest.cluster.states import Pod
+from scaletest.cluster.pod_state import PodState
 from scaletest.model.errors import ScaletestError, WaitTimeout
 from scaletest.validation.kubernetes import LOOK_S, PATIENCE_S, RESTORE_TRIES, KubernetesBackend
 
@@ -21,7 +21,7 @@ class FakeDeployment:
         self.wanted = replicas
         self.calls: list[str] = []
         self.fail: Callable[[str], None] = lambda call: None
-        self.made: Callable[[int], list[Pod]] = lambda count: [pod(f"p-{n}") for n in range(count)]
+        self.made: Callable[[int], list[PodState]] = lambda count: [pod(f"p-{n}") for n in range(count)]
 
     def _call(self, text: str) -> None:
         self.calls.append(text)
@@ -34,7 +34,7 @@ class FakeDeployment:
         self._call(f"scale {replicas}")
         self.wanted = replicas
 
-    def pods(self) -> list[Pod]:
+    def pods(self) -> list[PodState]:
         self._call("pods")
         return self.made(self.wanted)
 
@@ -48,8 +48,8 @@ class FakeDeployment:
         return "pod p-0 is Pending: Unschedulable"
 
 
-def pod(name: str, *, ready: bool = True, going: bool = False) -> Pod:
-    return Pod(name, "node", "Running", ready, going)
+def pod(name: str, *, ready: bool = True, going: bool = False) -> PodState:
+    return PodState(name, "node", "Running", ready, going)
 
 
 class Time:
@@ -117,7 +117,7 @@ def test_what_was_never_changed_is_not_put_back() -> None:
         ([], 0),
     ],
 )
-def test_only_pods_that_are_ready_count_and_none_while_others_go(pods: list[Pod], ready: int) -> None:
+def test_only_pods_that_are_ready_count_and_none_while_others_go(pods: list[PodState], ready: int) -> None:
     deployment = FakeDeployment()
     deployment.made = lambda count: pods
     backend = made(deployment)

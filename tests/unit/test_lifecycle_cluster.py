@@ -16,16 +16,16 @@ from scaletest.cli import lifecycle_work as work
 from scaletest.cluster.connection import LONGEST_OBEYED_S, Missing
 from scaletest.cluster.objects import Objects
 from scaletest.cluster.raw import Raw
-from scaletest.cluster.watch import Collection, Feeds, Seen
+from scaletest.cluster.watch import Collection, Feeds, WatchEvent
 from scaletest.model.errors import ScaletestError, Unreachable
 from tests.unit.fake_api import Answer, api, event, page, status, thing
 
 PODS = Collection("pod", "/api/v1/namespaces/n/pods", "a=b")
 
 
-def gather(feeds: Feeds, enough: Callable[[list[Seen]], bool]) -> list[Seen]:
+def gather(feeds: Feeds, enough: Callable[[list[WatchEvent]], bool]) -> list[WatchEvent]:
     """What is seen until it is enough."""
-    found: list[Seen] = []
+    found: list[WatchEvent] = []
     deadline = time.monotonic() + 120
     while not enough(found):
         assert time.monotonic() < deadline, found
@@ -33,7 +33,7 @@ def gather(feeds: Feeds, enough: Callable[[list[Seen]], bool]) -> list[Seen]:
     return found
 
 
-def names(found: list[Seen], kind: str) -> list[str]:
+def names(found: list[WatchEvent], kind: str) -> list[str]:
     return [one.object["metadata"]["name"] for one in found if one.kind == kind]
 
 

@@ -13,18 +13,19 @@ import pytest
 from scaletest.benchmarks import manifests
 from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
+from scaletest.benchmarks.seen import Seen
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
 from scaletest.cluster.rights import Right
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import benchmarks, results, sets, status
-from scaletest.operator.benchmarks import Settings, resource
+from scaletest.operator import benchmark_reconciler, set_reconciler, set_results, status
+from scaletest.operator.benchmark_reconciler import ReconcileSettings, resource
 
 IPERF = KINDS["IPerf"]
 
@@ -143,34 +144,36 @@ class FakeCluster:
             pod["status"]["containerStatuses"] = [{"imageID": "sha256:abc"}]
             if meta["labels"][manifests.ROLE] in ("client", "master"):
                 label = meta["labels"][manifests.BENCHMARK]
-                ended = Ended(label, Phase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0)
+                ended = BenchmarkResult(
+                    label, BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}, {"some": 1}, started_s=1.0, finished_s=2.0
+                )
                 self.logs[f"{name}-{index}"] = f"noise\n{frame(ended)}\n"
 
 
 def asked(cluster: FakeCluster, name: str = "one", kind: str = "IPerf", **spec: Any) -> None:
     body = {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
-    where = sets.SETS if kind == "BenchmarkSet" else resource(KINDS[kind])
+    where = set_reconciler.SETS if kind == "BenchmarkSet" else resource(KINDS[kind])
     cluster.put(where, body)
 
 
-def settings(cluster: FakeCluster) -> Settings:
-    return Settings("image", lambda: cluster.now, lambda *_: None)
+def settings(cluster: FakeCluster) -> ReconcileSettings:
+    return ReconcileSettings("image", lambda: cluster.now, lambda *_: None)
 
 
 def look(cluster: FakeCluster, name: str = "one") -> Mapping[str, Any]:
-    benchmarks.look(IPERF, cluster, "ns", name, settings(cluster))
+    benchmark_reconciler.reconcile(IPERF, cluster, "ns", name, settings(cluster))
     found: Mapping[str, Any] = cluster.objects["iperfs", name].get("status", {})
     return found
 
 
-def look_at_set(cluster: FakeCluster, kept: Settings | None = None) -> Mapping[str, Any]:
+def look_at_set(cluster: FakeCluster, kept: ReconcileSettings | None = None) -> Mapping[str, Any]:
     """One look, with what the watches would have brought."""
     rows = [one for (plural, _), one in cluster.objects.items() if plural == "iperfs"]
 
     def children(namespace: str, uid: str) -> list[Document]:
-        return [said for one in rows for (_, owner), said in sets.child(one).items() if owner == uid]
+        return [said for one in rows for (_, owner), said in set_reconciler.child(one).items() if owner == uid]
 
-    sets.look(cluster, "ns", "set", kept or settings(cluster), children)
+    set_reconciler.reconcile(cluster, "ns", "set", kept or settings(cluster), children)
     found: Mapping[str, Any] = cluster.objects["benchmarksets", "set"].get("status", {})
     return found
 
@@ -255,7 +258,9 @@ def test_what_a_server_says_of_its_failure_is_the_benchmarks() -> None:
     cluster.ready = False
     asked(cluster)
     look(cluster)
-    said = Ended("one", Phase.FAILED, failure=Failure.NO_DEVICE, message="no RDMA device", lines=("rdma_cm: none",))
+    said = BenchmarkResult(
+        "one", BenchmarkPhase.FAILED, failure=Failure.NO_DEVICE, message="no RDMA device", lines=("rdma_cm: none",)
+    )
     cluster.logs["one-server-0"] = frame(said)
     cluster.objects["pods", "one-server-0"]["status"]["phase"] = "Failed"
     found = until_ended(cluster)
@@ -272,7 +277,7 @@ def test_6_a_phase_never_goes_back() -> None:
     assert look(cluster) == done
     assert cluster.requests == before + 1
     one = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
-    seen = benchmarks.Seen(Phase.PREPARING)
+    seen = Seen(BenchmarkPhase.PREPARING)
     assert status.of(one, seen, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
@@ -331,7 +336,9 @@ def test_a_peer_that_was_reached_from_elsewhere_is_a_mismatch(
     while "one-client-0" not in cluster.logs:
         look(cluster)
     cluster.objects["pods", "one-client-0"]["metadata"]["annotations"][manifests.MULTUS_STATUS] = json.dumps(said)
-    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 5e9}, network=network, started_s=1.0, finished_s=2.0)
+    ended = BenchmarkResult(
+        "one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}, network=network, started_s=1.0, finished_s=2.0
+    )
     cluster.logs["one-client-0"] = frame(ended)
     found = until_ended(cluster)
     assert (found["phase"], found["failure"]) == (("Completed", "") if fits else ("Failed", "mismatch"))
@@ -355,8 +362,10 @@ def test_15_a_status_is_bounded() -> None:
          "status": {}}
         for _ in range(1000)
     )  # fmt: skip
-    why = Ended("one", Phase.FAILED, message="m" * 100_000, lines=("l" * 100_000,) * 100, network={"peer": "p" * 9000})
-    found = status.of(one, benchmarks.Seen(Phase.FAILED, "", pods, why), {}, 0.0)
+    why = BenchmarkResult(
+        "one", BenchmarkPhase.FAILED, message="m" * 100_000, lines=("l" * 100_000,) * 100, network={"peer": "p" * 9000}
+    )
+    found = status.of(one, Seen(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(found).encode()) <= status.MOST_BYTES
     assert "left out" in found["message"]
 
@@ -386,8 +395,8 @@ def test_15_the_results_of_a_set_are_bounded(count: int, numbers: bool | None) -
     spec = {"template": {"kind": "IPerf"}, "permutations": {"explicit": [{"duration": 1 + n} for n in range(count)]}}
     plan, _ = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
     said = {"phase": "Completed", "values": {"bandwidth": 1.23456789e9}}
-    found = results.of(plan, {one.name: {"status": said} for one in plan.benchmarks}, over=True)
-    assert len(json.dumps(found)) < results.MOST_BYTES + 1024
+    found = set_results.of(plan, {one.name: {"status": said} for one in plan.benchmarks}, over=True)
+    assert len(json.dumps(found)) < set_results.MOST_BYTES + 1024
     shown = [("mean" in row["headlines"]["bandwidth"]) for row in found["results"]]
     assert shown == ([] if numbers is None else [numbers] * count)
     assert found["verdict"] == "PASS"
@@ -476,19 +485,19 @@ def test_claims_of_fio() -> None:
 
 def test_an_executor_has_the_operator_measure_and_leaves_nothing() -> None:
     # given an operator that looks whenever the executor waits
-    cluster, phases = FakeCluster(), list[Phase]()
+    cluster, phases = FakeCluster(), list[BenchmarkPhase]()
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
     executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
     # when it runs one
     found = executor.run(one, phases.append)
     # expect the phases as they come, the result, and no object
     assert found.ok and found.headlines == {"bandwidth": 5e9}
-    assert phases == [Phase.PREPARING, Phase.SUMMARISING, Phase.COMPLETED]
+    assert phases == [BenchmarkPhase.PREPARING, BenchmarkPhase.SUMMARISING, BenchmarkPhase.COMPLETED]
     assert ("iperfs", "one") not in cluster.objects
     # and one of another run is left alone
     asked(cluster)
     found = executor.run(one, phases.append)
-    assert (found.phase, found.failure) == (Phase.FAILED, "refused")
+    assert (found.phase, found.failure) == (BenchmarkPhase.FAILED, "refused")
     assert ("iperfs", "one") in cluster.objects
 
 

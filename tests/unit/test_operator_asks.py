@@ -12,11 +12,11 @@ from scaletest.benchmarks import manifests, obstacles
 from scaletest.benchmarks.kept import stored
 from scaletest.cluster.documents import ACCOUNTS, EVENTS, Busy, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.kind import Kind, Site
+from scaletest.kinds.kind import ExecutionSite, Kind
 from scaletest.kinds.registry import API_VERSION, KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import accounts, benchmarks, line, status
-from scaletest.operator.benchmarks import Settings
+from scaletest.operator import accounts, benchmark_reconciler, queueing, status
+from scaletest.operator.benchmark_reconciler import ReconcileSettings
 from tests.unit.test_operator import (
     IPERF,
     FakeCluster,
@@ -39,7 +39,7 @@ def requests_of_a_set(count: int) -> int:
         if "finishedAt" in look_at_set(cluster, kept):
             break
         for plural, name in [key for key in cluster.objects if key[0] == "iperfs"]:
-            if not benchmarks.ended(cluster.objects[plural, name]):
+            if not benchmark_reconciler.ended(cluster.objects[plural, name]):
                 look(cluster, name)
     found = cluster.objects["benchmarksets", "set"]["status"]
     assert (found["succeeded"], found["count"]) == (count, count)
@@ -61,21 +61,21 @@ def test_16_of_those_that_wait_only_the_oldest_asks() -> None:
     for number, name in enumerate(names):
         cluster.now += 1
         asked(cluster, name)
-        assert look(cluster, name)["message"] == benchmarks.WAITS, number
+        assert look(cluster, name)["message"] == benchmark_reconciler.WAITING, number
     # when each of them is looked at in the same second, and the second after
     now = 0.0
     everyone = [cluster.objects["iperfs", name] for name in reversed(names)]
-    turns = line.Line(lambda: now)
+    turns = queueing.Turns(lambda: now)
 
     def who() -> list[str]:
-        places = [place for one in everyone if (place := line.entry(one))]
+        places = [place for one in everyone if (place := queueing.turn_of(one))]
         return [one["metadata"]["name"] for one in everyone if not turns.waits(one, lambda: places)]
 
     # expect the oldest alone to ask
     assert who() == ["b-0"]
     del cluster.objects["iperfs", "b-0"]
     everyone.pop()
-    now += line.LOOK_S
+    now += queueing.INTERVAL_S
     assert who() == ["b-1"]
     # and the status of none is written again because somebody else measures
     before = cluster.objects["iperfs", "b-1"]["metadata"]["resourceVersion"]
@@ -94,19 +94,19 @@ def test_16_those_that_wait_in_queues_are_looked_at_the_more_seldom_the_more_the
         for number in range(count)
     ]
     now = 0.0
-    turns = line.Line(lambda: now)
+    turns = queueing.Turns(lambda: now)
     # when a timer comes to each of them every second for a minute
     looks = dict.fromkeys(range(count), 0)
     for second in range(60):
         now = float(second)
         for number, one in enumerate(everyone):
-            looks[number] += not turns.rests(one)
+            looks[number] += not turns.checked_recently(one)
     # expect all together to be looked at no more than ten times a second, and nobody to be forgotten
     assert sum(looks.values()) <= most and min(looks.values()) >= 1
     # and one that is admitted, or changed, or has to go, at once
     first = everyone[0]
-    assert turns.rests({**first, "status": {"phase": "Preparing"}}) is False
-    assert turns.rests({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}) is False
+    assert turns.checked_recently({**first, "status": {"phase": "Preparing"}}) is False
+    assert turns.checked_recently({**first, "metadata": {**first["metadata"], "deletionTimestamp": "now"}}) is False
 
 
 def until_ready(cluster: FakeCluster) -> None:
@@ -118,12 +118,12 @@ def until_ready(cluster: FakeCluster) -> None:
 def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
     cluster = FakeCluster()
     asked(cluster, paused=True)
-    assert look(cluster)["message"] == benchmarks.PAUSED
+    assert look(cluster)["message"] == benchmark_reconciler.PAUSED
     found = cluster.objects["iperfs", "one"]
-    assert line.idle(found)
-    assert not line.idle({**found, "spec": {"paused": False}})
+    assert queueing.paused(found)
+    assert not queueing.paused({**found, "spec": {"paused": False}})
     found["metadata"]["generation"] = 2
-    assert not line.idle(found)
+    assert not queueing.paused(found)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_name_that_cannot_be_is_refused_at_once_and_can_go(name: str) -> None:
     found = look(cluster, name)
     assert (found["phase"], found["failure"]) == ("Failed", "refused") and "40 characters" in found["remedy"]
     cluster.list = lambda *_: pytest.fail("a label cannot have that value")  # type: ignore[method-assign, assignment]
-    benchmarks.gone(IPERF, cluster, "ns", cluster.objects["iperfs", name])
+    benchmark_reconciler.before_deletion(IPERF, cluster, "ns", cluster.objects["iperfs", name])
 
 
 def change(cluster: FakeCluster, plural: str, name: str, **spec: Any) -> None:
@@ -199,9 +199,11 @@ def test_a_benchmark_that_was_begun_is_measured_as_it_was(spec: dict[str, Any]) 
     look(cluster)
     # when its spec is changed
     change(cluster, "iperfs", "one", **spec)
-    kept = Settings("image", lambda: cluster.now, lambda _, kind, reason, message: said.append(f"{kind} {reason}"))
+    kept = ReconcileSettings(
+        "image", lambda: cluster.now, lambda _, kind, reason, message: said.append(f"{kind} {reason}")
+    )
     for _ in range(3):
-        benchmarks.look(IPERF, cluster, "ns", "one", kept)
+        benchmark_reconciler.reconcile(IPERF, cluster, "ns", "one", kept)
     # expect to be told once, and what was asked for first to be measured
     assert said == [f"Warning {status.EDITED}"]
     cluster.objects["pods", "one-server-0"]["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
@@ -241,18 +243,18 @@ LIFECYCLE = KINDS["Lifecycle"]
 
 
 def act(cluster: FakeCluster, kind: Kind, defaults: Mapping[str, str] | None = None) -> dict[str, Any]:
-    kept = Settings("image", lambda: cluster.now, lambda *_: None, defaults or {})
-    benchmarks.look(kind, cluster, "ns", "one", kept)
+    kept = ReconcileSettings("image", lambda: cluster.now, lambda *_: None, defaults or {})
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", kept)
     return dict(cluster.objects[kind.plural, "one"]["status"])
 
 
 def test_a_benchmark_that_acts_on_the_cluster_is_refused_at_once_without_account_or_right() -> None:
     cluster, ours = FakeCluster(), {"Lifecycle": "tester"}
-    # given one that names no account: refused, as when that account is not there, or lacks a right
+    # given one that names no service account: refused, as when that account is not there, or lacks a right
     for defaults, forbidden, words in (
-        ({}, [], "names no account"),
-        (ours, [], "no service account tester in ns"),
-        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in ns"),
+        ({}, [], "names no service account"),
+        (ours, [], "no service account tester in namespace ns"),
+        (ours, ["patch jobs.batch", "watch pods"], "tester may not patch jobs.batch, watch pods in namespace ns"),
     ):
         if forbidden:
             cluster.put(ACCOUNTS, {"metadata": {"name": "tester"}})
@@ -308,8 +310,8 @@ def test_what_acts_on_nothing_gets_no_token() -> None:
     # and one that scales a Deployment needs what validate needs
     one = benchmark.read({"kind": "Validation", "spec": {"deployment": "bench-sleep"}})
     assert {*map(str, accounts.rights(one))} >= {"patch deployments/scale.apps", "get services/proxy"}
-    line = one.kind.tasks(one.spec, Site({}))[0].argv
-    assert line[line.index("--client") + 1] == "svc/bench-sleep-client" and "--local" not in line
+    queueing = one.kind.tasks(one.spec, ExecutionSite({}))[0].argv
+    assert queueing[queueing.index("--client") + 1] == "svc/bench-sleep-client" and "--local" not in queueing
 
 
 def test_19_every_result_says_on_what_it_was_measured() -> None:

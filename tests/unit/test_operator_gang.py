@@ -13,13 +13,13 @@ from scaletest.benchmarks import gang, manifests, part
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import JOBS, Missing, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
-from scaletest.kinds.kind import Failed
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.kind import BenchmarkFailed
+from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.operator import benchmarks, status
-from scaletest.operator.line import entry
+from scaletest.operator import benchmark_reconciler, status
+from scaletest.operator.queueing import turn_of
 from tests.unit.test_operator import FakeCluster, Killed, asked, look, settings, until_ended
 
 KUEUE = {"gang": "kueue", "queueName": "team"}
@@ -203,16 +203,16 @@ def test_a_kind_without_servers_is_admitted_too() -> None:
     cluster = FakeCluster()
     kind = KINDS["PyTorch"]
     asked(cluster, kind="PyTorch", model="resnet50", gang="jobset")
-    benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     job = cluster.objects["jobsets", "one"]["spec"]["replicatedJobs"]
     # it begins when it is its turn, which may be long after it is admitted
     (wait,) = job[0]["template"]["spec"]["template"]["spec"]["initContainers"]
     assert len(job) == 1 and manifests.MEASURING in wait["command"][-1]
     # nothing is measured before its pod is there
-    benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING not in cluster.objects["configmaps", "one-peers"]["data"]
     admit(cluster)
-    benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert manifests.MEASURING in cluster.objects["configmaps", "one-peers"]["data"]
 
 
@@ -227,7 +227,7 @@ def test_a_queue_keeps_nobody_else_from_measuring() -> None:
     # given one that waits in a queue, and another that waits for its turn
     cluster = queued()
     asked(cluster, "two")
-    assert look(cluster, "two")["message"] == benchmarks.WAITS
+    assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
     # when the first is not admitted at once
     cluster.now += gang.AT_ONCE_S + 1
     look(cluster)
@@ -252,16 +252,16 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
     # expect it to be Pending and to say why, however long that takes
     cluster.now += manifests.START_S
     found = look(cluster)
-    assert (found["phase"], found["message"]) == ("Pending", benchmarks.ADMITTED)
+    assert (found["phase"], found["message"]) == ("Pending", benchmark_reconciler.ADMITTED)
     assert manifests.PEERS not in cluster.objects["configmaps", "one-peers"]["data"]
     # and to be before those that hold nothing
-    places = {name: entry(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
+    places = {name: turn_of(cluster.objects["iperfs", name]) for name in ("one", "two", "three")}
     assert places["two"] is None
     assert places["one"] is not None and places["three"] is not None and places["one"] < places["three"]
     # and to have the usual time to start from its turn on
     cluster.delete(JOBS, "ns", "two-client")
     assert until_ended(cluster, "two")["failure"] == "interrupted"
-    cluster.logs["one-client-0-0"] = frame(Ended("one", Phase.COMPLETED, {"bandwidth": 5e9}))
+    cluster.logs["one-client-0-0"] = frame(BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"bandwidth": 5e9}))
     assert until_ended(cluster)["phase"] == "Completed"
 
 
@@ -273,7 +273,7 @@ def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
     cluster.ready = False
     assert look(cluster, "two")["phase"] == "Preparing"
     admit(cluster)
-    assert look(cluster)["message"] == benchmarks.ADMITTED
+    assert look(cluster)["message"] == benchmark_reconciler.ADMITTED
     cluster.objects["jobsets", "one"]["spec"]["suspend"] = True
     found = look(cluster)
     assert (found["phase"], found["message"]) == ("Pending", "waits in queue team until all parts are admitted")
@@ -318,7 +318,7 @@ def test_servers_that_are_admitted_wait_for_their_turn(
     if spec:
         assert part._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
     else:
-        with pytest.raises(Failed, match="nobody told"):
+        with pytest.raises(BenchmarkFailed, match="nobody told"):
             part._site(one, tmp_path, tmp_path)
 
 

@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from prometheus_client import CollectorRegistry
 
-from scaletest.operator import listening
+from scaletest.operator import http_endpoints
 
 FAMILIES = ["127.0.0.1", *(["[::1]"] if socket.has_dualstack_ipv6() else [])]
 
@@ -27,13 +27,13 @@ def get(url: str) -> bytes:
 
 def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
     # when metrics are served
-    with listening.metrics(port, CollectorRegistry()):
+    with http_endpoints.metrics(port, CollectorRegistry()):
         for host in FAMILIES:
             assert get(f"http://{host}:{port}/metrics") == b""
 
     # and then the health, of a loop
     async def asked() -> list[bytes]:
-        async with listening.health(port):
+        async with http_endpoints.health(port):
             return [await asyncio.to_thread(get, f"http://{host}:{port}/healthz") for host in FAMILIES]
 
     assert asyncio.run(asked()) == [b"{}"] * len(FAMILIES)
@@ -44,8 +44,8 @@ def test_metrics_and_health_are_there_on_both_families(port: int) -> None:
 
 def test_nothing_is_served_where_nothing_is_asked_for() -> None:
     async def asked() -> None:
-        async with listening.health(0):
+        async with http_endpoints.health(0):
             pass
 
-    with listening.metrics(0, CollectorRegistry()):
+    with http_endpoints.metrics(0, CollectorRegistry()):
         asyncio.run(asked())

@@ -13,9 +13,9 @@ import pytest
 
 from scaletest.benchmarks import manifests, ssh
 from scaletest.kinds import benchmark
-from scaletest.kinds.kind import Failed, Failure, Peer, Site
+from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, PartAddress
 from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmarks
+from scaletest.operator import benchmark_reconciler
 from tests.conftest import missing
 from tests.unit.test_operator import FakeCluster, Killed, asked, pod_of, settings
 
@@ -23,14 +23,14 @@ SSH = shutil.which("ssh") and shutil.which("ssh-keygen")
 ADDRESSES = ("10.1.0.7", "10.1.0.8")
 
 
-def site(folder: str = "/scratch/master-0", ssh: str = "") -> Site:
-    workers = [Peer("worker", at, f"one-worker-{at}", address) for at, address in enumerate(ADDRESSES)]
-    return Site({"worker": workers, "master": [Peer("master", 0, "", "", folder)]}, ssh=ssh)
+def site(folder: str = "/scratch/master-0", ssh: str = "") -> ExecutionSite:
+    workers = [PartAddress("worker", at, f"one-worker-{at}", address) for at, address in enumerate(ADDRESSES)]
+    return ExecutionSite({"worker": workers, "master": [PartAddress("master", 0, "", "", folder)]}, ssh=ssh)
 
 
 def until_ended(cluster: FakeCluster, kind: str) -> Mapping[str, Any]:
     for _ in range(20):
-        benchmarks.look(KINDS[kind], cluster, "ns", "one", settings(cluster))
+        benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", "one", settings(cluster))
         found: Mapping[str, Any] = cluster.objects[KINDS[kind].plural, "one"].get("status", {})
         if found.get("phase") in ("Completed", "Failed"):
             return found
@@ -57,9 +57,9 @@ def test_deleted_while_it_runs_its_key_goes_too() -> None:
     cluster.ready = False
     asked(cluster, kind="OpenFOAM")
     kind = KINDS["OpenFOAM"]
-    benchmarks.look(kind, cluster, "ns", "one", settings(cluster))
+    benchmark_reconciler.reconcile(kind, cluster, "ns", "one", settings(cluster))
     assert [name for plural, name in cluster.objects if plural == "secrets"]
-    benchmarks.gone(kind, cluster, "ns", cluster.objects["openfoams", "one"])
+    benchmark_reconciler.before_deletion(kind, cluster, "ns", cluster.objects["openfoams", "one"])
     assert {plural for plural, _ in cluster.objects} == {"openfoams", "leases"}
 
 
@@ -146,7 +146,7 @@ def test_a_copy_puts_files_where_they_were(tmp_path: Path) -> None:
     folder = tmp_path / "a case"
     (folder / "system").mkdir(parents=True)
     (folder / "system" / "controlDict").write_text("x")
-    (command,) = set(ssh.copies(Site({"worker": [Peer("worker", 0, "w", "")]}, ssh="cfg"), folder))
+    (command,) = set(ssh.copies(ExecutionSite({"worker": [PartAddress("worker", 0, "w", "")]}, ssh="cfg"), folder))
     fake = tmp_path / "bin" / "ssh"
     fake.parent.mkdir()
     fake.write_text(f'#!/bin/sh\ncd {tmp_path} && cat >packed && mv "a case" kept; shift 3; sh -c "$*" <packed\n')
@@ -159,13 +159,13 @@ def test_without_a_key_a_server_or_a_shell_it_says_what_is_missing(
     keys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = benchmark.read({"kind": "MPIPingPong"})
-    with pytest.raises(Failed, match="key of this benchmark"):
+    with pytest.raises(BenchmarkFailed, match="key of this benchmark"):
         ssh.client(one, tmp_path / "none", tmp_path / "ssh")
     monkeypatch.setattr(ssh.shutil, "which", lambda name: None)
-    with pytest.raises(Failed, match="sshd not found") as raised:
+    with pytest.raises(BenchmarkFailed, match="sshd not found") as raised:
         ssh.server(one, site(), 0, keys, tmp_path / "ssh")
     assert raised.value.failure is Failure.NO_BINARY
     monkeypatch.undo()
     monkeypatch.setattr(ssh.os, "getuid", lambda: 1_234_567)
-    with pytest.raises(Failed, match="1234567 has no name"):
+    with pytest.raises(BenchmarkFailed, match="1234567 has no name"):
         ssh.client(one, keys, tmp_path / "ssh")

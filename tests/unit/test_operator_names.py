@@ -9,10 +9,10 @@ from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
 from scaletest.cluster.documents import CONFIG_MAPS, EVENTS, PODS
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import KINDS
-from scaletest.operator import benchmarks, status
+from scaletest.operator import benchmark_reconciler, status
 from tests.unit.test_operator import FakeCluster, asked, look, settings, until_ended
 from tests.unit.test_operator_gang import admit, queued
 
@@ -28,7 +28,9 @@ def leave_a_pod(cluster: FakeCluster, role: str, phase: str = "Running") -> None
     }
     pod = cluster.put(PODS, {"metadata": meta, "spec": {"nodeName": "n0"}})
     pod["status"] = {"phase": phase, "podIPs": [{"ip": "10.9.9.9"}], "conditions": []}
-    ended = Ended("one", Phase.COMPLETED, {"bandwidth": 1e9}, {"of": "another"}, started_s=1.0, finished_s=2.0)
+    ended = BenchmarkResult(
+        "one", BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, {"of": "another"}, started_s=1.0, finished_s=2.0
+    )
     cluster.logs[meta["name"]] = frame(ended)
 
 
@@ -56,7 +58,7 @@ def test_one_of_another_kind_that_goes_takes_nothing_away() -> None:
     asked(cluster, kind="Fio")
     before = {key: one["metadata"]["uid"] for key, one in cluster.objects.items()}
     # when that is deleted
-    benchmarks.gone(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
+    benchmark_reconciler.before_deletion(KINDS["Fio"], cluster, "ns", cluster.objects["fios", "one"])
     # expect everything to be there
     assert {key: one["metadata"]["uid"] for key, one in cluster.objects.items()} == before
 
@@ -93,7 +95,7 @@ def test_a_queued_benchmark_cannot_be_paused_and_a_paused_one_keeps_nobody_waiti
     asked(cluster, "two", paused=True)
     uid = cluster.objects["iperfs", "two"]["metadata"]["uid"]
     cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] = f"iperfs/two/{uid}"
-    assert look(cluster, "two")["message"] == benchmarks.PAUSED
+    assert look(cluster, "two")["message"] == benchmark_reconciler.PAUSED
     assert cluster.objects["leases", "scaletest-benchmarks"]["spec"]["holderIdentity"] == ""
 
 
@@ -155,7 +157,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
 
     # and one whose result was deleted to say so
     def look_and_lose(seconds: float) -> None:
-        if look(cluster)["phase"] == Phase.COMPLETED:
+        if look(cluster)["phase"] == BenchmarkPhase.COMPLETED:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
@@ -185,7 +187,10 @@ def test_what_held_the_parts_together_goes_whatever_the_spec_says_now() -> None:
     cluster.objects["iperfs", "one"]["metadata"]["generation"] += 1
     # expect the JobSet to go with the rest
     for _ in range(9):
-        if benchmarks.look(KINDS["IPerf"], cluster, "ns", "one", settings(cluster)) is Phase.COMPLETED:
+        if (
+            benchmark_reconciler.reconcile(KINDS["IPerf"], cluster, "ns", "one", settings(cluster))
+            is BenchmarkPhase.COMPLETED
+        ):
             break
     assert cluster.objects["iperfs", "one"]["status"]["phase"] == "Completed"
     assert ("jobsets", "one") not in cluster.objects

@@ -19,10 +19,10 @@ from scaletest.benchmarks import gang
 from scaletest.cluster import rights
 from scaletest.cluster.documents import ACCOUNTS, Resource
 from scaletest.kinds import benchmark
-from scaletest.kinds.benchmark import Ended, Phase
-from scaletest.kinds.frame import frame
+from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.log_framing import frame
 from scaletest.kinds.registry import GROUP, KINDS
-from scaletest.operator import accounts, benchmarks
+from scaletest.operator import accounts, benchmark_reconciler
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, settings
 from tests.unit.test_operator_gang import admit
 
@@ -103,9 +103,9 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
     asked(cluster, name, kind, **spec)
     plural = KINDS[kind].plural
     for _ in range(20):
-        benchmarks.look(KINDS[kind], cluster, "ns", name, settings(cluster))
+        benchmark_reconciler.reconcile(KINDS[kind], cluster, "ns", name, settings(cluster))
         for pod in [pod for (resource, pod) in cluster.objects if resource == "pods" and KINDS[kind].measures in pod]:
-            cluster.logs[pod] = frame(Ended(name, Phase.COMPLETED, started_s=1.0, finished_s=2.0))
+            cluster.logs[pod] = frame(BenchmarkResult(name, BenchmarkPhase.COMPLETED, started_s=1.0, finished_s=2.0))
         if ("jobsets", name) in cluster.objects:
             admit(cluster, name)
         if ("podgroups", name) in cluster.objects:
@@ -114,7 +114,7 @@ def measured_and_deleted(cluster: FakeCluster, kind: str, name: str, **spec: Any
         if status.get("phase") in ("Completed", "Failed"):
             break
     assert status["phase"] == "Completed", status
-    benchmarks.gone(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
+    benchmark_reconciler.before_deletion(KINDS[kind], cluster, "ns", cluster.objects.pop((plural, name)))
 
 
 def everything(cluster: FakeCluster) -> None:

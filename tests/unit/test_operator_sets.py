@@ -13,13 +13,13 @@ from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import Busy, Missing, Resource
 from scaletest.kinds.registry import KINDS
 from scaletest.model.errors import Unreachable
-from scaletest.operator import benchmarks, results, sets, status
+from scaletest.operator import benchmark_reconciler, set_reconciler, set_results, status
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, settings
 
 IPERF = {"kind": "IPerf", "spec": {}}
 
 
-def end_all(cluster: FakeCluster, kept: benchmarks.Settings) -> Mapping[str, Any]:
+def end_all(cluster: FakeCluster, kept: benchmark_reconciler.Settings) -> Mapping[str, Any]:
     for _ in range(60):
         found = look_at_set(cluster, kept)
         if "finishedAt" in found:
@@ -82,14 +82,14 @@ def test_a_set_that_was_deleted_and_made_again_waits_until_the_old_benchmarks_ar
     cluster = FakeCluster()
     asked(cluster, "set", "BenchmarkSet", template=IPERF)
     asked(cluster, "set-1")
-    assert "another IPerf set-1" in look_at_set(cluster)["conditions"][-1]["message"]
+    assert "another IPerf named set-1" in look_at_set(cluster)["conditions"][-1]["message"]
     del cluster.objects["iperfs", "set-1"]
     # expect it to be measured when that is gone
     found = end_all(cluster, settings(cluster))
     assert (found["phase"], [one["type"] for one in found["conditions"]]) == ("Completed", ["Complete", "Failed"])
     # and the same of its plan
     asked(cluster, "set", "BenchmarkSet", template=IPERF)
-    assert "set-plan is there" in look_at_set(cluster)["conditions"][-1]["message"]
+    assert "set-plan exists" in look_at_set(cluster)["conditions"][-1]["message"]
     del cluster.objects["configmaps", "set-plan"]
     del cluster.objects["iperfs", "set-1"]
     for name in ("set-1-result", "set-1-peers"):
@@ -112,13 +112,13 @@ def test_benchmarks_that_the_watches_did_not_bring_yet_keep_their_nodes() -> Non
     rows = [{"nodes": ["a"], "placement": "sameNode"}, {"nodes": ["a", "b"]}, {"nodes": ["b"], "placement": "sameNode"}]
     asked(cluster, "set", "BenchmarkSet", template=IPERF, parallelism="nodeDisjoint", permutations={"explicit": rows})
     kept = settings(cluster)
-    sets.look(cluster, "ns", "set", kept, lambda *_: [])
+    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: [])
     assert {name for plural, name in cluster.objects if plural == "iperfs"} == {"set-1", "set-3"}
     # when the first ends, and the watches do not know the third
     first = cluster.objects["iperfs", "set-1"]
     first["status"] = {"phase": "Completed", "values": {}}
-    (known,) = sets.child(first).values()
-    sets.look(cluster, "ns", "set", kept, lambda *_: [known])
+    (known,) = set_reconciler.child(first).values()
+    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: [known])
     # expect the second to wait, until both have ended
     assert ("iperfs", "set-2") not in cluster.objects
     cluster.objects["iperfs", "set-3"]["status"] = {"phase": "Completed", "values": {}}
@@ -145,7 +145,7 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
     rows = [{"metadata": {"name": one.name}, "status": good} for one in plan.benchmarks]
     rows[-1]["status"] = bad
     # when it ends
-    sets.look(cluster, "ns", "set", kept, lambda *_: rows)
+    set_reconciler.reconcile(cluster, "ns", "set", kept, lambda *_: rows)
     found = cluster.objects["benchmarksets", "set"]["status"]
     # expect it to fit, and what was left out to be gone from the object too
     assert found["phase"] == "Failed"
@@ -155,13 +155,13 @@ def test_15_the_status_of_a_set_is_bounded_whatever_its_values_are(character: st
 def test_16_results_are_told_again_only_when_there_are_new_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster, told = FakeCluster(), list[int]()
     asked(cluster, "set", "BenchmarkSet", template=IPERF, repetitions=3)
-    of = results.of
+    of = set_results.of
 
     def counted(*given: Any, **named: Any) -> Document:
         told.append(len(given[1]))
         return of(*given, **named)
 
-    monkeypatch.setattr(results, "of", counted)
+    monkeypatch.setattr(set_results, "of", counted)
     kept = settings(cluster)
     found = end_all(cluster, kept)
     assert (found["succeeded"], found["summary"]) == (3, "5.000 Gbit/s")

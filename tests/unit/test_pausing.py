@@ -8,7 +8,7 @@ from types import FrameType
 
 import pytest
 
-from scaletest.cluster.states import Pod
+from scaletest.cluster.pod_state import PodState
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation.kubernetes import RELEASE_S, KubernetesBackend
 
@@ -29,7 +29,7 @@ class Scaled:
     def scale(self, replicas: int) -> None:
         self.calls.append(f"scale {replicas}")
 
-    def pods(self) -> list[Pod]:
+    def pods(self) -> list[PodState]:
         return []
 
     def pause(self, scaled_object: str, paused: bool) -> None:

@@ -11,13 +11,13 @@ import pytest
 from kubernetes import client
 
 from scaletest.cli import main
-from scaletest.cluster.before import Before
 from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.connection import Cluster
-from scaletest.cluster.deployment import Deployment, Scaler
+from scaletest.cluster.deployment import Autoscaler, Deployment
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import Held, Service, noted
+from scaletest.cluster.service import AutoscalerHold, Service, noted
 from scaletest.cluster.tuning import Tuning
+from scaletest.cluster.tuning_backup import TuningBackup
 from scaletest.model.errors import AgentLost, InvalidValue, UsageError
 from tests.unit.fake_api import Answer, api, page, thing
 
@@ -72,7 +72,7 @@ def test_a_scaled_object_that_a_killed_run_paused_goes_on_and_one_that_somebody_
     with api(act) as (found, _):
         settings = client.Configuration(host=found.client.configuration.host)
         cluster = Cluster(client.ApiClient(settings), found.namespace)
-        held = Held(cluster, Deployment(cluster, "model"))
+        held = AutoscalerHold(cluster, Deployment(cluster, "model"))
         assert [one.name for one in held.active()] == ["ours"]
         # when it is taken over and released
         assert held.adopt() == ["ScaledObject ours"] and held.release() == []
@@ -167,13 +167,13 @@ def _client() -> Any:
 def test_a_note_says_what_to_put_back_and_nothing_else() -> None:
     # given a container, and another variable, image and argument list later
     container = {"name": "m", "image": "a", "args": ["x"], "env": [{"name": "A", "value": "1"}, {"name": "W"}]}
-    before = Before.of(container, 2, "W", "2026-11-21T10:00:00.000+00:00")
-    assert Before.read(before.text()) == before
+    before = TuningBackup.of(container, 2, "W", "2026-11-21T10:00:00.000+00:00")
+    assert TuningBackup.read(before.text()) == before
     later = {"name": "m", "image": "b", "resources": {"limits": {"cpu": "1"}}, "env": [{"name": "W", "value": "4"}]}
     assert before.restored(later) == {"name": "m", "image": "b", "args": ["x"], "env": [{"name": "W"}]}
     assert "2 replicas" in str(before) and "'1'" not in str(before)
     # and a variable that was not there goes
-    without = Before.of({"name": "m"}, 2, "W", "now")
+    without = TuningBackup.of({"name": "m"}, 2, "W", "now")
     assert without.restored(later) == {"name": "m", "image": "b"}
 
 
@@ -203,9 +203,11 @@ def test_another_setting_keeps_an_image_that_was_rolled_out_meanwhile() -> None:
     assert row == {"name": "m", "image": "b", "resources": {"requests": {"cpu": "3"}, "limits": {"cpu": "3"}}}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", "null", '{"at": 1}', Before("", "m", 1, None, ["x"]).text()[:-9]])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", "null", '{"at": 1}', TuningBackup("", "m", 1, None, ["x"]).text()[:-9]]
+)
 def test_a_note_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(InvalidValue, match="before-tuning"):
-        Before.read(text)
+        TuningBackup.read(text)
     with pytest.raises(InvalidValue, match="scaletest/held"):
-        noted(Scaler("HorizontalPodAutoscaler", "model", held=text or "x"))
+        noted(Autoscaler("HorizontalPodAutoscaler", "model", held=text or "x"))

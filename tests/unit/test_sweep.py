@@ -16,7 +16,7 @@ from scaletest.benchmarks.executor import Node, Told
 from scaletest.benchmarks.generators import generate
 from scaletest.benchmarks.runner import counts, run, startable
 from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered, stem
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
 from scaletest.kinds.plan import BenchmarkPlan
 from scaletest.model.errors import InvalidValue
 
@@ -70,7 +70,7 @@ def test_warm_ups_come_first_and_do_not_count() -> None:
     found = plan(warmUp=2, permutations={"product": {"streams": [1, 2]}})
     assert [one.warm_up for one in found.benchmarks] == [True, True, False, False]
     assert found.counted == 2
-    done = {one.name: Ended(one.name, Phase.FAILED) for one in found.benchmarks if one.warm_up}
+    done = {one.name: BenchmarkResult(one.name, BenchmarkPhase.FAILED) for one in found.benchmarks if one.warm_up}
     assert counts(found, done).failed == 0
 
 
@@ -198,7 +198,7 @@ class Scripted:
 
     side_by_side = True
 
-    def __init__(self, result: Callable[[Benchmark], Ended]) -> None:
+    def __init__(self, result: Callable[[Benchmark], BenchmarkResult]) -> None:
         self.result = result
         self.ran: list[str] = []
 
@@ -208,25 +208,31 @@ class Scripted:
     def nodes(self) -> Sequence[Node]:
         return NODES
 
-    def run(self, benchmark: Benchmark, told: Told) -> Ended:
+    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
         self.ran.append(benchmark.name)
-        told(Phase.RUNNING)
+        told(BenchmarkPhase.RUNNING)
         return self.result(benchmark)
 
     def close(self) -> None:
         pass
 
 
-def completed(one: Benchmark) -> Ended:
-    return Ended(one.name, Phase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation, repetition=one.repetition)
+def completed(one: Benchmark) -> BenchmarkResult:
+    return BenchmarkResult(
+        one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9}, permutation=one.permutation, repetition=one.repetition
+    )
 
 
-def failed(one: Benchmark) -> Ended:
-    return Ended(one.name, Phase.FAILED, message="no", permutation=one.permutation, repetition=one.repetition)
+def failed(one: Benchmark) -> BenchmarkResult:
+    return BenchmarkResult(
+        one.name, BenchmarkPhase.FAILED, message="no", permutation=one.permutation, repetition=one.repetition
+    )
 
 
-def play(found: BenchmarkPlan, executor: Scripted, ended: dict[str, Ended] | None = None) -> dict[str, Ended]:
-    done: dict[str, Ended] = {} if ended is None else ended
+def play(
+    found: BenchmarkPlan, executor: Scripted, ended: dict[str, BenchmarkResult] | None = None
+) -> dict[str, BenchmarkResult]:
+    done: dict[str, BenchmarkResult] = {} if ended is None else ended
     stored: list[str] = []
     run(found, done, executor, lambda one: stored.append(one.name), lambda *_: None)
     assert stored == executor.ran or found.disjoint
@@ -253,9 +259,9 @@ def test_what_has_ended_is_not_measured_again() -> None:
 
 def test_an_interrupted_benchmark_is_not_stored() -> None:
     found = plan(permutations={"product": {"streams": [1, 2, 4]}})
-    done: dict[str, Ended] = {}
+    done: dict[str, BenchmarkResult] = {}
 
-    def second(one: Benchmark) -> Ended:
+    def second(one: Benchmark) -> BenchmarkResult:
         if one.name == "s-2":
             raise KeyboardInterrupt
         return completed(one)
@@ -284,7 +290,7 @@ def test_benchmarks_on_different_nodes_really_run_side_by_side() -> None:
     values = [{"nodes": ["a", "b"]}, {"nodes": ["c", "d"]}, {"nodes": ["a", "c"]}]
     found = plan(parallelism="nodeDisjoint", permutations={"explicit": values})
 
-    def together(one: Benchmark) -> Ended:
+    def together(one: Benchmark) -> BenchmarkResult:
         if one.permutation < 2:
             meeting.wait()
         return completed(one)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.kinds import benchmark
-from scaletest.kinds.kind import Failed, Failure, Output
+from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
 from scaletest.kinds.torch import Model, TorchWork, from_words
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue, UsageError
@@ -204,14 +204,14 @@ class cuda:
 """
 
 
-def ask_child(folder: Path, torch_text: str, *words: str) -> Output:
+def ask_child(folder: Path, torch_text: str, *words: str) -> ToolOutput:
     """What the child that computes says, beside a PyTorch of our own."""
     (folder / "torch.py").write_text(torch_text)
     done = subprocess.run(
         [sys.executable, "-m", "workers.torch_child"], input=json.dumps(words) + "\n", capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": str(folder)}, check=False,
     )  # fmt: skip
-    return Output(done.stdout, done.stderr, done.returncode)
+    return ToolOutput(done.stdout, done.stderr, done.returncode)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_model_that_the_installed_torch_cannot_compute_was_not_measured(
     output = ask_child(tmp_path, torch_text, "--model", model, "--device", "cpu")
     one = benchmark.read({"kind": "PyTorch", "spec": {"model": model}})
     # expect no failure of what was to be measured, with the words of PyTorch and what to install
-    with pytest.raises(Failed) as error:
+    with pytest.raises(BenchmarkFailed) as error:
         one.kind.parse(one.spec, output)
     assert error.value.failure is Failure.NO_BINARY and error.value.failure.unmeasured
     assert why in "\n".join(error.value.lines) and "pip install" in error.value.remedy
@@ -240,5 +240,5 @@ def test_a_missing_module_beside_a_good_answer_is_no_failure() -> None:
     one = benchmark.read({"kind": "PyTorch"})
     figures = {"batch_wall_ms": 12.5, "samples_per_s": 5120.0, "cpu_peak_mib": 100, "torch_device": "cpu"}
     figures |= {"samples": 640, "batches": 10}
-    output = Output(json.dumps({"figures": figures}), "warning: No module named 'triton'")
+    output = ToolOutput(json.dumps({"figures": figures}), "warning: No module named 'triton'")
     assert one.kind.parse(one.spec, output).headlines["batchTime"] == 0.0125

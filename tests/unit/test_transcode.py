@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.kinds.media import container, make_arguments, read_probe, refusal
-from scaletest.kinds.transcode import Acceleration, Engine, Output, Quality, Transcode, from_words
+from scaletest.kinds.transcode import Acceleration, EncodedOutput, Quality, Transcode, TranscodeEngine, from_words
 from scaletest.kinds.transcode_arguments import arguments, par
-from scaletest.kinds.transcode_output import READERS, Reading, ffmpeg, onevpl
+from scaletest.kinds.transcode_output import READERS, TranscodeReading, ffmpeg, onevpl
 from scaletest.model.errors import InvalidValue
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -37,12 +37,12 @@ def test_words_say_it_all() -> None:
     assert what == Transcode(
         "v.h265",
         "h265",
-        (Output("h264", 1920, 1080), Output("h265", 1280, 720)),
+        (EncodedOutput("h264", 1920, 1080), EncodedOutput("h265", 1280, 720)),
         frames=600,
         quality=Quality.SPEED,
         bitrate_kbps=4000,
         depth=4,
-        engine=Engine.ONEVPL,
+        engine=TranscodeEngine.ONEVPL,
         acceleration=Acceleration.QSV,
     )
 
@@ -239,7 +239,7 @@ def test_a_decoder_that_feeds_others_is_not_counted_and_a_failed_session_is() ->
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_any_output_is_read(output: str, errors: str) -> None:
     for reader in (onevpl, ffmpeg):
-        assert isinstance(reader(output, errors), Reading)
+        assert isinstance(reader(output, errors), TranscodeReading)
 
 
 @given(st.integers(0, 10**12), st.floats(0, 1e6), st.floats(1e-4, 1e5))

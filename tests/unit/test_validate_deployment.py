@@ -15,9 +15,9 @@ from scaletest.archive import RunFolder
 from scaletest.cli.main import run
 from scaletest.cluster import connection, deployment, discovery, proxy, rights
 from scaletest.cluster.connection import Refused
-from scaletest.cluster.deployment import Scaler
+from scaletest.cluster.deployment import Autoscaler
+from scaletest.cluster.pod_state import PodState
 from scaletest.cluster.rights import Right
-from scaletest.cluster.states import Pod
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
 from scaletest.validation import Runner
@@ -33,7 +33,7 @@ class Played:
         self.done: list[str] = []
         self.replicas, self.most = 3, 100
         self.lacking: tuple[Right, ...] = (*rights.CAPACITY, *rights.QUOTA)
-        self.scalers: list[Scaler] = []
+        self.scalers: list[Autoscaler] = []
         self.served = {"apps": "v1"}
         self.parallel = 1
         self.slots: list[float] = []
@@ -49,7 +49,7 @@ class Played:
             template={"spec": spec},
             replicas=lambda: self.replicas,
             scale=self._scale,
-            pods=lambda: [Pod(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)],
+            pods=lambda: [PodState(f"p-{n}", "node", "Running", True, False) for n in range(self.replicas)],
             scalers=lambda: self.scalers if keda else [],
             pause=lambda name, paused: self.done.append(f"{'pause' if paused else 'resume'} {name}"),
             released=lambda name: True,
@@ -176,8 +176,8 @@ def test_another_plan_is_refused_beside_resume(
     ("change", "code", "said"),
     [
         (lambda p: setattr(p, "lacking", rights.NEEDED[1:2]), 7, "we may not get deployments/scale.apps"),
-        (lambda p: setattr(p, "scalers", [Scaler("HorizontalPodAutoscaler", "h")]), 2, "HorizontalPodAutoscaler h"),
-        (lambda p: setattr(p, "scalers", [Scaler("ScaledObject", "s")]), 2, "--pause-autoscalers"),
+        (lambda p: setattr(p, "scalers", [Autoscaler("HorizontalPodAutoscaler", "h")]), 2, "HorizontalPodAutoscaler h"),
+        (lambda p: setattr(p, "scalers", [Autoscaler("ScaledObject", "s")]), 2, "--pause-autoscalers"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_changes(

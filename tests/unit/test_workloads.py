@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from scaletest.kinds.fields import fields_of
-from scaletest.kinds.frame import unframe
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import unframe
 from scaletest.kinds.registry import KINDS
 from scaletest.model import Outcome, Reason, Reply
 from scaletest.model.errors import InvalidValue

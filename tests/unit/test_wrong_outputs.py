@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.kinds import benchmark, openfoam_case
-from scaletest.kinds.kind import Failed, Failure, Measured, Output
+from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolMeasurement, ToolOutput
 
 SAMPLES = Path(__file__).parent / "samples" / "benchmarks"
 Report = dict[str, Any]
@@ -23,13 +23,13 @@ def sample(name: str) -> str:
     return (SAMPLES / name).read_text("utf-8")
 
 
-def parse(kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0) -> Measured:
+def parse(kind: str, spec: dict[str, Any], text: str, errors: str = "", code: int = 0) -> ToolMeasurement:
     asked = benchmark.read({"kind": kind, "spec": spec})
-    return asked.kind.parse(asked.spec, Output(text, errors, code))
+    return asked.kind.parse(asked.spec, ToolOutput(text, errors, code))
 
 
-def refused(kind: str, spec: dict[str, Any], text: str) -> Failed:
-    with pytest.raises(Failed) as error:
+def refused(kind: str, spec: dict[str, Any], text: str) -> BenchmarkFailed:
+    with pytest.raises(BenchmarkFailed) as error:
         parse(kind, spec, text)
     return error.value
 
@@ -407,7 +407,7 @@ def validation(verdict: str = "PASS", workers: int = 4) -> str:
 )
 def test_a_validation_that_did_not_reach_its_limit_gives_no_number(text: str, code: int, failure: Failure) -> None:
     assert parse("Validation", {}, validation()).headlines["throughput"] == 3
-    with pytest.raises(Failed) as error:
+    with pytest.raises(BenchmarkFailed) as error:
         parse("Validation", {}, text, code=code)
     assert error.value.failure is failure
 
@@ -465,7 +465,7 @@ def test_a_line_that_is_missing_or_stands_twice_never_gives_another_number(
     lines[number : number + 1] = lines[number : number + 1] * times
     try:
         measured = parse(kind, spec, "".join(lines)).headlines
-    except Failed as error:
+    except BenchmarkFailed as error:
         assert error.message
         return
     same = parse(kind, spec, text).headlines

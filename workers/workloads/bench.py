@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
-from scaletest.kinds.benchmark import Benchmark, Ended, Phase, read
-from scaletest.kinds.frame import frame, unframe
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult, read
 from scaletest.kinds.kind import Failure
+from scaletest.kinds.log_framing import frame, unframe
 from scaletest.model import Outcome, Reason, wire
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen
@@ -58,13 +58,13 @@ class BenchWorkload:
         self._program.close()
 
 
-def _refused(benchmark: Benchmark) -> Ended:
+def _refused(benchmark: Benchmark) -> BenchmarkResult:
     names = ", ".join(benchmark.trusted)
     text = f"{benchmark.name}: this worker takes no {names} of a benchmark, which decides what runs on its node"
-    return Ended(benchmark.name, Phase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST)
+    return BenchmarkResult(benchmark.name, BenchmarkPhase.FAILED, failure=Failure.REFUSED, message=text, remedy=_TRUST)
 
 
-def _framed(ended: Ended, exit_code: int | None) -> Result:
+def _framed(ended: BenchmarkResult, exit_code: int | None) -> Result:
     numbers = {name: value for name, value in ended.headlines.items() if name != "result"}
     figures: dict[str, float | int | str] = {**numbers, "result": frame(ended)}
     if ended.ok:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from scaletest.kinds import transcode_arguments, transcode_output
 from scaletest.kinds.media import HEAD_BYTES, codec_of_head, refusal
-from scaletest.kinds.transcode import Acceleration, Engine, Transcode, from_words
+from scaletest.kinds.transcode import Acceleration, Transcode, TranscodeEngine, from_words
 from scaletest.model import Outcome, Reason
 from scaletest.model.errors import InvalidValue
 from workers.devices import Chosen, DeviceChooser
@@ -18,7 +18,7 @@ from workers.workloads.base import Result
 from workers.workloads.command import read
 from workers.workloads.program import Program
 
-_READERS = {Engine.FFMPEG: transcode_output.ffmpeg, Engine.ONEVPL: transcode_output.onevpl}
+_READERS = {TranscodeEngine.FFMPEG: transcode_output.ffmpeg, TranscodeEngine.ONEVPL: transcode_output.onevpl}
 
 
 class TranscodeWorkload:
@@ -75,7 +75,7 @@ class TranscodeWorkload:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        text = refusal(what.input, head, what.codec) if what.engine is Engine.ONEVPL else ""
+        text = refusal(what.input, head, what.codec) if what.engine is TranscodeEngine.ONEVPL else ""
         if text:
             raise InvalidValue(text)
         return what if what.codec else replace(what, codec=codec_of_head(head))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from scaletest.cluster.connection import TIMEOUT_S, Busy, Missing, Refused, connect, explained
 
-__all__ = ["Busy", "Missing", "Pods", "Refused"]
+__all__ = ["Busy", "Missing", "PodAnnotations", "Refused"]
 
 
-class Pods:
+class PodAnnotations:
     """Pods of one namespace. Needs the right to patch pods there."""
 
     def __init__(self, namespace: str = "", context: str = "") -> None:

@@ -10,7 +10,7 @@ from scaletest.model.checks import cut
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class PodState:
     """A pod. reason: why it is not ready, "" when nobody says. container: the one that keeps it from being ready."""
 
     name: str
@@ -29,7 +29,7 @@ class Pod:
         return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
 
 
-def pod(row: dict[str, Any]) -> Pod:
+def pod_state(row: dict[str, Any]) -> PodState:
     """From its object."""
     status, meta, spec = row.get("status", {}), row["metadata"], row.get("spec", {})
     conditions = {one["type"]: one for one in status.get("conditions", [])}
@@ -38,7 +38,7 @@ def pod(row: dict[str, Any]) -> Pod:
     if not reason and scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
     containers = spec.get("containers", [{}])
-    return Pod(
+    return PodState(
         name=meta["name"],
         node=spec.get("nodeName", ""),
         phase=status.get("phase", "Unknown"),
@@ -50,7 +50,7 @@ def pod(row: dict[str, Any]) -> Pod:
     )
 
 
-def first_failing(pods: Sequence[Pod]) -> Pod | None:
+def first_failing(pods: Sequence[PodState]) -> PodState | None:
     """The pod to look at first: one that restarts, else one that is not ready."""
     waiting = [one for one in pods if not one.ready and not one.going]
     return max(waiting, key=lambda one: (one.restarts > 0, bool(one.reason)), default=None)

@@ -1,4 +1,4 @@
-"""What the operator answers over HTTP, on all addresses of both families: a cluster may have IPv6 alone."""
+"""HTTP endpoints of the operator, for both address families: a cluster may have IPv6 only."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from scaletest.http.server import Server
 
 @contextlib.contextmanager
 def metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
-    """Serve metrics meanwhile; nowhere when the port is 0."""
+    """Serve metrics within the context; not at all when the port is 0."""
     if not port:
         yield
         return
-    # a socket of IPv6 hears both families; a machine without it has but one
+    # an IPv6 socket accepts both families; a machine without IPv6 has only the other one
     host = "[::]" if socket.has_dualstack_ipv6() else "0.0.0.0"
     server = Server(make_wsgi_app(registry), f"{host}:{port}")
     try:
@@ -29,9 +29,9 @@ def metrics(port: int, registry: CollectorRegistry) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def health(port: int) -> AsyncIterator[None]:
-    """Answer /healthz for as long as this loop turns; nowhere when the port is 0.
+    """Answer /healthz while this event loop runs; not at all when the port is 0.
 
-    kopf's own endpoint has a single address.
+    kopf has such an endpoint, but it listens on a single address.
     """
     if not port:
         yield
@@ -45,7 +45,8 @@ async def health(port: int) -> AsyncIterator[None]:
     runner = web.AppRunner(app, handle_signals=False, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
-        await web.TCPSite(runner, None, port).start()  # no host: one socket a family
+        # without a host aiohttp opens one socket for each address family
+        await web.TCPSite(runner, None, port).start()
         yield
     finally:
         await runner.cleanup()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
-from scaletest.kinds.kind import Failed, Failure, Output
+from scaletest.kinds.kind import BenchmarkFailed, Failure, ToolOutput
 from scaletest.model.checks import cut
 
 MOST_NUMBER = 1e18
@@ -42,29 +42,29 @@ _TIME = re.compile(r"(real|user|sys)\s+[\d.]+\s*")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
-def ended_well(output: Output, program: str) -> None:
+def ended_well(output: ToolOutput, program: str) -> None:
     """Raises Failed when the tool found no device or no program, or ended with an error."""
     missing = [line for line in output.text.splitlines() if any(words in line for words in NO_DEVICE)]
     if missing and output.exit_code:
-        raise Failed(Failure.NO_DEVICE, f"{program} finds no device that it can use", missing)
+        raise BenchmarkFailed(Failure.NO_DEVICE, f"{program} finds no device that it can use", missing)
     absent = [line for line in output.text.splitlines() if any(text in line for text in NO_PROGRAM)]
     if output.exit_code == NOT_FOUND or (absent and output.exit_code):
         message = f"{program}, or a program that it starts, is not installed wherever it runs"
-        raise Failed(Failure.NO_BINARY, message, absent or last_lines(output))
+        raise BenchmarkFailed(Failure.NO_BINARY, message, absent or last_lines(output))
     if output.exit_code:
-        raise Failed(Failure.EXIT, f"{program} returned {output.exit_code}", last_lines(output))
+        raise BenchmarkFailed(Failure.EXIT, f"{program} returned {output.exit_code}", last_lines(output))
 
 
-def last_lines(output: Output, most: int = 4) -> list[str]:
+def last_lines(output: ToolOutput, most: int = 4) -> list[str]:
     """The end of what a tool complained about, else of what it wrote; not what `time -p` says after it."""
     lines = [line for line in output.stderr.splitlines() if line.strip() and not _TIME.fullmatch(line)]
     lines = lines or [line for line in output.stdout.splitlines() if line.strip()]
     return lines[-most:]
 
 
-def bad(message: str, lines: Sequence[str] = ()) -> Failed:
+def bad(message: str, lines: Sequence[str] = ()) -> BenchmarkFailed:
     """Output that cannot be read."""
-    return Failed(Failure.BAD_OUTPUT, message, lines)
+    return BenchmarkFailed(Failure.BAD_OUTPUT, message, lines)
 
 
 def json_object(text: str, program: str) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.cluster import capacity, devices, rights
-from scaletest.cluster.capacity import Node
+from scaletest.cluster.capacity import NodeCapacity
 from scaletest.cluster.connection import Cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Headroom:
     """room: pods that fit in all, None when unknown. by: what ends it. doubts: what was not counted, and why."""
 
     room: int | None
@@ -20,7 +20,7 @@ class Growth:
     doubts: tuple[str, ...]
 
 
-def growth(cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan") -> Growth:
+def headroom(cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = "the plan") -> Headroom:
     """For pods of this spec, of which `have` are placed already. Without a right to read, what it is for is a doubt."""
     doubts = devices.removed(who, spec)
     if spec.get("resourceClaims"):
@@ -38,12 +38,12 @@ def growth(cluster: Cluster, spec: Mapping[str, Any], have: int = 0, who: str = 
         quota = capacity.quota_room(spec, capacity.quotas(cluster))
         rooms += [(have + quota[0], quota[1])] if quota else []
     if isinstance(found, str) and not rooms:
-        return Growth(None, "", tuple(doubts))
+        return Headroom(None, "", tuple(doubts))
     room, by = min(rooms)
-    return Growth(room, by, tuple(doubts))
+    return Headroom(room, by, tuple(doubts))
 
 
-def read_nodes(cluster: Cluster) -> Sequence[Node] | str:
+def read_nodes(cluster: Cluster) -> Sequence[NodeCapacity] | str:
     """The nodes, or why they are unknown."""
     lacking = rights.missing(cluster, rights.CAPACITY)
     return f"we may not {', '.join(map(str, lacking))}" if lacking else capacity.nodes(cluster)

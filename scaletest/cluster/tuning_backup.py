@@ -24,7 +24,7 @@ TURNS, LOOK_S = 20, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class TuningBackup:
     """Of one container and its Deployment. variable: the one that holds the concurrency, "" when none does.
 
     entry: how that variable was set, None when it was not. at: when, which also tells one note from another.
@@ -39,7 +39,7 @@ class Before:
     entry: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, container: Mapping[str, Any], replicas: int, variable: str, at: str) -> Before:
+    def of(cls, container: Mapping[str, Any], replicas: int, variable: str, at: str) -> TuningBackup:
         """What is so now."""
         entry = next((one for one in container.get("env") or () if one["name"] == variable), None)
         return cls(at, container["name"], replicas, container.get("resources"), container.get("args"), variable, entry)
@@ -49,7 +49,7 @@ class Before:
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
-    def read(cls, text: str) -> Before:
+    def read(cls, text: str) -> TuningBackup:
         """What `text` wrote. InvalidValue for anything else."""
         try:
             found = cls(**json.loads(text))
@@ -83,19 +83,19 @@ class Before:
         return f"{self.replicas} replicas, container {self.container} to {json.dumps(changed)}"
 
 
-class Note:
+class BackupAnnotation:
     """The note on one Deployment. Needs the rights to get and patch deployments."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self._name = cluster, name
         self._documents = Documents(cluster)
 
-    def left(self) -> Before | None:
+    def left(self) -> TuningBackup | None:
         """What a tuning wrote that goes on, or was killed."""
         text = _annotations(self._document()).get(ANNOTATION)
-        return None if text is None else Before.read(text)
+        return None if text is None else TuningBackup.read(text)
 
-    def write(self, before: Before, sleep: Callable[[float], None]) -> None:
+    def write(self, before: TuningBackup, sleep: Callable[[float], None]) -> None:
         """Write it, unless it is there. UsageError when it is another one."""
         for turn in range(TURNS):
             found = self._document()
@@ -115,7 +115,9 @@ class Note:
                     raise
                 sleep(LOOK_S)
 
-    def change(self, before: Before, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int) -> None:
+    def change(
+        self, before: TuningBackup, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int
+    ) -> None:
         """Set container and replicas while the note is this one. Refused when it is not.
 
         change: makes the container of the one that is there, with what was noted.
@@ -125,7 +127,7 @@ class Note:
         container = before.restored(found["spec"]["template"]["spec"]["containers"][index])
         self._patch(before, index, change(container), replicas, [])
 
-    def restore(self, before: Before) -> None:
+    def restore(self, before: TuningBackup) -> None:
         """Put back what was noted, and take the note away. Nothing when somebody did that meanwhile."""
         found = self._document()
         if _annotations(found).get(ANNOTATION) != before.text():
@@ -140,7 +142,7 @@ class Note:
             raise Refused(f"deployment {self._name} is not there any more", hint="somebody deleted it")
         return found
 
-    def _index(self, before: Before, document: Mapping[str, Any]) -> int:
+    def _index(self, before: TuningBackup, document: Mapping[str, Any]) -> int:
         names = [one["name"] for one in document["spec"]["template"]["spec"]["containers"]]
         if before.container not in names:
             raise Refused(
@@ -150,7 +152,7 @@ class Note:
         return names.index(before.container)
 
     def _patch(
-        self, before: Before, index: int, container: Mapping[str, Any], replicas: int, more: list[dict[str, Any]]
+        self, before: TuningBackup, index: int, container: Mapping[str, Any], replicas: int, more: list[dict[str, Any]]
     ) -> None:
         from kubernetes.client import AppsV1Api
 
@@ -172,7 +174,7 @@ def refuse(name: str, annotations: Mapping[str, str]) -> None:
     """UsageError while a Deployment has settings of a tuning that goes on, or was killed."""
     if ANNOTATION in annotations:
         raise UsageError(
-            f"deployment {name} has settings of a tuning that began at {Before.read(annotations[ANNOTATION]).at} "
+            f"deployment {name} has settings of a tuning that began at {TuningBackup.read(annotations[ANNOTATION]).at} "
             "and has not put them back",
             hint="unless it goes on, do that: the same command with --restore",
         )

@@ -1,0 +1,284 @@
+"""One reconcile pass over one benchmark: take the lock, act once, write the status.
+
+A phase is written only after what it reports has been done, so a killed operator loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from scaletest.benchmarks import gang
+from scaletest.benchmarks.kept import Damaged, Reads, agreed, forget, owned
+from scaletest.benchmarks.kubernetes import step
+from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
+from scaletest.benchmarks.obstacles import NAME, refuse
+from scaletest.benchmarks.seen import Place, Seen
+from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
+from scaletest.kinds import benchmark as benchmark_documents
+from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
+from scaletest.kinds.kind import Failure, Kind
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.kinds.registry import API_VERSION
+from scaletest.model.errors import ScaletestError, Unreachable, UsageError
+from scaletest.operator import accounts, status
+from scaletest.operator.lock import NAME as LEASE
+from scaletest.operator.lock import Lock
+from scaletest.operator.status import Document
+
+# Label of benchmarks of a set that share no node, so they do not wait for each other.
+TOGETHER = "scaletest.dev/together"
+PAUSED = "paused: set spec.paused to false to start it"
+# Names no benchmark: with a name in it, all statuses would be written anew at every turn.
+WAITING = f"waiting for its turn: the Lease {LEASE} names the benchmark that measures now"
+ADMITTED = f"all parts are admitted; {WAITING}"
+SendEvent = Callable[[Document, str, str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReconcileSettings:
+    """Settings of the operator, and what it may remember between passes to spare API calls.
+
+    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that need
+    one and name none. send_event: creates an event from object, type, reason and message.
+    plans: plans of sets, by the set's uid; they never change.
+    new_children: by a set's uid the benchmarks that were created, and may not be in the index yet.
+    """
+
+    image: str
+    clock: Callable[[], float]
+    send_event: SendEvent
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    plans: dict[str, BenchmarkPlan] = field(default_factory=dict)
+    new_children: dict[str, dict[str, bool]] = field(default_factory=dict)
+
+
+def resource(kind: Kind) -> Resource:
+    """API path of the objects of a benchmark kind."""
+    return Resource(kind.name, f"/apis/{API_VERSION}", kind.plural, True)
+
+
+def owner_reference(document: Document) -> Document:
+    """An owner reference to an object, for the metadata of what belongs to it."""
+    meta = document["metadata"]
+    return {
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+        "controller": True,
+    }
+
+
+def ended(document: Document) -> bool:
+    """Whether an object's phase is final."""
+    final = [str(phase) for phase in BenchmarkPhase if phase.ended]
+    return (document.get("status") or {}).get("phase") in final
+
+
+def reconcile(
+    kind: Kind, objects: Reads, namespace: str, name: str, settings: ReconcileSettings
+) -> BenchmarkPhase | None:
+    """Bring a benchmark forward; its phase if that has changed, else None."""
+    document = objects.find(resource(kind), namespace, name)
+    if document is None or document["metadata"].get("deletionTimestamp"):
+        return None
+    if ended(document):
+        if status.changed(document):
+            late = status.after_late_edit(document, settings.clock())
+            write_status(resource(kind), objects, namespace, document, late, settings)
+        return None
+    lock = Lock(objects, namespace, kind.plural, name, document["metadata"]["uid"])
+    return _Pass(kind, document, objects, namespace, settings, lock).run()
+
+
+def write_status(
+    resource: Resource,
+    objects: Reads,
+    namespace: str,
+    document: Document,
+    now: Document,
+    settings: ReconcileSettings,
+) -> bool:
+    """Write the status if it differs; False when the object is gone.
+
+    Sends a warning once when the spec was changed too late.
+    """
+    before = document.get("status") or {}
+    if any(before.get(key) != status.as_merged(part) for key, part in now.items()):
+        try:
+            _patch_status(resource, objects, namespace, document, now)
+        except Missing:
+            return False
+        if message := status.late_edit_message(before, now):
+            settings.send_event(document, "Warning", status.EDITED, message)
+    return True
+
+
+def _patch_status(resource: Resource, objects: Reads, namespace: str, document: Document, now: Document) -> None:
+    """Write the status. Raises Conflict when another operator has written it since."""
+    name = document["metadata"]["name"]
+    version = {"resourceVersion": document["metadata"]["resourceVersion"]}
+    try:
+        objects.patch(resource, namespace, name, {"metadata": version, "status": now}, "status")
+    except Conflict:
+        newer = objects.find(resource, namespace, name)
+        if newer is None:
+            raise Missing(name) from None
+        if newer.get("status") != document.get("status"):
+            raise
+        # kopf's annotations or the spec have changed, not the status
+        _patch_status(resource, objects, namespace, newer, now)
+
+
+def before_deletion(kind: Kind, objects: Reads, namespace: str, document: Document) -> None:
+    """Clean up before a benchmark is deleted: delete its objects, release its lock."""
+    meta = document["metadata"]
+    if NAME.fullmatch(meta["name"]):
+        forget(kind, meta["name"], meta["uid"], objects, namespace)
+    Lock(objects, namespace, kind.plural, meta["name"], meta["uid"]).give_back()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """One reconcile pass: what it acts on, and with what."""
+
+    kind: Kind
+    document: Document
+    objects: Reads
+    namespace: str
+    settings: ReconcileSettings
+    lock: Lock
+
+    def run(self) -> BenchmarkPhase | None:
+        """Act, and report it: status, lock, and an event for a new phase, which is returned."""
+        benchmark, observation = self._act()
+        before = self.document.get("status") or {}
+        generation = int(self.document["metadata"].get("generation", 0))
+        now = status.of(benchmark, observation, before, self.settings.clock(), generation)
+        path = resource(self.kind)
+        if not write_status(path, self.objects, self.namespace, self.document, now, self.settings):
+            return None
+        if observation.phase.ended:
+            self.lock.give_back()
+        phase = now["phase"]
+        if phase == before.get("phase"):
+            return None
+        event_type = "Warning" if observation.phase is BenchmarkPhase.FAILED else "Normal"
+        self.settings.send_event(self.document, event_type, phase, now.get("summary") or now["message"] or phase)
+        return BenchmarkPhase(phase)
+
+    def _act(self) -> tuple[Benchmark, Seen]:
+        """The benchmark as it is measured, and how far it is."""
+        try:
+            benchmark = self._read()
+        except UsageError as error:
+            begun = self._begun()
+            if begun is None:
+                unreadable = Benchmark(self.document["metadata"]["name"], self.kind, self.kind.spec())
+                return unreadable, self._refused(unreadable, error)
+            # its spec was made invalid after it began: the old one is measured to its end
+            return begun, replace(self._reconciled(begun), edited=True)
+        return benchmark, self._reconciled(benchmark)
+
+    def _read(self) -> Benchmark:
+        """The benchmark of the document. Raises UsageError when it cannot be measured like that."""
+        keys = ("apiVersion", "kind", "metadata", "spec")
+        benchmark = benchmark_documents.read({key: self.document[key] for key in keys if key in self.document})
+        refuse(benchmark)
+        benchmark = accounts.with_account(benchmark, self.settings.accounts)
+        if not self._status.get("startedAt"):
+            accounts.check(benchmark, self.objects, self.namespace)
+        return benchmark
+
+    @property
+    def _status(self) -> Mapping[str, str]:
+        return self.document.get("status") or {}
+
+    def _begun(self) -> Benchmark | None:
+        """The benchmark as it was when its first object was created; None before that."""
+        meta = self.document["metadata"]
+        peers = self.objects.find(CONFIG_MAPS, self.namespace, f"{meta['name']}-peers")
+        if peers is None or not owned(peers, meta["uid"]):
+            return None
+        try:
+            return agreed(peers)
+        except Damaged:
+            # the next pass ends it, and says why
+            return Benchmark(meta["name"], self.kind, self.kind.spec())
+
+    def _reconciled(self, benchmark: Benchmark) -> Seen:
+        """Act once for a benchmark whose spec is valid, if it is its turn."""
+        exclusive = TOGETHER not in self.document["metadata"].get("labels", {})
+        if reason := self._why_not(benchmark, exclusive):
+            return Seen(BenchmarkPhase.PENDING, reason)
+        since = self._since()
+        place = Place(
+            self.namespace,
+            owner_reference(self.document),
+            since,
+            image_of(benchmark.kind, self.settings.image),
+            lambda: ADMITTED if exclusive and self.lock.take() else "",
+        )
+        try:
+            observation = step(benchmark, self.objects, place, self.settings.clock)
+        except Busy:
+            raise
+        except Unreachable as error:
+            return self._hindered(benchmark, error, since)
+        if observation.queued:
+            self.lock.give_back()
+        return observation
+
+    def _why_not(self, benchmark: Benchmark, exclusive: bool) -> str:
+        """Why it may not measure now; "" when it may, and then it holds the lock if exclusive."""
+        pending = self._status.get("phase") in (None, str(BenchmarkPhase.PENDING))
+        # one that waits in a queue has begun: its parts may be admitted at any moment
+        if pending and benchmark.spec.paused and self._begun() is None:
+            self.lock.give_back()
+            return PAUSED
+        # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
+        in_queue = pending and gang.wanted(benchmark) and self._begun() is not None
+        if exclusive and not in_queue and self.lock.take():
+            return WAITING
+        return ""
+
+    def _since(self) -> float:
+        """When it started, in seconds since the epoch; now when it has not started yet."""
+        started = self._status.get("startedAt")
+        if started:
+            return datetime.fromisoformat(started).timestamp()
+        created = datetime.fromisoformat(self.document["metadata"]["creationTimestamp"]).timestamp()
+        return max(created, self.settings.clock())
+
+    def _hindered(self, benchmark: Benchmark, error: Unreachable, since: float) -> Seen:
+        """Wait while a missing right or a quota may be corrected, but not for ever."""
+        if self.settings.clock() - since > start_s(benchmark) + benchmark.limit_s + SPARE_S:
+            return self._refused(benchmark, error)
+        return Seen(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
+
+    def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Seen:
+        now = self.settings.clock()
+        result = BenchmarkResult(
+            benchmark.name,
+            BenchmarkPhase.FAILED,
+            failure=Failure.REFUSED,
+            message=error.message,
+            remedy=error.hint,
+            started_s=now,
+            finished_s=now,
+        )
+        return Seen(BenchmarkPhase.FAILED, error.message, (), result)
+
+
+__all__ = [
+    "ReconcileSettings",
+    "TOGETHER",
+    "before_deletion",
+    "ended",
+    "owner_reference",
+    "reconcile",
+    "resource",
+    "write_status",
+]
