@@ -27,7 +27,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
 from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Part, PartAddress, Task, ToolOutput
 from scaletest.model.errors import UsageError
-from scaletest.system.sampler import Sampler
+from scaletest.system.sampler import RequestSampler
 
 NODES = 8
 # Part of a core that looks at where time goes may take: a benchmark is short, and its parts are few.
@@ -53,7 +53,7 @@ class LocalExecutor:
         *,
         no_causes: bool = False,
     ) -> None:
-        self._sampler = None if no_causes else Sampler(LOOKS_SHARE)
+        self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._scratch = scratch
         self._logs = logs
         self._environment = dict(os.environ if environment is None else environment)
@@ -119,7 +119,7 @@ class _Run:
         scratch: Path | None,
         logs: Path | None,
         told: Told,
-        sampler: Sampler | None,
+        sampler: RequestSampler | None,
     ) -> None:
         self._sampler = sampler
         self._benchmark = benchmark

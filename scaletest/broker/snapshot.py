@@ -16,10 +16,10 @@ from scaletest.broker.connection import Redis
 from scaletest.broker.entries import read_entry, shown
 from scaletest.broker.queues import Queues
 from scaletest.broker.scripts import script
-from scaletest.model import checks, slots
+from scaletest.model import checks, time_slots
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.slots import Slot
+from scaletest.model.time_slots import TimeSlot
 
 # Queues that one call is asked for, of which it reads as many as it may, and workers that one call reads.
 PAGE_QUEUES = 100
@@ -60,7 +60,7 @@ class QueueSnapshot:
     counters: dict[str, int]
     wait: dict[int, int]
     run: dict[int, int]
-    slots: tuple[Slot, ...]
+    slots: tuple[TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
 
@@ -126,7 +126,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         counters={key.decode(): int(value) for key, value in _pairs(counters)},
         wait=_numbers(wait),
         run=_numbers(run),
-        slots=slots.unpack(dict(_pairs(ring))),
+        slots=time_slots.unpack(dict(_pairs(ring))),
         workers=tuple(_worker(worker, set(suspects)) for worker in workers),
     )
 

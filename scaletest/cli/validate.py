@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scaletest.cli.deployment import Target
     from scaletest.cli.site import Site
     from scaletest.model import Plan
-    from scaletest.validation import Progress, Runner
+    from scaletest.validation import ValidationProgress, ValidationRunner
 
 
 # What local workers are told of sampling, which may be another thing when a run goes on.
@@ -205,18 +205,18 @@ def _validate(
     from scaletest.report import progress
     from scaletest.system.cores import own_used_s
     from scaletest.system.node import NodeReader
-    from scaletest.validation import READY_TIMEOUT_S, Runner
-    from scaletest.validation.before import Before
+    from scaletest.validation import READY_TIMEOUT_S, ValidationRunner
+    from scaletest.validation.busy_check import BusyCheck
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
-    runner = Runner(
+    runner = ValidationRunner(
         plan,
         folder,
         teller,
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
-        look=tuple if target else Before(NodeReader().read, own_used_s).warnings,
+        look=tuple if target else BusyCheck(NodeReader().read, own_used_s).warnings,
     )
     try:
         with stopping(runner.stop, unwind=bool(target)) as stack:
@@ -235,12 +235,12 @@ def _validate(
     return result.verdict.kind.exit_code
 
 
-def _warn(lines: Iterable[str], teller: Progress) -> None:
+def _warn(lines: Iterable[str], teller: ValidationProgress) -> None:
     for line in lines:
         teller.step(f"warning: {line}")
 
 
-def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) -> Site:
+def _site(given: dict[str, Any], log: Path, runner: ValidationRunner, stack: ExitStack) -> Site:
     """The Redis of the run, reached. What must be taken down again goes onto the stack."""
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.cli.site import Site
@@ -251,7 +251,7 @@ def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) ->
     return Site(url, redis, log, runner, stack, given["no_causes"], given["device_metrics_url"])
 
 
-def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:
+def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
     from scaletest.analysis.background import queue_of
     from scaletest.model import Background
     from scaletest.validation.background import BackgroundLoad

@@ -17,12 +17,12 @@ from prometheus_client.registry import Collector
 
 from scaletest import __version__
 from scaletest.exporter import intel, metrics
-from scaletest.exporter.view import View
+from scaletest.exporter.view import ExporterView
 from scaletest.http.hosts import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 
-Read = Callable[[], View]
+Read = Callable[[], ExporterView]
 
 # Most requests that may read Redis at a time, and how long another one waits for its turn.
 READS = 12
@@ -125,7 +125,7 @@ def _limited(read: Read) -> Read:
     """At most READS at a time: while Redis hangs each takes seconds, and probes need a thread as well."""
     turns = threading.BoundedSemaphore(READS)
 
-    def limited() -> View:
+    def limited() -> ExporterView:
         if not turns.acquire(timeout=TURN_S):
             raise Unreachable("Redis is slow, and too many wait for it already", hint="ask again later")
         try:

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.analysis.window import in_slots, within
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ TOTALS = (
 )
 
 
-def families(view: View, log_interval_s: int) -> Iterator[Family]:
+def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
     """Every old metric. With a log interval the maxima are of that interval in whole slots, which their label names."""
     for alias in TOTALS:
         value = sum(alias.value(row) for row in view.queues)
@@ -87,7 +87,7 @@ def families(view: View, log_interval_s: int) -> Iterator[Family]:
         yield _of_interval(alias, view, log_interval_s) if log_interval_s and alias.longest else _of_now(alias, view)
 
 
-def _of_now(alias: Alias, view: View) -> Family:
+def _of_now(alias: Alias, view: ExporterView) -> Family:
     make = CounterMetricFamily if alias.counts else GaugeMetricFamily
     family: CounterMetricFamily | GaugeMetricFamily = make(alias.name, f"As {alias.ours}.", labels=("name",))
     for row in view.queues:
@@ -95,7 +95,7 @@ def _of_now(alias: Alias, view: View) -> Family:
     return family
 
 
-def _of_interval(alias: Alias, view: View, log_interval_s: int) -> Family:
+def _of_interval(alias: Alias, view: ExporterView, log_interval_s: int) -> Family:
     interval_s = in_slots(log_interval_s)
     text = f"As {alias.ours}, of what ended in the last {interval_s} s at most."
     family = GaugeMetricFamily(alias.name, text, labels=("name", "interval"))

@@ -12,14 +12,14 @@ from scaletest.broker.connection import explained, prepare
 from scaletest.broker.reaper import Watcher
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, snapshot
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import NodeSample
 
 # A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
 SOCKET_TIMEOUT_S = 5.0
 
 
-class Reader:
+class ViewReader:
     """Safe to use from several threads. Redis may be away; a URL that cannot be read is InvalidValue at once."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Reader:
         self._histories: dict[str, History] = {}
         self._lock = threading.Lock()
 
-    def read(self) -> View:
+    def read(self) -> ExporterView:
         """Everything now. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
@@ -51,7 +51,7 @@ class Reader:
             queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in seen.queues)
             known = {queue.name for queue in seen.queues}
             self._histories = {name: rows for name, rows in self._histories.items() if name in known}
-        return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
+        return ExporterView(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
 
     def reap(self) -> None:
         """Give back what dead workers held, on every queue. Raises Unreachable."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from scaletest.exporter.app import HEADERS, READS, make_app
-from scaletest.exporter.lines import Lines
-from scaletest.exporter.reader import Reader
-from scaletest.exporter.view import View
+from scaletest.exporter.log_lines import LogLines
+from scaletest.exporter.reader import ViewReader
+from scaletest.exporter.view import ExporterView
 from scaletest.http.hosts import checked_hosts
 from scaletest.http.server import Server, bind
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("scaletest.exporter")
 THREADS = READS + 4
 
 
-class Background:
+class BackgroundThread:
     """Every half interval: reap, look (so that the wanted workers are remembered without a scrape), tell. Also when log
     lines are due.
 
@@ -29,13 +29,13 @@ class Background:
     """
 
     def __init__(
-        self, reader: Reader, interval_s: float, then: list[Callable[[View], None]], lines: Lines | None
+        self, reader: ViewReader, interval_s: float, then: list[Callable[[ExporterView], None]], lines: LogLines | None
     ) -> None:
         self._reader = reader
         self._tick_s = interval_s / 2
         self._lines = lines
         # the lines first, since they come at a time of their own
-        self._then: list[Callable[[View], None]] = [lines, *then] if lines else then
+        self._then: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
         self._closing = threading.Event()
         self._trouble = ""
         self._thread = threading.Thread(target=self._live, name="scaletest-exporter", daemon=True)
@@ -89,13 +89,13 @@ class Background:
 
 
 def serve(
-    reader: Reader,
+    reader: ViewReader,
     listen: str,
     *,
     interval_s: float,
     intel_names: bool,
     log_interval_s: int,
-    then: list[Callable[[View], None]],
+    then: list[Callable[[ExporterView], None]],
     hosts: Iterable[str],
     ready: Callable[[str], None],
 ) -> None:
@@ -104,7 +104,7 @@ def serve(
     hosts: further names under which it answers. ready: called with our URL.
     """
     names = checked_hosts(hosts)
-    background = Background(reader, interval_s, then, Lines(log_interval_s) if log_interval_s else None)
+    background = BackgroundThread(reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None)
     app = make_app(reader.read, background.alive, hosts=names, intel_names=intel_names, log_interval_s=log_interval_s)
     server = Server(app, bind(listen), threads=THREADS, headers=HEADERS)
     background.start()

@@ -76,7 +76,7 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ExporterView:
     """All queues from `at_s` on, Redis server time. read_s: what reading them took, in seconds.
 
     pages: in how many calls they were read; with 1 they are of one instant.

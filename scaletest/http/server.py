@@ -115,7 +115,7 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-class _Parser(HTTPRequestParser):  # type: ignore[misc]
+class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
     """Takes no body of unknown length."""
 
     chunked: bool
@@ -144,7 +144,7 @@ def _channel(
         """A connection. It has no right to stay: peers that hold many would keep everybody else out."""
 
         error_task_class = Refusal
-        parser_class = _Parser
+        parser_class = _BodylessParser
         last_activity: float
 
         def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -4,10 +4,10 @@ Statistics of a load are kept here too, in memory that does not grow with its le
 """
 
 from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import Loop
+from scaletest.load.loop import LoadLoop
 from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import Snapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import Statistics
 from scaletest.load.steering import Steering
 
-__all__ = ["ClosedLoop", "Loop", "OpenLoop", "Snapshot", "Statistics", "Steering"]
+__all__ = ["ClosedLoop", "LoadLoop", "OpenLoop", "LoadSnapshot", "Statistics", "Steering"]

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from scaletest.broker import Client
-from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
+from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, LoadLoop, Observer
 from scaletest.model import Record
 
 # So many failures without a success slow the load down. Single ones must not: with few in flight the workers would
@@ -15,7 +15,7 @@ from scaletest.model import Record
 HOPELESS = 10
 
 
-class ClosedLoop(Loop):
+class ClosedLoop(LoadLoop):
     """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread.
 
     total: submit this many requests and no more; None for no end.

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from scaletest.load.call import Call, Sender
-from scaletest.load.order import Measured, Order
+from scaletest.load.http_call import HttpCall, Sender
+from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
 from scaletest.load.senders import sender
 from scaletest.load.timers import new_loop
-from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.system.effort import Effort
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ BURST = 64
 class HttpLoad:
     """Sends `call` with payloads in turn. Connections stay open from step to step. agent: who it is, for records."""
 
-    def __init__(self, call: Call, payloads: Payloads, *, agent: str = "") -> None:
+    def __init__(self, call: HttpCall, payloads: Payloads, *, agent: str = "") -> None:
         self._call = call
         self._payloads = payloads
         self._agent = agent
@@ -40,9 +40,9 @@ class HttpLoad:
     async def _make(self) -> Sender:
         return sender(self._call)
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """As LevelLoad says."""
-        return self._run(_Step(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
+        return self._run(_HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
 
     def close(self) -> None:
         """Close the connections."""
@@ -56,12 +56,12 @@ class HttpLoad:
         return self._runner.run(main())
 
 
-class _Step:
+class _HttpStep:
     """One step of one load."""
 
-    def __init__(self, call: Call, payloads: Payloads, via: Sender, order: Order, agent: str) -> None:
+    def __init__(self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str) -> None:
         self._call, self._payloads, self._via, self._order, self._agent = call, payloads, via, order, agent
-        self._samples: list[Sample] = []
+        self._samples: list[Attempt] = []
         self._waiting: deque[tuple[int, float, float]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = self._ended = self._failed = self._flying = 0
@@ -74,7 +74,7 @@ class _Step:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """Load, then wait for what is in flight, then say how it went."""
         effort = Effort()
         self._began = time.monotonic()
@@ -95,7 +95,7 @@ class _Step:
             raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
-        return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
+        return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
 
     def _behind(self) -> int:
         return self._number - self._ended if self._order.pace is not None else 0
@@ -191,7 +191,7 @@ class _Step:
             final = good or attempt > self._call.retries
             ended, carried = self._now(), len(body or b"")
             self._samples.append(
-                Sample(number, attempt, final, due, noticed, sent, ended, *found, self._agent, carried)
+                Attempt(number, attempt, final, due, noticed, sent, ended, *found, self._agent, carried)
             )
             if final:
                 self._ended += 1
@@ -213,7 +213,7 @@ class _Step:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         now = self._now()
         for number, due, noticed in left:
-            self._samples.append(Sample(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
+            self._samples.append(Attempt(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
         return len(left)
 
     async def _beat(self) -> None:

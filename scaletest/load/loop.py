@@ -50,7 +50,7 @@ class Observer(Protocol):
         """A request was submitted this long after its intended start."""
 
 
-class Loop(ABC):
+class LoadLoop(ABC):
     """Submits requests of one queue and gives a record of each to `sink`, on the loop's own thread."""
 
     def __init__(

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from scaletest.broker import Client
-from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
+from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, LoadLoop, Observer
 from scaletest.model import Record
 
 logger = logging.getLogger("scaletest.client")
@@ -21,7 +21,7 @@ logger = logging.getLogger("scaletest.client")
 MOST_OVERDUE = 10_000_000
 
 
-class OpenLoop(Loop):
+class OpenLoop(LoadLoop):
     """Follows `pace`: seconds from the begin of the load. What is late is submitted at once, in order, and counts late.
 
     maximum: so many may be in flight; what is due beyond that waits here, and its time runs.

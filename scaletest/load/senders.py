@@ -1,6 +1,6 @@
 """The libraries of HTTP: aiohttp for HTTP/1.1, httpx for HTTP/2, both with connections that are used again.
 
-Imported late, each only when it is used. Errors become words of model.sample, so that nothing above knows a library.
+Imported late, each only when it is used. Errors become words of model.attempt, so that nothing above knows a library.
 httpx costs six times as much CPU a request as aiohttp; docs/how-to/saturate.md says what one process reaches.
 """
 
@@ -12,19 +12,19 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
-from scaletest.load.call import Answer, Call, Sender, answer
-from scaletest.model import sample
+from scaletest.load.http_call import HttpCall, HttpResponse, Sender, read_response
+from scaletest.model import attempt
 from scaletest.model.errors import UsageError
 
 _RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
 
 
-def sender(call: Call) -> Sender:
+def sender(call: HttpCall) -> Sender:
     """The one for this call. UsageError when its library is missing. Call it inside a running event loop."""
     return _Http2(call) if call.http2 else _Http1(call)
 
 
-def context(call: Call) -> ssl.SSLContext:
+def context(call: HttpCall) -> ssl.SSLContext:
     """TLS with the machine's authorities, or the one of the call. UsageError when its file cannot be read."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
@@ -33,7 +33,7 @@ def context(call: Call) -> ssl.SSLContext:
 
 
 class _Http1:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         import aiohttp
 
         self._aiohttp = aiohttp
@@ -51,29 +51,29 @@ class _Http1:
         # would be counted as one
         self._session._retry_connection = False
 
-    async def send(self, body: bytes | None) -> Answer:
+    async def send(self, body: bytes | None) -> HttpResponse:
         """As Sender says."""
         try:
             async with self._session.request(
                 self._call.method, self._call.url, data=body, allow_redirects=False
             ) as response:
                 size = await _size(response.content.iter_any())
-                return answer(self._call, response.status, size, response.headers)
+                return read_response(self._call, response.status, size, response.headers)
         except TimeoutError:
-            return Answer(sample.TIMED_OUT)
+            return HttpResponse(attempt.TIMED_OUT)
         except (self._aiohttp.ClientError, OSError) as error:
-            return Answer(self._word(error))
+            return HttpResponse(self._word(error))
 
     def _word(self, error: BaseException) -> str:
         client = self._aiohttp
         if isinstance(error, client.ClientSSLError | ssl.SSLError):
-            return sample.TLS
+            return attempt.TLS
         if isinstance(error, client.ClientConnectorDNSError):
-            return sample.DNS
+            return attempt.DNS
         if isinstance(error, client.ServerDisconnectedError | client.ClientPayloadError):
-            return sample.RESET
+            return attempt.RESET
         if isinstance(error, client.ClientResponseError):
-            return sample.PROTOCOL
+            return attempt.PROTOCOL
         return _of_socket(error)
 
     async def close(self) -> None:
@@ -83,7 +83,7 @@ class _Http1:
 
 
 class _Http2:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         try:
             import h2  # noqa: F401
             import httpx
@@ -106,7 +106,7 @@ class _Http2:
             trust_env=False,
         )
 
-    async def send(self, body: bytes | None) -> Answer:
+    async def send(self, body: bytes | None) -> HttpResponse:
         """As Sender says."""
         try:
             async with (
@@ -114,25 +114,25 @@ class _Http2:
                 self._client.stream(self._call.method, self._call.url, content=body) as response,
             ):
                 if response.http_version != "HTTP/2":
-                    return Answer(sample.PROTOCOL)
+                    return HttpResponse(attempt.PROTOCOL)
                 size = await _size(response.aiter_raw())
-                return answer(self._call, response.status_code, size, response.headers)
+                return read_response(self._call, response.status_code, size, response.headers)
         except TimeoutError:
-            return Answer(sample.TIMED_OUT)
+            return HttpResponse(attempt.TIMED_OUT)
         except (self._httpx.HTTPError, OSError) as error:
-            return Answer(self._word(error))
+            return HttpResponse(self._word(error))
 
     def _word(self, error: BaseException) -> str:
         if isinstance(error, self._httpx.TimeoutException):
-            return sample.TIMED_OUT
+            return attempt.TIMED_OUT
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLError):
-                return sample.TLS
+                return attempt.TLS
             if isinstance(cause, OSError):
                 return _of_socket(cause)
             cause = cause.__cause__ or cause.__context__
-        return sample.PROTOCOL if isinstance(error, self._httpx.RemoteProtocolError) else sample.RESET
+        return attempt.PROTOCOL if isinstance(error, self._httpx.RemoteProtocolError) else attempt.RESET
 
     async def close(self) -> None:
         """As Sender says."""
@@ -153,10 +153,10 @@ def _of_socket(error: BaseException) -> str:
 
     cause = getattr(error, "os_error", error)
     if isinstance(cause, socket.gaierror):
-        return sample.DNS
+        return attempt.DNS
     number = getattr(cause, "errno", None)
     if number in _RESET:
-        return sample.RESET
+        return attempt.RESET
     if number in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return sample.TIMED_OUT
-    return sample.REFUSED if number == errno.ECONNREFUSED else sample.RESET
+        return attempt.TIMED_OUT
+    return attempt.REFUSED if number == errno.ECONNREFUSED else attempt.RESET

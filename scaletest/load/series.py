@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scaletest.load.times import Times
+from scaletest.load.durations import DurationHistogram
 from scaletest.model import histogram
 
 MOST_BINS = 600
@@ -28,7 +28,7 @@ class Spread(NamedTuple):
     high_s: float | None
 
 
-class Point(NamedTuple):
+class SeriesPoint(NamedTuple):
     """One bin. `seq` grows along the series and for ever: it is the number of its last second since the load began."""
 
     seq: int
@@ -58,7 +58,7 @@ class Packed:
         self.high = high
 
     @classmethod
-    def of(cls, times: Times) -> Packed:
+    def of(cls, times: DurationHistogram) -> Packed:
         """From counts by the histogram's own buckets."""
         coarse: dict[int, int] = {}
         for index, count in times.counts.items():
@@ -113,7 +113,7 @@ class Bin:
         self.rates = rates
         self.in_flight = in_flight
         self.spreads = spreads
-        self._point: Point | None = None
+        self._point: SeriesPoint | None = None
 
     def joined(self, later: Bin) -> Bin:
         """This one and its neighbour as one."""
@@ -126,11 +126,11 @@ class Bin:
             tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
         )
 
-    def point(self, epoch_s: float) -> Point:
+    def point(self, epoch_s: float) -> SeriesPoint:
         """What can be drawn; `epoch_s`: when the load began, in seconds since the epoch."""
         if self._point is None:
             span = self.last - self.first + 1
-            self._point = Point(
+            self._point = SeriesPoint(
                 self.last + 1,
                 epoch_s + self.first,
                 span,

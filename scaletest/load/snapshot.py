@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.load.durations import DurationHistogram, DurationSummary
 from scaletest.load.series import Bin
 from scaletest.load.tally import FailureCount, PlaceCount
-from scaletest.load.times import Times, TimesSummary
 
 SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class LoadSnapshot:
     """Counts since the last reset, unless said otherwise.
 
     elapsed_s: since the first request after the last reset, as the throughput counts it.
@@ -38,8 +38,8 @@ class Snapshot:
     recent_per_s: float
     generation: int
     lifetime: Mapping[str, int]
-    lifetime_times: Mapping[str, Times]
-    times: Mapping[str, TimesSummary]
+    lifetime_times: Mapping[str, DurationHistogram]
+    times: Mapping[str, DurationSummary]
     places: tuple[PlaceCount, ...]
     other_places: tuple[int, int]
     failures: tuple[FailureCount, ...]

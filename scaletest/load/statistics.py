@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from scaletest.load.durations import DurationHistogram
 from scaletest.load.series import MEASURES, Bin, Packed, Series
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.tally import Tally
-from scaletest.load.times import Times
+from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.tally import LoadTally
 from scaletest.model import Outcome, Record
 
 KEPT_RECORDS = 10_000
@@ -56,7 +56,7 @@ class Statistics:
         self._record_seq = 0
         self._generation = 0
         self._lifetime = dict.fromkeys(Outcome, 0)
-        self._old_times = {name: Times() for name in MEASURES}
+        self._old_times = {name: DurationHistogram() for name in MEASURES}
         self._second = 0
         self._first_at: float | None = None
         self._in_flight_low = self._in_flight_high = 0
@@ -128,7 +128,7 @@ class Statistics:
         skipped = min(len(kept), max(0, since - oldest + 1))
         return oldest + skipped, kept[skipped:]
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> LoadSnapshot:
         """Everything as it is now."""
         gauges = self._gauges()
         with self._lock:
@@ -144,7 +144,7 @@ class Statistics:
         for name, merged in lifetime_times.items():
             merged.merge(times[name])
         succeeded = outcomes[Outcome.SUCCEEDED]
-        return Snapshot(
+        return LoadSnapshot(
             queue=self.queue,
             **gauges._asdict(),
             now_s=self._epoch_s + now,
@@ -159,7 +159,7 @@ class Statistics:
             **tables,
         )
 
-    def _copy_times(self) -> tuple[dict[str, Times], dict[str, Times]]:
+    def _copy_times(self) -> tuple[dict[str, DurationHistogram], dict[str, DurationHistogram]]:
         """Times since the last reset, and those before it."""
         times = {name: sums.copy() for name, sums in self._sums.items()}
         for name, current in self._current.items():
@@ -182,10 +182,10 @@ class Statistics:
     def _begin(self) -> None:
         """Empty counts of a new generation."""
         self._outcomes = dict.fromkeys(Outcome, 0)
-        self._sums = {name: Times() for name in MEASURES}
-        self._turns = Times()
-        self._late = Times()
-        self._tally = Tally()
+        self._sums = {name: DurationHistogram() for name in MEASURES}
+        self._turns = DurationHistogram()
+        self._late = DurationHistogram()
+        self._tally = LoadTally()
         self._series = Series()
         self._recent: deque[int] = deque(maxlen=RECENT_S)
         self._first_at = None
@@ -198,7 +198,7 @@ class Statistics:
         self._bin_succeeded = self._bin_failed = 0
         self._bin_rates: list[int] = []
         self._in_flight_low, self._in_flight_high = NO_TURN
-        self._current = {name: Times() for name in MEASURES}
+        self._current = {name: DurationHistogram() for name in MEASURES}
         self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
 
     def _roll(self, second: int) -> None:

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 
 from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import Loop
+from scaletest.load.loop import LoadLoop
 from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import Snapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import Gauges, Statistics
 from scaletest.model.errors import UsageError
 
@@ -28,7 +28,13 @@ class Steering:
     """
 
     def __init__(
-        self, loop: Loop, statistics: Statistics, *, load: str, maximum: int, ready: Callable[[], bool] = lambda: True
+        self,
+        loop: LoadLoop,
+        statistics: Statistics,
+        *,
+        load: str,
+        maximum: int,
+        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._loop = loop
         self._lock = threading.Lock()
@@ -97,7 +103,7 @@ class Steering:
         """Whether requests can be submitted now."""
         return self.alive() and self._ready()
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> LoadSnapshot:
         """Everything as it is now."""
         return self.statistics.snapshot()
 

@@ -15,7 +15,7 @@ FAILURES = 200
 MAX_TEXT = 500
 
 
-class Place(NamedTuple):
+class RequestPlace(NamedTuple):
     """Where a request ran."""
 
     node: str
@@ -26,14 +26,14 @@ class Place(NamedTuple):
 class PlaceCount(NamedTuple):
     """Requests that ended at one place; run times of those that succeeded, in seconds."""
 
-    place: Place
+    place: RequestPlace
     succeeded: int
     failed: int
     run_mean_s: float | None
     run_high_s: float | None
 
 
-class Kind(NamedTuple):
+class FailureKind(NamedTuple):
     """One way to fail."""
 
     node: str
@@ -47,7 +47,7 @@ class Kind(NamedTuple):
 class FailureCount(NamedTuple):
     """How often a kind of failure was met, and when, in seconds since the epoch."""
 
-    kind: Kind
+    kind: FailureKind
     seen: int
     first_s: float
     last_s: float
@@ -61,14 +61,14 @@ class _PlaceRow:
         self.run_total = self.run_high = 0.0
 
 
-class Tally:
+class LoadTally:
     """Both tables. Not for several threads at once."""
 
     def __init__(self, places: int = PLACES, failures: int = FAILURES) -> None:
         self._most_places = places
         self._most_failures = failures
         self._places: dict[tuple[str, str, str], _PlaceRow] = {}
-        self._failures: dict[Kind, tuple[int, float, float]] = {}
+        self._failures: dict[FailureKind, tuple[int, float, float]] = {}
         self._turn = 0
         self.other_succeeded = 0
         self.other_failed = 0
@@ -87,7 +87,7 @@ class Tally:
         """Count a request that did not; `now_s` in seconds since the epoch."""
         self._row(reply).failed += 1
         error = reply.error[:MAX_TEXT]
-        kind = Kind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
+        kind = FailureKind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
         count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
         if not count and len(self._failures) >= self._most_failures:
             # the order is that of the last sighting, oldest first
@@ -100,7 +100,7 @@ class Tally:
         for key, row in sorted(self._places.items()):
             mean = row.run_total / row.succeeded if row.succeeded else None
             high = row.run_high if row.succeeded else None
-            rows.append(PlaceCount(Place(*key), row.succeeded, row.failed, mean, high))
+            rows.append(PlaceCount(RequestPlace(*key), row.succeeded, row.failed, mean, high))
         return tuple(rows)
 
     def failures(self) -> tuple[FailureCount, ...]:

@@ -31,7 +31,7 @@ OWN_MILESTONES = (
 )  # fmt: skip
 
 
-class Source(StrEnum):
+class TimeSource(StrEnum):
     """Where both ends of a duration come from. MIXED: our clock at one end, the API server's at the other."""
 
     WATCH = "watch"
@@ -68,7 +68,7 @@ Stamps = dict[str, Stamp]
 
 
 @dataclass(slots=True)
-class Pod:
+class LifecyclePod:
     """A pod of a workload. uid, name: its own; node: where it runs. failed: it ended badly. gone: it exists no more."""
 
     uid: str
@@ -84,7 +84,7 @@ class Pod:
 
 
 @dataclass(slots=True)
-class Workload:
+class LifecycleObject:
     """One submitted, or observed, workload. name, namespace, kind: of its object.
 
     expected: pods that it needs at once; None when nobody says. failed: it ended badly.
@@ -100,7 +100,7 @@ class Workload:
     gone: bool = False
     reason: str = ""
     stamps: Stamps = field(default_factory=dict)
-    pods: dict[str, Pod] = field(default_factory=dict)
+    pods: dict[str, LifecyclePod] = field(default_factory=dict)
 
     def mark(self, milestone: str, stamp: Stamp) -> None:
         """Note a milestone."""
@@ -130,17 +130,17 @@ def mark(stamps: Stamps, milestone: str, stamp: Stamp) -> None:
     stamps[milestone] = stamp if known is None else known.merged(stamp)
 
 
-def read_line(line: str, workloads: dict[str, Workload]) -> None:
+def read_line(line: str, workloads: dict[str, LifecycleObject]) -> None:
     """Take one line of `Workload.lines` in; a workload's line comes before those of its pods. Raises InvalidValue."""
     data = wire.load(line, "a record of the lifecycle")
     given = wire.take(data, "a record of the lifecycle", {"stamps": dict}).get("stamps", {})
     stamps = {key: Stamp.from_dict(value) for key, value in given.items()}
     try:
         if data.get("record") == "workload":
-            one = Workload(**wire.take(data, "a workload", _WORKLOAD), stamps=stamps)
+            one = LifecycleObject(**wire.take(data, "a workload", _WORKLOAD), stamps=stamps)
             workloads[one.name] = one
             return
-        pod = Pod(**wire.take(data, "a pod", _POD), stamps=stamps)
+        pod = LifecyclePod(**wire.take(data, "a pod", _POD), stamps=stamps)
         workloads[data["workload"]].pods[pod.uid] = pod
     except (KeyError, TypeError) as error:
         raise InvalidValue(f"a record of the lifecycle lacks something: {error}") from error

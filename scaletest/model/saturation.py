@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.model import checks, wire
-from scaletest.model.around import Around
 from scaletest.model.errors import InvalidValue
+from scaletest.model.machine_use import MachineUse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -186,7 +186,7 @@ class SaturationStep:
     unsent: int = 0
     began: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
-    around: Around | None = None
+    around: MachineUse | None = None
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -208,7 +208,7 @@ class SaturationStep:
         try:
             row = wire.take(wire.load(text, "the step"), "the step", known)
             if "around" in row:
-                row["around"] = Around.from_dict(row["around"])
+                row["around"] = MachineUse.from_dict(row["around"])
             made = cls(**row)
             Phase(made.phase), LoadKind(made.load)
         except (TypeError, ValueError) as error:

@@ -36,7 +36,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class ThresholdMetric:
     """What a threshold can be about. units: factor to the base unit; most: the largest bound that makes sense.
 
     per_step: whether it may name a number of workers.
@@ -47,15 +47,15 @@ class Metric:
     most: float = math.inf
 
 
-METRICS: Mapping[str, Metric] = {
-    "ratio": Metric({"": 1.0, "x": 1.0}),
-    "efficiency": Metric(PART, most=2.0),
-    "throughput": Metric({"": 1.0, "/s": 1.0, "/min": 1 / 60}),
-    "failures": Metric({"": 1.0, "%": 0.01}),
-    "contention": Metric(PART, per_step=False, most=1.0),
-    "coherency": Metric(PART, per_step=False, most=1.0),
-    "drift": Metric(PART, most=1.0),
-    **{f"{time}.{name}": Metric(SECONDS) for time in ("wait", "run") for name in PERCENTILES},
+METRICS: Mapping[str, ThresholdMetric] = {
+    "ratio": ThresholdMetric({"": 1.0, "x": 1.0}),
+    "efficiency": ThresholdMetric(PART, most=2.0),
+    "throughput": ThresholdMetric({"": 1.0, "/s": 1.0, "/min": 1 / 60}),
+    "failures": ThresholdMetric({"": 1.0, "%": 0.01}),
+    "contention": ThresholdMetric(PART, per_step=False, most=1.0),
+    "coherency": ThresholdMetric(PART, per_step=False, most=1.0),
+    "drift": ThresholdMetric(PART, most=1.0),
+    **{f"{time}.{name}": ThresholdMetric(SECONDS) for time in ("wait", "run") for name in PERCENTILES},
 }
 
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity
-from scaletest.model.around import MOST_ACTIVITIES, Around
+from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
 from scaletest.system.cores import machine_time, own_used_s, used_s
-from scaletest.system.sampler import OwnSchedule, Sampler, Watch
+from scaletest.system.sampler import OwnSchedule, ProgramWatch, RequestSampler
 from scaletest.system.tree import Tree
 
 logger = logging.getLogger("scaletest.saturation")
@@ -30,7 +30,7 @@ class Watched:
         self._load, self._servers = load, servers
         self._told = False
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """As LevelLoad says."""
         around = self._begin()
         if around is None:
@@ -65,7 +65,7 @@ class _Around:
         self._used_s, self._served_s, self._schedule = own_used_s(), used_s(servers), self._own.read()
         self._looks = _Looks(servers)
 
-    def close(self) -> Around | None:
+    def close(self) -> MachineUse | None:
         """What happened since; None when that cannot be told."""
         activities = self._looks.close()
         passed_s = time.monotonic() - self._began
@@ -79,7 +79,7 @@ class _Around:
         def cores(seconds: float) -> float:
             return max(0.0, seconds) / passed_s
 
-        return Around(
+        return MachineUse(
             cores=float(machine.cores),
             busy=cores(machine.busy_s - self._machine.busy_s),
             tester=cores(own_used_s() - self._used_s),
@@ -108,7 +108,7 @@ class _Looks:
         return self._activities
 
     def _run(self, servers: Sequence[int]) -> None:
-        sampler = Sampler()
+        sampler = RequestSampler()
         trees = [Tree(pid, sampler.blocking) for pid in servers]
         watches = [sampler.begin() for _ in trees]
         for watch, tree in zip(watches, trees, strict=True):
@@ -123,6 +123,6 @@ class _Looks:
             tree.close()
 
 
-def _until(watches: Sequence[Watch]) -> float:
+def _until(watches: Sequence[ProgramWatch]) -> float:
     due = min(watch.due for watch in watches)
     return max(0.0, min(LONGEST_S, due - time.monotonic()))

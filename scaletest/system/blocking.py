@@ -15,7 +15,7 @@ from typing import NamedTuple
 from scaletest.model.activity import State
 from scaletest.system import proc
 from scaletest.system.sockets import Sockets
-from scaletest.system.syscalls import LOCK_COMMANDS, Call, calls
+from scaletest.system.syscalls import LOCK_COMMANDS, WaitKind, calls
 
 # How many descriptors of a poll are looked at.
 _MOST_DESCRIPTORS = 64
@@ -71,7 +71,7 @@ def of_letter(letter: str) -> Doing:
     return Doing(states.get(letter, State.NOT_OBSERVED))
 
 
-class Seen(NamedTuple):
+class ThreadLook(NamedTuple):
     """What a thread did at a look. line: its system call as the kernel wrote it, b"" when that may not be read."""
 
     line: bytes
@@ -98,7 +98,7 @@ class Blocking:
         except OSError:
             return -1
 
-    def look(self, pid: int, tid: int, handle: int, before: Seen | None = None) -> Seen | None:
+    def look(self, pid: int, tid: int, handle: int, before: ThreadLook | None = None) -> ThreadLook | None:
         """What a thread does now; None when it is gone. before: of a thread that did not run since. Raises OSError."""
         line = b""
         try:
@@ -112,7 +112,7 @@ class Blocking:
         doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
         if not line and doing == UNKNOWN:
             self.denied("wchan")
-        return None if doing is None else Seen(line, doing)
+        return None if doing is None else ThreadLook(line, doing)
 
     def _by_call(self, pid: int, thread: str, line: bytes) -> Doing | None:
         call = proc.parse_call(line)
@@ -129,16 +129,16 @@ class Blocking:
         simple = _SIMPLE.get(kind) if kind else None
         if simple is not None:
             return Doing(simple)
-        if kind is Call.FLOCK or (kind is Call.FCNTL and call.arguments[1] in LOCK_COMMANDS):
+        if kind is WaitKind.FLOCK or (kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS):
             return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
-        if kind in (Call.DESCRIPTOR, Call.FCNTL):
+        if kind in (WaitKind.DESCRIPTOR, WaitKind.FCNTL):
             return self._descriptor(pid, thread, first)
-        if kind is Call.FUTEX:
+        if kind is WaitKind.FUTEX:
             return Doing(State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first))
-        if kind is Call.CONNECT:
+        if kind is WaitKind.CONNECT:
             address = _quietly(lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2])))
             return Doing(State.NETWORK, address)
-        if kind in (Call.POLL, Call.SELECT, Call.EPOLL):
+        if kind in (WaitKind.POLL, WaitKind.SELECT, WaitKind.EPOLL):
             return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
 
@@ -178,7 +178,7 @@ class Blocking:
             return Doing(by_function.state, doing.object)
         return doing
 
-    def _polled(self, pid: int, kind: Call, arguments: Sequence[int]) -> Doing:
+    def _polled(self, pid: int, kind: WaitKind, arguments: Sequence[int]) -> Doing:
         try:
             numbers = _watched(pid, kind, arguments)
         except OSError:
@@ -243,11 +243,11 @@ def _is_character_device(pid: int, number: int) -> bool:
         return False
 
 
-def _watched(pid: int, kind: Call, arguments: Sequence[int]) -> list[int]:
+def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
     """The descriptors of a poll, select or epoll_wait that is under way. Raises OSError."""
-    if kind is Call.EPOLL:
+    if kind is WaitKind.EPOLL:
         return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
-    if kind is Call.POLL:
+    if kind is WaitKind.POLL:
         return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
     size = (min(arguments[0], 1024) + 63) // 64 * 8
     sets = (_memory(pid, address, size) for address in arguments[1:3] if address)
@@ -293,14 +293,14 @@ def _mapped_file(pid: int, address: int) -> str:
 _FUTEX_PRIVATE = 128
 _HIGHEST_OF_32_BITS = 0xFFFFFFFF
 _SIMPLE = {
-    Call.ACCEPT: State.IDLE,
-    Call.SIGNAL: State.IDLE,
-    Call.SEMAPHORE: State.LOCK,
-    Call.QUEUE: State.PIPE,
-    Call.SLEEP: State.SLEEP,
-    Call.CHILD: State.CHILD,
-    Call.SYNC: State.DISK,
-    Call.MAP: State.MEMORY,
+    WaitKind.ACCEPT: State.IDLE,
+    WaitKind.SIGNAL: State.IDLE,
+    WaitKind.SEMAPHORE: State.LOCK,
+    WaitKind.QUEUE: State.PIPE,
+    WaitKind.SLEEP: State.SLEEP,
+    WaitKind.CHILD: State.CHILD,
+    WaitKind.SYNC: State.DISK,
+    WaitKind.MAP: State.MEMORY,
 }
 _DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
 _TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

@@ -17,7 +17,7 @@ from scaletest.system.node_cpu import CpuReader
 from scaletest.system.node_disks import DiskReader
 from scaletest.system.node_memory import MemoryReader, PressureReader
 from scaletest.system.node_networks import NetworkReader
-from scaletest.system.node_reading import Reading, figures
+from scaletest.system.node_reading import ResourceReading, figures
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4
@@ -28,7 +28,7 @@ Figures = dict[str, float]
 class Single(Protocol):
     """What reads the only resource of its kind."""
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it."""
 
 
@@ -53,7 +53,7 @@ class NodeReader:
             CONTAINER: ContainerReader(cgroups, own_cgroup),
         }
         self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
-        self._before: Mapping[str, Reading] = {}
+        self._before: Mapping[str, ResourceReading] = {}
         self._read_at: float | None = None
         self.interval_s = 0.0
 
@@ -68,7 +68,7 @@ class NodeReader:
         self._before, self._read_at = readings, now
         return {name: row for name, row in self._bounded(rows).items() if row}
 
-    def _figures(self, name: str, reading: Reading) -> Figures:
+    def _figures(self, name: str, reading: ResourceReading) -> Figures:
         row = figures(self._before.get(name), reading, self.interval_s)
         units = FIGURES[name.partition(":")[0]]
         # an interval is known less exactly than what happened in it

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scaletest.system import control_groups, proc, throttling
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 # Of both versions; those of the other one are absent.
 _MEMORY_FILES = (
@@ -16,13 +16,13 @@ _MEMORY_FILES = (
 )
 
 
-def parse_cpu(text: str) -> Reading:
+def parse_cpu(text: str) -> ResourceReading:
     """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
     rows = proc.parse_table(text)
     used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
     if "nr_periods" not in rows or "nr_throttled" not in rows:
-        return Reading(counters=used)
-    return Reading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
+        return ResourceReading(counters=used)
+    return ResourceReading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
 
 
 def parse_memory_events(text: str) -> dict[str, float]:
@@ -50,17 +50,17 @@ class ContainerReader:
         )
         self._cpu = _kept(tight, "cpu.stat")
         self._cpu_time = _kept(_same_group(tight, cpu_time, root), "cpuacct.usage")
-        self._limited = [KeptFile(Path(path)) for path in throttling.limited(root, own)]
+        self._limited = [OpenFile(Path(path)) for path in throttling.limited(root, own)]
         self._memory = {name: _kept(tight_memory, name) for name in _MEMORY_FILES}
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it."""
         cpu = parse_cpu(self._cpu.text())
         memory = {name: file.text() for name, file in self._memory.items()}
         used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
         levels = {**self._limits, **_known({"memory_used": used})}
         counters = {**self._cpu_used(), **cpu.counters, **self._throttled(), **_memory_counters(memory)}
-        return Reading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
 
     def _cpu_used(self) -> dict[str, float]:
         """Of version 1."""
@@ -81,8 +81,8 @@ def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
     return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
 
 
-def _kept(folder: Path | None, name: str) -> KeptFile:
-    return KeptFile((folder or Path("/nonexistent")) / name)
+def _kept(folder: Path | None, name: str) -> OpenFile:
+    return OpenFile((folder or Path("/nonexistent")) / name)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:

@@ -6,14 +6,14 @@ from pathlib import Path
 
 from scaletest.system import proc
 from scaletest.system.control_groups import text_of
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 _LOOPBACK = "lo"
 _BYTES_PER_MEGABIT = 125_000
 
 
-def parse_networks(text: str) -> dict[str, Reading]:
+def parse_networks(text: str) -> dict[str, ResourceReading]:
     """Every interface of /proc/net/dev that ever carried anything, but for the loopback."""
     found = {}
     for line in text.splitlines():
@@ -24,9 +24,11 @@ def parse_networks(text: str) -> dict[str, Reading]:
     return {name: reading for name, reading in found.items() if reading.counters["received"] + reading.counters["sent"]}
 
 
-def _reading(row: list[int]) -> Reading:
+def _reading(row: list[int]) -> ResourceReading:
     """Bytes, packets, errors, dropped and four more, first of what was received, then of what was sent."""
-    return Reading(counters={"received": float(row[0]), "sent": float(row[8]), "dropped": float(row[3] + row[11])})
+    return ResourceReading(
+        counters={"received": float(row[0]), "sent": float(row[8]), "dropped": float(row[3] + row[11])}
+    )
 
 
 def parse_speed(text: str) -> dict[str, float]:
@@ -39,10 +41,10 @@ class NetworkReader:
     """Reads the networks below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = KeptFile(procfs / "net/dev"), sysfs / "class/net"
+        self._statistics, self._folder = OpenFile(procfs / "net/dev"), sysfs / "class/net"
         self._speeds: dict[str, dict[str, float]] = {}
 
-    def read(self) -> dict[str, Reading]:
+    def read(self) -> dict[str, ResourceReading]:
         """What can be read of each, but for its speed."""
         return parse_networks(self._statistics.text())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ResourceReading:
     """What a resource's files said at one time, by figure.
 
     levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its growth in a second
@@ -19,7 +19,7 @@ class Reading:
     quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def figures(before: Reading | None, now: Reading, interval_s: float) -> dict[str, float]:
+def figures(before: ResourceReading | None, now: ResourceReading, interval_s: float) -> dict[str, float]:
     """The figures of an interval. A counter that is new, or less than before, since it was reset, gives none."""
     found = dict(now.levels)
     if before is None or interval_s <= 0:

@@ -58,7 +58,7 @@ def read_all(path: str) -> str:
         return file.read(MOST_BYTES).decode(errors="replace")
 
 
-class KeptFile:
+class OpenFile:
     """A file of /proc or /sys that is read again and again: opening it would cost more than reading it."""
 
     def __init__(self, path: Path) -> None:

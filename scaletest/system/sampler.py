@@ -46,7 +46,7 @@ _DENIED = {
 }
 
 
-class Sampler:
+class RequestSampler:
     """Samples programs, for one thread.
 
     share: the part of a core that looks may take. sampled_part: of short requests.
@@ -71,12 +71,12 @@ class Sampler:
         if not self.works:
             self.tell("schedstat")
 
-    def begin(self, device: str = "") -> Watch:
+    def begin(self, device: str = "") -> ProgramWatch:
         """Before a program starts."""
         self.blocking.use_device(device)
-        return Watch(self, device)
+        return ProgramWatch(self, device)
 
-    def draw(self, device: str = "") -> Watch | None:
+    def draw(self, device: str = "") -> ProgramWatch | None:
         """Before a request's program starts; None where chance leaves out one of many short requests."""
         is_short = self._has_typical and self.typical_s < SHORT_S
         if is_short and not device and self.chance.random() >= self._sampled_part:
@@ -156,10 +156,10 @@ class Allowance:
         self._cost_s = 0.8 * self._cost_s + 0.2 * seconds
 
 
-class Watch:
+class ProgramWatch:
     """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
 
-    def __init__(self, sampler: Sampler, device: str = "") -> None:
+    def __init__(self, sampler: RequestSampler, device: str = "") -> None:
         self._sampler = sampler
         self._device = device
         self._clients = sampler.clients if present(device) else None

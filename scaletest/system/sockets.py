@@ -27,7 +27,7 @@ LISTS_SHARE = 0.001
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
 
 
-class Peer(NamedTuple):
+class SocketPeer(NamedTuple):
     """What is at the other end. listening: nothing is, the socket waits for clients."""
 
     name: str = ""
@@ -42,11 +42,11 @@ class Sockets:
         """duplicate: whether to try the cheap way."""
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
-        self._known: dict[int, Peer] = {}
+        self._known: dict[int, SocketPeer] = {}
         # source -> when it may be read again
         self._after: dict[str, float] = {}
 
-    def peer(self, pid: int, descriptor: int, inode: int) -> Peer | None:
+    def peer(self, pid: int, descriptor: int, inode: int) -> SocketPeer | None:
         """The peer of a process's socket; None while it is not known."""
         known = self._known.get(inode)
         if known is not None:
@@ -61,7 +61,7 @@ class Sockets:
             self._known[inode] = peer
         return peer
 
-    def _by_duplicate(self, pid: int, descriptor: int) -> Peer | None:
+    def _by_duplicate(self, pid: int, descriptor: int) -> SocketPeer | None:
         try:
             copy = _copy(pid, descriptor)
         except PermissionError:
@@ -79,7 +79,7 @@ class Sockets:
         with connection:
             return _describe(connection)
 
-    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> Peer | None:
+    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> SocketPeer | None:
         """The peer by a list of all, when that may be read again."""
         if self._clock() < self._after.get(source, 0.0):
             return None
@@ -87,7 +87,7 @@ class Sockets:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         with suppress(OSError, struct.error):
-            self._known.update({number: Peer(peer) for number, peer in peers() if peer})
+            self._known.update({number: SocketPeer(peer) for number, peer in peers() if peer})
         self._after[source] = self._clock() + (time.thread_time() - began) / LISTS_SHARE
         return self._known.get(inode)
 
@@ -101,12 +101,12 @@ def _of_tables(pid: int) -> Iterator[tuple[int, str]]:
         yield from proc.parse_peers(text)
 
 
-def _unix(inode: int) -> Peer | None:
+def _unix(inode: int) -> SocketPeer | None:
     try:
         name = unix_peer(inode)
     except (OSError, struct.error):
         return None
-    return None if name is None else Peer(name, unnamed=not name)
+    return None if name is None else SocketPeer(name, unnamed=not name)
 
 
 def _copy(pid: int, descriptor: int) -> int:
@@ -135,17 +135,17 @@ def _errno() -> int:
     return ctypes.get_errno()
 
 
-def _describe(connection: socket.socket) -> Peer:
+def _describe(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
     except OSError:
-        return Peer(listening=_listens(connection))
+        return SocketPeer(listening=_listens(connection))
     if connection.family in (socket.AF_INET, socket.AF_INET6):
-        return Peer(proc.place(address[0], address[1]))
+        return SocketPeer(proc.place(address[0], address[1]))
     if connection.family != socket.AF_UNIX:
-        return Peer()
+        return SocketPeer()
     name = proc.unix_name(address if isinstance(address, bytes) else os.fsencode(address))
-    return Peer(name, unnamed=not name)
+    return SocketPeer(name, unnamed=not name)
 
 
 def _listens(connection: socket.socket) -> bool:

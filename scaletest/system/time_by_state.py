@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.system.blocking import Doing
-from scaletest.system.tree import Look, Share
+from scaletest.system.tree import ThreadShare, TreeLook
 
 # The kernel counts these.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
@@ -46,13 +46,13 @@ class TimeByState:
         # the same behind the last look, where nobody counted how long it waited for a CPU
         self._unseen_s = 0.0
         self._seen_run_s = 0.0
-        self._last: Look | None = None
+        self._last: TreeLook | None = None
 
     def add(self, state: State, seconds: float, name: str = "") -> None:
         """Time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
-    def interval(self, seconds: float, look: Look | None, unchanged_s: float = 0.0) -> None:
+    def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
         """The time up to a look at all processes, which saw nobody when it is None.
 
         unchanged_s: how long at the begin of the interval nobody ran.
@@ -132,7 +132,7 @@ class TimeByState:
             self._grant(self._last, seconds)
             self._weigh(seconds, self._last, None)
 
-    def _blocked(self, seconds: float, begin: Look | None, end: Look | None) -> None:
+    def _blocked(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
         """Time in which nothing ran, between two looks; at the begin and the end of the request one is missing."""
         left_s = seconds
         for look, other, part in self._parts(begin, end):
@@ -142,13 +142,13 @@ class TimeByState:
             self._grant(look, granted_s, unseen=end is None)
         self.add(State.NOT_OBSERVED, left_s)
 
-    def _weigh(self, seconds: float, begin: Look | None, end: Look | None) -> None:
+    def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
         """Remember how much of the request each look at a blocked state stands for."""
         for look, _, part in self._parts(begin, end):
             if look.doing.state is not None:
                 self._weights[look.doing] += seconds * part
 
-    def _parts(self, begin: Look | None, end: Look | None) -> list[tuple[Look, Look | None, float]]:
+    def _parts(self, begin: TreeLook | None, end: TreeLook | None) -> list[tuple[TreeLook, TreeLook | None, float]]:
         """The looks at the ends of an interval, each with the other one and its part of the interval."""
         if begin is None or end is None:
             return [(look, None, 1.0) for look in (begin, end) if look is not None]
@@ -158,7 +158,7 @@ class TimeByState:
             begin_part = 1.0 if end.doing.state is None else 0.0
         return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
-    def _grant(self, look: Look, seconds: float, *, unseen: bool = False) -> None:
+    def _grant(self, look: TreeLook, seconds: float, *, unseen: bool = False) -> None:
         if look.doing.state is not None:
             self._seconds[look.doing] += seconds
         elif unseen:
@@ -201,7 +201,7 @@ class TimeByState:
             self._seconds[Doing(target)] += seconds
 
 
-def union(seconds: float, shares: Sequence[Share]) -> tuple[float, float]:
+def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
     """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they were independent."""
     none_runs = none_runs_or_waits = 1.0
     for share in shares:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.system import proc
-from scaletest.system.blocking import RUNNABLE, Blocking, Doing, Seen
+from scaletest.system.blocking import RUNNABLE, Blocking, Doing, ThreadLook
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each takes two files.
 MOST_THREADS = 256
@@ -26,7 +26,7 @@ def most_threads(open_files: int) -> int:
     return MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
 
 
-class Share(NamedTuple):
+class ThreadShare(NamedTuple):
     """Seconds since the last look that one thread was on a CPU, and waited for one; how often it was put on one."""
 
     run_s: float
@@ -34,7 +34,7 @@ class Share(NamedTuple):
     slices: int = 1
 
 
-class Look(NamedTuple):
+class TreeLook(NamedTuple):
     """The processes at one moment. thread: the most active one, doing: what it does, age_s: of its process, without end
     for the first one.
 
@@ -44,7 +44,7 @@ class Look(NamedTuple):
     doing: Doing
     thread: Key
     age_s: float
-    shares: list[Share]
+    shares: list[ThreadShare]
     threads: frozenset[Key]
 
 
@@ -54,7 +54,7 @@ class _Thread:
     call_handle: int
     schedule: proc.Schedule
     line: bytes = b""
-    seen: Seen | None = None
+    seen: ThreadLook | None = None
     children: list[int] = field(default_factory=list)
     # seconds of waiting that are counted already: the kernel counts a wait when it is over
     counted_s: float = 0.0
@@ -85,11 +85,11 @@ class Tree:
         except OSError:
             return False
 
-    def look(self) -> Look | None:
+    def look(self) -> TreeLook | None:
         """What they did since the last look, or since they began, and do now; None when nobody is left."""
         now = time.monotonic()
         passed, self._looked = now - self._looked, now
-        shares: list[Share] = []
+        shares: list[ThreadShare] = []
         visited: set[int] = set()
         waiting = [self._root]
         while waiting:
@@ -133,7 +133,7 @@ class Tree:
     def _may_visit(self, pid: int) -> bool:
         return pid in self._processes or self._threads < self._most_threads
 
-    def _visit(self, pid: int, passed: float, shares: list[Share]) -> Iterator[int]:
+    def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
         """Look at a process's threads; the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         if process is None:
@@ -145,7 +145,7 @@ class Tree:
             self._look_for_new(pid, process, shares)
         return (child for thread in process.threads.values() for child in thread.children)
 
-    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[Share]) -> bool:
+    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]) -> bool:
         """Whether any of them ran, and may have started others."""
         ran = ended = False
         for tid, thread in list(process.threads.items()):
@@ -159,7 +159,7 @@ class Tree:
                 thread.children = self._children(pid, tid)
         return ran or ended
 
-    def _look_for_new(self, pid: int, process: _Process, shares: list[Share]) -> None:
+    def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
         for tid in _thread_ids(pid):
             if tid in process.threads or self._threads >= self._most_threads:
                 continue
@@ -174,7 +174,7 @@ class Tree:
             except OSError:
                 self._drop(process, tid)
 
-    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[Share]) -> bool:
+    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]) -> bool:
         """Whether it ran. Raises OSError when it is gone, or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
         schedule = proc.parse_schedule(thread.line) or thread.schedule
@@ -184,7 +184,7 @@ class Tree:
             # less than before: another thread, which called exec, has this one's id now
             run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
             slices = max(1, schedule.slices - thread.schedule.slices)
-            share = Share(run_s, max(0.0, waited_s - thread.counted_s), slices)
+            share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
         thread.schedule = schedule
@@ -193,7 +193,7 @@ class Tree:
             raise ProcessLookupError(tid)
         if before is not None and not ran and before.doing == thread.seen.doing == RUNNABLE:
             thread.counted_s += passed
-            shares.append(Share(0.0, passed, 0))
+            shares.append(ThreadShare(0.0, passed, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None
@@ -205,7 +205,7 @@ class Tree:
             # the thread is gone, or the kernel does not tell
             return []
 
-    def _summary(self, shares: list[Share]) -> Look | None:
+    def _summary(self, shares: list[ThreadShare]) -> TreeLook | None:
         threads = {
             (pid, tid): thread.seen.doing
             for pid, process in self._processes.items()
@@ -215,7 +215,7 @@ class Tree:
         if not threads:
             return None
         most_active = min(threads, key=lambda key: _order(threads[key]))
-        return Look(threads[most_active], most_active, self._age_s(most_active[0]), shares, frozenset(threads))
+        return TreeLook(threads[most_active], most_active, self._age_s(most_active[0]), shares, frozenset(threads))
 
     def _began_s(self, pid: int) -> float:
         """The first process lives as long as the request. Raises OSError."""

@@ -33,7 +33,7 @@ class Load(Protocol):
         """Raise what ended the load, if anything did."""
 
 
-class Other(Protocol):
+class SideLoad(Protocol):
     """Load on another queue, with workers of its own."""
 
     def enter(self, step: int, repeat: int) -> None:
@@ -43,7 +43,7 @@ class Other(Protocol):
         """Raise what ended its load or its workers, if anything did."""
 
 
-class Progress(Protocol):
+class ValidationProgress(Protocol):
     """Who is told how a run goes. Every call returns at once."""
 
     def phase(self, workers: int, what: str) -> None:

@@ -20,7 +20,7 @@ RELEASE_S = 30.0
 RESTORE_TRIES = 10
 
 
-class Scalable(Protocol):
+class ScalableDeployment(Protocol):
     """What is used of a Deployment."""
 
     name: str
@@ -52,7 +52,7 @@ class KubernetesBackend:
 
     def __init__(
         self,
-        deployment: Scalable,
+        deployment: ScalableDeployment,
         *,
         ready_s: float = 120.0,
         pause: tuple[str, ...] = (),

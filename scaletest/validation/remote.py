@@ -23,7 +23,7 @@ PATIENCE_S = 15.0
 POSITION_HEADER = "scaletest-samples-position"
 
 
-class Http(Protocol):
+class ClientHttp(Protocol):
     """A way to the client's HTTP."""
 
     name: str
@@ -37,7 +37,7 @@ class RemoteLoad:
 
     def __init__(
         self,
-        http: Http,
+        http: ClientHttp,
         record: Callable[[Record], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -164,7 +164,7 @@ class RemoteLoad:
 class RemoteSamples:
     """Reads the samples of a client's queue from the first call on; that one only asks where they begin."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: ClientHttp) -> None:
         self._http = http
         self._position = ""
 

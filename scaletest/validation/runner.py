@@ -25,9 +25,9 @@ from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, 
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
-from scaletest.validation.interfaces import Backend, Load, Other, Progress
-from scaletest.validation.samples import Collector, KeptSamples, ReadSamples
-from scaletest.validation.tally import Tally
+from scaletest.validation.interfaces import Backend, Load, SideLoad, ValidationProgress
+from scaletest.validation.samples import Collector, ReadSamples, SampleStore
+from scaletest.validation.tally import StepTally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
@@ -51,7 +51,7 @@ def schedule(plan: Plan) -> list[Turn]:
     return order
 
 
-class Runner:
+class ValidationRunner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
     stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
@@ -63,7 +63,7 @@ class Runner:
         self,
         plan: Plan,
         folder: RunFolder,
-        progress: Progress,
+        progress: ValidationProgress,
         clock: Callable[[], float] = time.monotonic,
         stored: Stored | None = None,
         ready_s: float = READY_TIMEOUT_S,
@@ -81,12 +81,12 @@ class Runner:
         self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
         self._background: list[Record] = list(stored.background) if stored else []
         self._saved = len(self._background)
-        self._samples = KeptSamples(folder, stored.samples if stored else ())
+        self._samples = SampleStore(folder, stored.samples if stored else ())
         self._collector = Collector(_no_samples, self._samples.add)
-        self._tally = Tally()
+        self._tally = StepTally()
         self._wake = wake or Wake()
         self._stopped_by = ""
-        self._others: Sequence[Other] = ()
+        self._others: Sequence[SideLoad] = ()
         self._look: Callable[[], Sequence[str]] | None = look
         self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
 
@@ -110,7 +110,7 @@ class Runner:
         self,
         backend: Backend,
         load: Load,
-        others: Sequence[Other] = (),
+        others: Sequence[SideLoad] = (),
         samples: ReadSamples | None = None,
     ) -> Evaluation:
         """All steps that are not measured yet, then the verdict.
@@ -179,7 +179,7 @@ class Runner:
     def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
         workers, repeat = turn.key
         self._records[workers, repeat] = []
-        self._tally = Tally()
+        self._tally = StepTally()
         self._progress.phase(workers, "scaling")
         began = self._clock()
         stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0

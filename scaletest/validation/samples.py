@@ -22,7 +22,7 @@ MOST_SAMPLES, MOST_BYTES = 20_000, 10_000_000
 ReadSamples = Callable[[], Sequence[NodeSample]]
 
 
-class KeptSamples:
+class SampleStore:
     """The samples of a run, in memory and in its folder. Where there are too many every second of a node goes.
 
     Rates and levels stay true without their neighbours, and energy is a counter.

@@ -8,7 +8,7 @@ from collections import defaultdict
 from scaletest.model import Record
 
 
-class Tally:
+class StepTally:
     """Counts and completions of one step. `add` comes from the load's thread, the rest from the runner's."""
 
     def __init__(self) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 from flask import Response, current_app, make_response, request
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.load.series import MEASURES, Point
+from scaletest.load.series import MEASURES, SeriesPoint
 from scaletest.model import NodeSample, Record
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
 from scaletest.web import metrics
-from scaletest.web.values import NUMBER, READ, as_json, counts, steering, with_http
+from scaletest.web.legacy_api import NUMBER, READ, as_json, counts, steering, with_http
 
 CHUNK = 200
 # Each keeps a thread of the server busy for as long as its reader takes; the others are for everybody else.
@@ -100,7 +100,7 @@ def readyz() -> Response:
     return _state(steering().ready(), "Redis does not answer")
 
 
-def point_row(point: Point) -> dict[str, Any]:
+def point_row(point: SeriesPoint) -> dict[str, Any]:
     """A point with all its names."""
     row = point._asdict()
     for name in MEASURES:

@@ -9,10 +9,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.times import Times
+from scaletest.load.durations import DurationHistogram
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model import histogram
-from scaletest.web.gate import HttpCounts
+from scaletest.web.security import HttpCounts
 
 BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-4, 4) for digit in ("1", "2.5", "5"))
 HISTOGRAMS = {
@@ -23,7 +23,7 @@ HISTOGRAMS = {
 }
 
 
-def render(snapshot: Snapshot, http: HttpCounts) -> tuple[bytes, str]:
+def render(snapshot: LoadSnapshot, http: HttpCounts) -> tuple[bytes, str]:
     """The text and its content type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(snapshot, http))
@@ -33,7 +33,7 @@ def render(snapshot: Snapshot, http: HttpCounts) -> tuple[bytes, str]:
 class _Collector:
     """The metrics of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, http: HttpCounts) -> None:
+    def __init__(self, snapshot: LoadSnapshot, http: HttpCounts) -> None:
         self._snapshot = snapshot
         self._http = http
 
@@ -75,7 +75,7 @@ class _Collector:
         yield http
 
 
-def _buckets(times: Times) -> list[tuple[str, float]]:
+def _buckets(times: DurationHistogram) -> list[tuple[str, float]]:
     """Cumulative counts; a duration counts where the middle of its bucket lies, hence within 1 %."""
     counts = [0] * (len(BOUNDS) + 1)
     at = 0

@@ -17,7 +17,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 26
 Values = Sequence[float | None]
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """One line of a chart; `style` is a class of the style sheet."""
 
     name: str
@@ -26,7 +26,11 @@ class Line(NamedTuple):
 
 
 def chart(
-    label: str, xs: Sequence[float], lines: Sequence[Line], show: Callable[[float], str], band: Sequence[Values] = ()
+    label: str,
+    xs: Sequence[float],
+    lines: Sequence[PlotLine],
+    show: Callable[[float], str],
+    band: Sequence[Values] = (),
 ) -> Markup:
     """Lines over elapsed seconds `xs`; `show` writes a value of the y axis; `band`: lower and upper values."""
     highest = max((value for row in (*(line.values for line in lines), *band) for value in row if value), default=0.0)

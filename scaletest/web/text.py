@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.times import TimesSummary
+from scaletest.load.durations import DurationSummary
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut
 
 BAR = 60
@@ -15,7 +15,7 @@ ROWS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhe
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
-def stats(snapshot: Snapshot, completed: int, rejected: int) -> str:
+def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     """The overall statistics; `completed` and `rejected` count HTTP queries."""
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
@@ -34,32 +34,32 @@ def stats(snapshot: Snapshot, completed: int, rejected: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def nodes(snapshot: Snapshot) -> str:
+def nodes(snapshot: LoadSnapshot) -> str:
     """Successes and failures by node, and by device of each node."""
     return _spread(snapshot, "Device")
 
 
-def pods(snapshot: Snapshot) -> str:
+def pods(snapshot: LoadSnapshot) -> str:
     """Successes and failures by node, and by pod of each node."""
     return _spread(snapshot, "Pod")
 
 
-def by_node(snapshot: Snapshot, *, failed: bool = False) -> dict[str, int]:
+def by_node(snapshot: LoadSnapshot, *, failed: bool = False) -> dict[str, int]:
     """Counts by node, in the order of their names."""
     return _sums((row.place.node, row.failed if failed else row.succeeded) for row in snapshot.places)
 
 
-def _timing(times: TimesSummary, digits: int, what: str) -> str:
+def _timing(times: DurationSummary, digits: int, what: str) -> str:
     values = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
     return f"- {' / '.join(f'{value:.{digits}f}' for value in values)} - {what}"
 
 
-def _percentiles(times: TimesSummary, what: str) -> str:
+def _percentiles(times: DurationSummary, what: str) -> str:
     values = [times.quantiles_s[name] for name in ("p50", "p90", "p95", "p99")]
     return f"- {' / '.join('n/a' if value is None else f'{value:.3g}' for value in values)} - {what}"
 
 
-def _spread(snapshot: Snapshot, kind: str) -> str:
+def _spread(snapshot: LoadSnapshot, kind: str) -> str:
     nodes = {node: count for node, count in by_node(snapshot).items() if count}
     blocks = [_bars("Node", "Success replies:", nodes)]
     for node in nodes:
@@ -76,7 +76,7 @@ def _spread(snapshot: Snapshot, kind: str) -> str:
     return "\n".join(blocks)
 
 
-def _failures(snapshot: Snapshot) -> list[str]:
+def _failures(snapshot: LoadSnapshot) -> list[str]:
     counts = {node: count for node, count in by_node(snapshot, failed=True).items() if count and node}
     blocks = [_bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"]
     for node in sorted({row.kind.node for row in snapshot.failures}):

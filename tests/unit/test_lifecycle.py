@@ -46,7 +46,7 @@ from scaletest.lifecycle.submitting import Answer, Submitter
 from scaletest.lifecycle.templating import Extras, Workloads, text_of
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.lifecycle import Source, Stamp, Submission, Workload, read_line
+from scaletest.model.lifecycle import LifecycleObject, Stamp, Submission, TimeSource, read_line
 from scaletest.model.verdict import VerdictKind
 from scaletest.report.lifecycle import csvs
 from scaletest.report.lifecycle.figures import DETAILED, GENERAL, charts, panels, thinned
@@ -56,7 +56,7 @@ from tests.unit.lifecycles import BEGAN, iso, job, pod, seen, submission, worklo
 VIEW = View()
 
 
-def of(*workloads: Workload, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
+def of(*workloads: LifecycleObject, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
     return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
 
 
@@ -274,7 +274,7 @@ def test_events_give_microseconds() -> None:
     stamp = tracker.workloads["j"].pods["uid-p"].stamps["scheduled"]
     assert stamp.event_s == pytest.approx(BEGAN + 2.123456)
     found = between(Stamp(api_s=BEGAN), stamp)
-    assert found is not None and found.source is Source.EVENT
+    assert found is not None and found.source is TimeSource.EVENT
     # also when the list of Events is there before that of the pods
     tracker = Tracker({"j-00aa11"})
     row["involvedObject"]["name"] = "j-00aa11-0"
@@ -302,9 +302,9 @@ def test_no_time_is_made_of_nonsense(text: object) -> None:
 
 def test_both_ends_come_from_one_clock_where_one_saw_both() -> None:
     start, end = Stamp(10.0, 110.2), Stamp(15.0, 113.7)
-    assert between(start, end) == (pytest.approx(3.5), Source.WATCH, False)
-    assert between(start, end, "api") == (5.0, Source.API, False)
-    assert between(Stamp(watch_s=9.5), Stamp(api_s=12.0)) == (2.5, Source.MIXED, False)
+    assert between(start, end) == (pytest.approx(3.5), TimeSource.WATCH, False)
+    assert between(start, end, "api") == (5.0, TimeSource.API, False)
+    assert between(Stamp(watch_s=9.5), Stamp(api_s=12.0)) == (2.5, TimeSource.MIXED, False)
     assert between(Stamp(), end) is None
 
 
@@ -671,7 +671,7 @@ def test_records_come_back_as_they_were() -> None:
     tracker = Tracker({"j"})
     tracker.see(seen("workload", "ADDED", job("j", done=9.0), 0.25))
     tracker.see(seen("pod", "MODIFIED", pod("p", "j", scheduled=1, started=2, finished=3), 3.5))
-    found: dict[str, Workload] = {}
+    found: dict[str, LifecycleObject] = {}
     for line in tracker.workloads["j"].lines():
         read_line(line, found)
     assert found == tracker.workloads

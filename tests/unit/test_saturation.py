@@ -31,12 +31,12 @@ from scaletest.cluster.cadvisor import parsed
 from scaletest.cluster.service import reference
 from scaletest.cluster.tuning import changed, with_argument
 from scaletest.load import pace
-from scaletest.load.call import server_time
-from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.load.http_call import server_time
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import BUILT_IN, Payloads, provided
 from scaletest.model import VerdictKind, histogram
+from scaletest.model.attempt import OK, UNSENT, Attempt, from_json, to_json
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.sample import OK, UNSENT, Sample, from_json, to_json
 from scaletest.model.saturation import SaturationPlan, SaturationStep, latency_limit
 from scaletest.saturation import Runner, original
 from scaletest.saturation.agents import AgentsLoad, merged, serve
@@ -72,11 +72,11 @@ class Mortal(Simulated):
         super().__init__()
         self._lives, self._outcome = lives, outcome
 
-    def open(self, due: list[float]) -> list[Sample]:
+    def open(self, due: list[float]) -> list[Attempt]:
         self._lives -= 1
         return super().open(due) if self._lives >= 0 else [self._failed(n, at) for n, at in enumerate(due)]
 
-    def closed(self, parallel: int, seconds: float) -> list[Sample]:
+    def closed(self, parallel: int, seconds: float) -> list[Attempt]:
         self._lives -= 1
         return (
             super().closed(parallel, seconds)
@@ -84,8 +84,8 @@ class Mortal(Simulated):
             else [self._failed(n, n * seconds / 99) for n in range(99)]
         )
 
-    def _failed(self, number: int, at: float) -> Sample:
-        return Sample(number, 1, True, at, at, at, at + 0.001, self._outcome)
+    def _failed(self, number: int, at: float) -> Attempt:
+        return Attempt(number, 1, True, at, at, at, at + 0.001, self._outcome)
 
 
 @pytest.mark.parametrize("outcome", ["refused", "timed out"])
@@ -359,7 +359,7 @@ class OnItsOwnClock:
     def __init__(self) -> None:
         self.now_s = 0.0
 
-    def measure(self, order: Order, stopping: Any, tell: Any) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
         if order.pace is None:
             rows = Simulated().closed(order.parallel, order.seconds)
         else:
@@ -367,7 +367,7 @@ class OnItsOwnClock:
             rows = Simulated().open(list(itertools.islice(due, order.count or None)))
         ended = max(one.ended_s for one in rows)
         self.now_s += ended if order.count else max(order.seconds, ended)
-        return Measured(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
+        return LoadResult(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -476,8 +476,8 @@ def test_errors_are_counted_by_kind_and_retries_apart() -> None:
         at = number / 100
         kind = "503" if number % 10 == 0 else "refused" if number % 10 == 1 else OK
         if kind == "503":
-            rows.append(Sample(number, 1, False, at, at, at, at + 0.01, "reset"))
-        rows.append(Sample(number, 2 if kind == "503" else 1, True, at, at, at, at + 0.02, kind))
+            rows.append(Attempt(number, 1, False, at, at, at, at + 0.01, "reset"))
+        rows.append(Attempt(number, 2 if kind == "503" else 1, True, at, at, at, at + 0.02, kind))
     found = assess(PLAN, step(), rows)
     assert found.errors == {"503": 90, "refused": 90}
     assert found.attempts == 1100
@@ -485,8 +485,8 @@ def test_errors_are_counted_by_kind_and_retries_apart() -> None:
 
 
 def test_what_was_never_sent_is_backlog_and_no_error() -> None:
-    rows = [Sample(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
-    rows += [Sample(900 + n, 1, True, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
+    rows = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
+    rows += [Attempt(900 + n, 1, True, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
     found = assess(PLAN, step(), rows)
     assert found.errors == {} and found.success == 1.0
 
@@ -503,7 +503,7 @@ def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(per_s: int, sat
 
 
 def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
-    rows = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+    rows = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
     found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
     assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
     course = Course(replace(PLAN, warm_s=0.0, start=100.0))
@@ -676,7 +676,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
     rows = []
     for number in range(2000):
         due = number / 200
-        rows.append(Sample(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
+        rows.append(Attempt(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
     parts = [rows[index::agents] for index in range(agents)]
     known = {"open": True, "late_s": 0.0, "seconds": 10.0, "cpu": 0.1, "beat_s": 0.0, "throttled_s": 0.0, "unsent": 0}
     brought = [
@@ -733,11 +733,11 @@ class Counting:
     """Ends what it is asked for at once."""
 
     def __init__(self) -> None:
-        self.orders: list[Order] = []
+        self.orders: list[LoadOrder] = []
 
-    def measure(self, order: Order, stopping: Any, tell: Any) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
         self.orders.append(order)
-        return Measured([Sample(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
+        return LoadResult([Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -747,7 +747,7 @@ class Counting:
 def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, count: int) -> None:
     # given three agents under closed load; expect the whole number in flight, and exactly so many requests
     load = Counting()
-    found = AgentsLoad(Table(3, load), 3).measure(Order(1.0, parallel=parallel, count=count), lambda: False, print)
+    found = AgentsLoad(Table(3, load), 3).measure(LoadOrder(1.0, parallel=parallel, count=count), lambda: False, print)
     assert len(found.samples) == count
     assert sum(one.count for one in load.orders) == count
     assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)
@@ -762,7 +762,7 @@ def test_an_exact_poisson_process_has_the_rate_that_was_asked(rate_per_s: int, l
 
 
 SAMPLES = st.builds(
-    Sample,
+    Attempt,
     st.integers(0, 1 << 40),
     st.integers(1, 100),
     st.booleans(),
@@ -777,7 +777,7 @@ SAMPLES = st.builds(
 
 
 @given(SAMPLES, st.integers(0, 1 << 30))
-def test_a_sample_survives_its_line(sample: Sample, number: int) -> None:
+def test_a_sample_survives_its_line(sample: Attempt, number: int) -> None:
     try:
         line = to_json(sample, number)
         line.encode()
@@ -838,12 +838,12 @@ def test_any_latency_limit_is_read_or_an_error(text: str) -> None:
 def test_the_five_queries_tell_the_seconds_of_different_steps_apart() -> None:
     # given two steps, the second of which began a minute after the first
     first = [
-        Sample(0, 1, True, 0.0, 0.0, 0.0, 0.5, OK, agent="1"),
-        Sample(1, 1, True, 0.0, 0.0, 0.0, 1.5, OK, agent="2"),
+        Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.5, OK, agent="1"),
+        Attempt(1, 1, True, 0.0, 0.0, 0.0, 1.5, OK, agent="2"),
     ]
     second = [
-        Sample(0, 1, True, 0.0, 0.0, 0.0, 0.75, OK, agent="2"),
-        Sample(1, 1, True, 0.0, 0.0, 0.0, 1.9, "503", agent="2"),
+        Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.75, OK, agent="2"),
+        Attempt(1, 1, True, 0.0, 0.0, 0.0, 1.9, "503", agent="2"),
     ]
     steps = [
         replace(step(began="1970-01-01T00:01:40.000+00:00"), number=0),
@@ -955,7 +955,7 @@ def test_any_original_configuration_is_read_or_an_error(data: dict[str, Any]) ->
 
 def test_pods_times_stand_beside_the_clients() -> None:
     # given a pod that says 10 ms where its client saw 40, and a log that says 5, 15 and something else
-    rows = [Sample(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
+    rows = [Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.04, OK, server_s=0.01, pod="a") for n in range(3)]
     (one,) = from_headers(rows)
     assert (one.pod, one.count, one.mean_s, one.queueing) == ("a", 3, pytest.approx(0.01), pytest.approx(0.75))
     lines = ["took 5 ms", "took 15.0 ms", "took long ms", "nothing"]

@@ -26,8 +26,8 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.percentiles import Distribution, quantile, summary
 from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
 from scaletest.analysis.saturation.exceedance import Exceedance
-from scaletest.model.around import Around
-from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.attempt import UNSENT, Attempt
+from scaletest.model.machine_use import MachineUse
 from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
@@ -126,7 +126,7 @@ class Assessed:
         }
 
 
-def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]) -> Assessed:
+def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
     """Judge one step by its samples, in any order."""
     final = [one for one in samples if one.final]
     whole = plan.count or step.phase == "warm"
@@ -191,7 +191,7 @@ def _overload(plan: SaturationPlan, success: float, found: Estimate | None, coun
     return ""
 
 
-def _exceeded(plan: SaturationPlan, good: Sequence[Sample]) -> Exceedance | None:
+def _exceeded(plan: SaturationPlan, good: Sequence[Attempt]) -> Exceedance | None:
     if not plan.limit:
         return None
     name, limit_s = latency_limit(plan.limit)
@@ -213,7 +213,7 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
     return f"the tester was disturbed: {late}; something else kept it from a processor"
 
 
-def machine_full(around: Around) -> str:
+def machine_full(around: MachineUse) -> str:
     """Who else than the tester filled its machine; "" when nobody did."""
     if around.busy < FULL * around.cores:
         return ""

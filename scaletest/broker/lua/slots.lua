@@ -1,6 +1,6 @@
 -- What happened in the last minutes, in a ring of 64 slots of ten seconds, two fields each in one hash. A slot that was
 -- last written a turn of the ring ago is begun anew, so nothing has to expire. Packed, since this is the hot path:
--- unpacking and packing costs a third of writing the numbers as text. model/slots.py reads them.
+-- unpacking and packing costs a third of writing the numbers as text. model/time_slots.py reads them.
 --   <i>   slot, requests ended, their run times added up, longest wait, run and total in microseconds; then the node,
 --         a line's end and the pod of the longest run, and line's ends up to 65 bytes.   a<i>  slot, requests submitted
 -- Durations are those of the buckets, so within 1 %.

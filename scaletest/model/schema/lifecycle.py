@@ -6,7 +6,15 @@ validations does: objects are closed and complete, and tests check real ones.
 
 from __future__ import annotations
 
-from scaletest.model.lifecycle import OWN_MILESTONES, POD_INCIDENTS, POD_MILESTONES, Pod, Source, Submission, Workload
+from scaletest.model.lifecycle import (
+    OWN_MILESTONES,
+    POD_INCIDENTS,
+    POD_MILESTONES,
+    LifecycleObject,
+    LifecyclePod,
+    Submission,
+    TimeSource,
+)
 from scaletest.model.lifecycle_plan import KIND, TOOLS, UNTIL, LifecyclePlan
 from scaletest.model.schema.parts import (
     DRAFT,
@@ -55,9 +63,9 @@ def submission() -> Schema:
 
 def record() -> Schema:
     """A line of records.jsonl: a workload, or one of the pods that follow it."""
-    workload = properties_of(Workload, skip=("stamps", "pods"))
+    workload = properties_of(LifecycleObject, skip=("stamps", "pods"))
     mine = {"schema_version": _VERSION, "record": {"const": "workload"}, **workload, "stamps": _stamps(OWN_MILESTONES)}
-    pod = properties_of(Pod, skip=("stamps",))
+    pod = properties_of(LifecyclePod, skip=("stamps",))
     its = {"record": {"const": "pod"}, "workload": text("its name"), **pod}
     return {
         "$schema": DRAFT,
@@ -153,7 +161,7 @@ def _step() -> Schema:
             "seconds": distribution("how long it took"),
             "sources": {
                 "type": "object",
-                "propertyNames": one_of(Source),
+                "propertyNames": one_of(TimeSource),
                 "additionalProperties": count(),
                 "description": "how many values come from where: watch, api, event, or mixed",
             },

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaletest.system import proc
-from scaletest.system.devices.source import Figures, Reading
+from scaletest.system.devices.source import DeviceReading, Figures
 
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -29,7 +29,7 @@ def parse_levels(text: str) -> float | None:
 
 
 @dataclass(slots=True)
-class Sleep:
+class SleepCounter:
     """A file that counts milliseconds of sleep; from two readings, the part of the time that was not slept."""
 
     path: str
@@ -45,13 +45,13 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class CardClock:
     """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep."""
 
     actual: str
     highest: str
     throttled: tuple[str, ...]
-    sleep: Sleep | None
+    sleep: SleepCounter | None
 
     def forget(self) -> None:
         """Let the next reading of its sleep be the first one."""
@@ -70,7 +70,7 @@ class Card:
     link: Path
     folder: Path
     node: str = ""
-    clocks: tuple[Clock, ...] = ()
+    clocks: tuple[CardClock, ...] = ()
     numbers: tuple[tuple[str, str, float], ...] = ()
     levels: str = ""
     sensors: tuple[tuple[str, str, float], ...] = ()
@@ -102,16 +102,16 @@ class Cards:
         cards = [known.get((link, folder)) or _card(link, folder) for link, folder in places if folder]
         self.cards = [card for card in cards if card is not None]
 
-    def read(self, card: Card) -> Reading:
+    def read(self, card: Card) -> DeviceReading:
         """A card's figures, and where they come from."""
         if card.asleep():
             for clock in card.clocks:
                 clock.forget()
-            return Reading({"awake": 0.0}, [SYSFS])
+            return DeviceReading({"awake": 0.0}, [SYSFS])
         device = self._device_figures(card)
         sensors = dict(_numbers(card.sensors))
         sources = [name for name, figures in ((SYSFS, device), (HWMON, sensors)) if figures]
-        return Reading({**sensors, **device}, sources)
+        return DeviceReading({**sensors, **device}, sources)
 
     def _device_figures(self, card: Card) -> Figures:
         now_s = self.clock()
@@ -157,12 +157,12 @@ def _card(link: Path, folder: Path) -> Card | None:
     )
 
 
-def _i915(link: Path, folder: Path) -> Iterable[Clock]:
+def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
     """Of every part of the card; kernels before 5.18 have one, in the card's own folder."""
     for part in sorted((link / "gt").glob("gt*")):
         status = part / "throttle_reason_status"
         reasons = (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
-        yield Clock(
+        yield CardClock(
             str(part / "rps_act_freq_mhz"),
             str(part / "rps_RP0_freq_mhz"),
             tuple(map(str, reasons)),
@@ -170,15 +170,15 @@ def _i915(link: Path, folder: Path) -> Iterable[Clock]:
         )
     if not (link / "gt").is_dir():
         sleep = _sleep(link / "power/rc6_residency_ms")
-        yield Clock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
+        yield CardClock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
 
 
-def _xe(link: Path, folder: Path) -> Iterable[Clock]:
+def _xe(link: Path, folder: Path) -> Iterable[CardClock]:
     """Of every part of every tile."""
     for part in sorted(folder.glob("tile*/gt*")):
         status = part / "freq0/throttle/status"
         reasons = (status,) if _is_readable(status) else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
-        yield Clock(
+        yield CardClock(
             str(part / "freq0/act_freq"),
             str(part / "freq0/rp0_freq"),
             tuple(map(str, reasons)),
@@ -186,13 +186,13 @@ def _xe(link: Path, folder: Path) -> Iterable[Clock]:
         )
 
 
-def _amdgpu(link: Path, folder: Path) -> Iterable[Clock]:
+def _amdgpu(link: Path, folder: Path) -> Iterable[CardClock]:
     """Its clocks are levels, in one file."""
     return ()
 
 
-def _sleep(path: Path) -> Sleep | None:
-    return Sleep(str(path)) if _is_readable(path) else None
+def _sleep(path: Path) -> SleepCounter | None:
+    return SleepCounter(str(path)) if _is_readable(path) else None
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
@@ -254,7 +254,7 @@ def _number(path: str) -> float | None:
     return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
 
 
-_CLOCKS: dict[str, Callable[[Path, Path], Iterable[Clock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
+_CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
 _AMD_NUMBERS = (
     ("busy", "gpu_busy_percent", 0.01),
     ("memory_busy", "mem_busy_percent", 0.01),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from scaletest.system import proc
-from scaletest.system.devices.drm import Client, parse_fdinfo
+from scaletest.system.devices.drm import DrmClient, parse_fdinfo
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
@@ -27,7 +27,7 @@ _LEAST_CLOCK_S = 0.05
 Key = tuple[str, str]
 
 
-class Clocks:
+class CycleClocks:
     """How fast the clocks run of devices that count cycles, in ticks a second; learned from two looks at each."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Clients:
     def __init__(self, procfs: str = PROCFS, denied: Callable[[str], None] = lambda _: None) -> None:
         self._procfs = procfs
         self._denied = denied
-        self._clocks = Clocks()
+        self._clocks = CycleClocks()
         self._device = ""
         self._processes: dict[int, _Files] = {}
         self._counts: dict[Key, dict[str, _Count]] = {}
@@ -174,7 +174,7 @@ class Clients:
                 self._take(client)
         files.numbers = kept
 
-    def _take(self, client: Client) -> None:
+    def _take(self, client: DrmClient) -> None:
         at_s = time.monotonic()
         self._seen.add((client.device, client.id))
         counts = self._counts.setdefault((client.device, client.id), {})

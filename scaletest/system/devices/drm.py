@@ -31,7 +31,7 @@ class Engine(NamedTuple):
     capacity: int
 
 
-class Client(NamedTuple):
+class DrmClient(NamedTuple):
     """One opening of one device, which several descriptors and processes may share.
 
     device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the device.
@@ -44,7 +44,7 @@ class Client(NamedTuple):
     memory_bytes: int
 
 
-def parse_fdinfo(text: str) -> Client | None:
+def parse_fdinfo(text: str) -> DrmClient | None:
     """None when the file is no graphics driver's, or does not tell clients apart."""
     rows = _rows(text)
     device, client = rows.get("drm-pdev") or rows.get("drm-driver", ""), rows.get("drm-client-id", "")
@@ -53,7 +53,7 @@ def parse_fdinfo(text: str) -> Client | None:
     names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
     names = {name for name in names if not name.startswith("capacity-")}
     engines = {name: _engine(rows, name) for name in sorted(names)}
-    return Client(device, client, engines, _memory_bytes(rows))
+    return DrmClient(device, client, engines, _memory_bytes(rows))
 
 
 def _rows(text: str) -> dict[str, str]:

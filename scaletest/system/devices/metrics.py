@@ -26,7 +26,7 @@ _ENGINE = re.compile(r"[a-z0-9_-]{1,30}")
 _NVIDIA = re.compile(r"nvidia\d+")
 
 
-class Row(NamedTuple):
+class MetricSample(NamedTuple):
     """One sample of an exporter."""
 
     name: str
@@ -34,7 +34,7 @@ class Row(NamedTuple):
     value: float
 
 
-class _Value(NamedTuple):
+class _FigurePart(NamedTuple):
     """What one row says: a figure, or part of one. Of several the lowest rank counts, and of these the highest value.
 
     adds: values of the same rank are those of parts, and are summed.
@@ -51,11 +51,11 @@ def wanted(line: str) -> bool:
     return _KNOWN.match(line) is not None
 
 
-def figures_of(rows: Iterable[Row], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
+def figures_of(rows: Iterable[MetricSample], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
     """Figures by the device's name. name_of: makes it of a PCI address and the name to use where that is not known."""
     known = list(rows)
     addresses = {row.labels["hw_id"]: row.labels["pci_bdf"] for row in known if {"hw_id", "pci_bdf"} <= set(row.labels)}
-    devices: dict[str, dict[str, _Value]] = {}
+    devices: dict[str, dict[str, _FigurePart]] = {}
     for row in known:
         value = _value(row)
         name = checks.cut(_name(row.labels, addresses, name_of), _MOST_NAME)
@@ -66,7 +66,7 @@ def figures_of(rows: Iterable[Row], name_of: Callable[[str, str], str]) -> dict[
     return {name: figures for name, figures in finished.items() if figures}
 
 
-def _value(row: Row) -> _Value | None:
+def _value(row: MetricSample) -> _FigurePart | None:
     is_part = row.labels.get("GPU_I_ID", "") != "" or row.labels.get("hw_type", "gpu") != "gpu"
     if is_part or not math.isfinite(row.value) or row.value < 0:
         return None
@@ -74,7 +74,7 @@ def _value(row: Row) -> _Value | None:
     return rule(row) if rule else None
 
 
-def _combined(before: _Value | None, new: _Value) -> _Value:
+def _combined(before: _FigurePart | None, new: _FigurePart) -> _FigurePart:
     if before is None or new.rank < before.rank:
         return new
     if new.rank > before.rank:
@@ -82,7 +82,7 @@ def _combined(before: _Value | None, new: _Value) -> _Value:
     return new._replace(value=before.value + new.value if new.adds else max(before.value, new.value))
 
 
-def _finished(values: Mapping[str, _Value]) -> Figures:
+def _finished(values: Mapping[str, _FigurePart]) -> Figures:
     known = {name: value.value for name, value in values.items()}
     figures = {name: value for name, value in known.items() if not name.startswith("_")}
     if "memory_used" in known and "_memory_free" in known:
@@ -113,60 +113,60 @@ def _name(labels: Mapping[str, str], addresses: Mapping[str, str], name_of: Call
     return own or labels.get("UUID") or ids[0]
 
 
-def _plain(figure: str, scale: float = 1.0, rank: int = 0) -> Callable[[Row], _Value]:
-    return lambda row: _Value(figure, row.value * scale, rank)
+def _plain(figure: str, scale: float = 1.0, rank: int = 0) -> Callable[[MetricSample], _FigurePart]:
+    return lambda row: _FigurePart(figure, row.value * scale, rank)
 
 
-def _sensor(figure: str, *, adds: bool = True) -> Callable[[Row], _Value | None]:
+def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _FigurePart | None]:
     """By the place of the sensor; those of tiles come last."""
 
-    def read(row: Row) -> _Value | None:
+    def read(row: MetricSample) -> _FigurePart | None:
         location = row.labels.get("hw_sensor_location", "")
         if location not in _LOCATIONS:
             return None
         is_tile = row.labels.get("com_intel_subdevice_id", "") != ""
-        return _Value(figure, row.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds)
+        return _FigurePart(figure, row.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds)
 
     return read
 
 
-def _memory(figure: str) -> Callable[[Row], _Value | None]:
+def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
     """Of the device itself, all of its parts together."""
 
-    def read(row: Row) -> _Value | None:
+    def read(row: MetricSample) -> _FigurePart | None:
         own = row.labels.get("hw_memory_location", "device") == "device"
-        return _Value(figure, row.value, rank=1, adds=True) if own else None
+        return _FigurePart(figure, row.value, rank=1, adds=True) if own else None
 
     return read
 
 
-def _utilization(row: Row) -> _Value | None:
+def _utilization(row: MetricSample) -> _FigurePart | None:
     """Of the device, or of a kind of engine: "compute-all" is that of all compute engines."""
     task = row.labels.get("hw_gpu_task", "").lower()
     if task in ("", "all", "general"):
-        return _Value("busy", row.value)
+        return _FigurePart("busy", row.value)
     engine = task.removesuffix("-all").removesuffix("-single")
-    return _Value(f"busy.{engine}", row.value) if _ENGINE.fullmatch(engine) else None
+    return _FigurePart(f"busy.{engine}", row.value) if _ENGINE.fullmatch(engine) else None
 
 
-def _frequency(figure: str) -> Callable[[Row], _Value | None]:
-    def read(row: Row) -> _Value | None:
+def _frequency(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
+    def read(row: MetricSample) -> _FigurePart | None:
         is_mean = row.labels.get("aggregation", "avg") == "avg"
         is_gpu = row.labels.get("hw_frequency_domain", "gpu") == "gpu"
-        return _Value(figure, row.value) if is_mean and is_gpu else None
+        return _FigurePart(figure, row.value) if is_mean and is_gpu else None
 
     return read
 
 
-def _reasons(row: Row) -> _Value:
-    return _Value("throttled", float(bool(int(row.value) & ~NO_LIMIT)))
+def _reasons(row: MetricSample) -> _FigurePart:
+    return _FigurePart("throttled", float(bool(int(row.value) & ~NO_LIMIT)))
 
 
-def _throttle_status(row: Row) -> _Value:
-    return _Value("throttled", float(row.value > 0))
+def _throttle_status(row: MetricSample) -> _FigurePart:
+    return _FigurePart("throttled", float(row.value > 0))
 
 
-_RULES: Mapping[str, Callable[[Row], _Value | None]] = {
+_RULES: Mapping[str, Callable[[MetricSample], _FigurePart | None]] = {
     "DCGM_FI_DEV_GPU_UTIL": _plain("busy", 0.01),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": _plain("busy", rank=1),
     "DCGM_FI_DEV_ENC_UTIL": _plain("busy.encoder", 0.01),

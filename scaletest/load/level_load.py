@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from scaletest.model.around import Around
-from scaletest.model.sample import Sample
+from scaletest.model.attempt import Attempt
+from scaletest.model.machine_use import MachineUse
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LoadOrder:
     """One step. pace: intended starts in s from its begin (open load), or None: keep `parallel` in flight.
 
     count: end after so many requests instead of after `seconds`; 0: by time. most_behind: end early when so many are
@@ -27,25 +27,25 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LoadResult:
     """What came of an order. seconds: until nothing was due any more; the rest as in SaturationStep.
 
     around: what else happened on this machine; None when nobody looked.
     """
 
-    samples: Sequence[Sample]
+    samples: Sequence[Attempt]
     seconds: float
     cpu: float
     beat_s: float
     throttled_s: float
     unsent: int
-    around: Around | None = None
+    around: MachineUse | None = None
 
 
 class LevelLoad(Protocol):
     """Something that can be ordered to load a service."""
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """Do it, and wait for what is in flight. stopping: end early when true. tell: ended and failed so far."""
 
     def close(self) -> None:

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 
 from scaletest.analysis.window import over, reach_s
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model.checks import cut
 from scaletest.model.digits import short
-from scaletest.model.slots import LONGEST_WINDOW_S
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 from scaletest.render import numbers
 
 logger = logging.getLogger("scaletest.exporter")
@@ -19,7 +19,7 @@ logger = logging.getLogger("scaletest.exporter")
 COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 
 
-class Lines:
+class LogLines:
     """Logs a line for every queue when an interval is over; call it with every view, and with one when they are due.
 
     Counts are of the time since the last line. The longest durations are of Redis' ten-second slots, which may reach
@@ -37,7 +37,7 @@ class Lines:
         """Seconds until a view is wanted for the next lines; where the last ones are late, until the next beat."""
         return math.inf if self._due is None else (self._due - self._clock()) % self._interval_s
 
-    def __call__(self, view: View) -> None:
+    def __call__(self, view: ExporterView) -> None:
         """Log the lines if they are due. The first view is only what the counts begin from."""
         now = self._clock()
         if self._due is not None:

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from scaletest.broker import Queues
 from scaletest.broker.connection import explained, prepare
 from scaletest.exporter.reader import SOCKET_TIMEOUT_S
-from scaletest.exporter.view import View
+from scaletest.exporter.view import ExporterView
 from scaletest.model import checks
 
 logger = logging.getLogger("scaletest.exporter")
 
 
-class Declared:
+class Redeclare:
     """For every view. rows: name, maximum (0: unlimited) and note; a wrong one is InvalidValue at once."""
 
     def __init__(self, url: str, rows: Sequence[tuple[str, int, str]]) -> None:
@@ -26,7 +26,7 @@ class Declared:
         self._url, self._rows = url, rows
         self._queues = Queues(prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
-    def __call__(self, view: View) -> None:
+    def __call__(self, view: ExporterView) -> None:
         """Declare what is missing. Raises Unreachable."""
         known = {row.queue.name for row in view.queues} | {name for name, _ in view.unreadable}
         for name, maximum, note in self._rows:

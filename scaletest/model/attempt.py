@@ -16,7 +16,7 @@ REFUSED, RESET, TIMED_OUT, DNS, TLS, PROTOCOL = "refused", "reset", "timed out",
 UNSENT = "not sent"
 
 
-class Sample(NamedTuple):
+class Attempt(NamedTuple):
     """request: its number in the step. attempt: from 1. final: no other attempt follows.
 
     due_s: when the request should have started, of every attempt the same. noticed_s: when the tester saw that, and
@@ -56,12 +56,12 @@ class Sample(NamedTuple):
         return self.noticed_s - self.due_s
 
 
-def rounded(sample: Sample) -> Sample:
+def rounded(sample: Attempt) -> Attempt:
     """As it is stored: microseconds are enough."""
     return sample._replace(**{name: round(getattr(sample, name), 6) for name in _TIMES})
 
 
-def to_json(sample: Sample, step: int) -> str:
+def to_json(sample: Attempt, step: int) -> str:
     """One line, schema version 1."""
     row: dict[str, Any] = {"step": step, **rounded(sample)._asdict()}
     if sample.server_s is None:
@@ -69,12 +69,12 @@ def to_json(sample: Sample, step: int) -> str:
     return wire.dump({**row, "schema_version": wire.SCHEMA_VERSION})
 
 
-def from_json(text: str | bytes) -> tuple[int, Sample]:
+def from_json(text: str | bytes) -> tuple[int, Attempt]:
     """Step and sample that `to_json` wrote; InvalidValue on anything else."""
     row = wire.take(wire.load(text, "the record"), "the record", _TYPES)
     try:
         step = row.pop("step")
-        sample = Sample(**row)
+        sample = Attempt(**row)
     except (KeyError, TypeError) as error:
         raise InvalidValue(f"the record cannot be read: {error}") from error
     times = [getattr(sample, name) for name in _TIMES]

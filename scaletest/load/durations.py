@@ -18,7 +18,7 @@ NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in Q
 
 
 @dataclass(frozen=True, slots=True)
-class TimesSummary:
+class DurationSummary:
     """What can be said about durations, in seconds; None where there are too few."""
 
     count: int
@@ -33,7 +33,7 @@ class TimesSummary:
         return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **row, "max_s": self.high_s}
 
 
-class Times:
+class DurationHistogram:
     """Counts of durations by bucket."""
 
     __slots__ = ("count", "counts", "high", "low", "total")
@@ -57,7 +57,7 @@ class Times:
         if seconds > self.high:
             self.high = seconds
 
-    def merge(self, other: Times) -> None:
+    def merge(self, other: DurationHistogram) -> None:
         """Count everything that `other` counted."""
         for index, count in other.counts.items():
             self.counts[index] = self.counts.get(index, 0) + count
@@ -66,9 +66,9 @@ class Times:
         self.low = min(self.low, other.low)
         self.high = max(self.high, other.high)
 
-    def copy(self) -> Times:
+    def copy(self) -> DurationHistogram:
         """The same counts, independent of these."""
-        made = Times()
+        made = DurationHistogram()
         made.counts = self.counts.copy()
         made.count, made.total, made.low, made.high = self.count, self.total, self.low, self.high
         return made
@@ -78,11 +78,11 @@ class Times:
         value = histogram.quantile(self.counts, share)
         return None if value is None else min(self.high, max(self.low, value))
 
-    def summary(self) -> TimesSummary:
+    def summary(self) -> DurationSummary:
         """What can be said about them."""
         if not self.count:
-            return TimesSummary(0, None, None, None, dict.fromkeys(QUANTILES))
+            return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
         found = {
             name: self.quantile(share) if self.count >= NEEDED[name] else None for name, share in QUANTILES.items()
         }
-        return TimesSummary(self.count, self.low, self.total / self.count, self.high, found)
+        return DurationSummary(self.count, self.low, self.total / self.count, self.high, found)

@@ -13,11 +13,11 @@ from typing import Any
 from flask import Response, current_app, g, make_response, redirect, render_template, request
 from werkzeug.exceptions import BadRequest, Conflict
 
-from scaletest.load import Snapshot, Steering
+from scaletest.load import LoadSnapshot, Steering
 from scaletest.load.steering import NotSteerable
 from scaletest.model.checks import cut
 from scaletest.web import text
-from scaletest.web.gate import HttpCounts, answer_form
+from scaletest.web.security import HttpCounts, answer_form
 
 NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
@@ -129,7 +129,7 @@ def _text(body: str, title: str) -> Response:
     return make_response(render_template("text.html", title=title, text=body))
 
 
-def _spread(render: Callable[[Snapshot], str], title: str) -> Response:
+def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
     """Without a type it is plain text: that is how these two have always been."""
     snapshot = steering().snapshot()
     form = answer_form()

@@ -14,7 +14,7 @@ MOST_DEVICES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class Visibility:
     """Of its programs' threads, whether their times, system calls and kernel functions, and file locks can be read.
 
     pressure: whether the kernel counts it. cgroup: the version of control groups, 0 when there are none.
@@ -35,7 +35,7 @@ class View:
         return MARK + wire.dump(asdict(self))
 
     @classmethod
-    def from_line(cls, line: str) -> View | None:
+    def from_line(cls, line: str) -> Visibility | None:
         """Read what `to_line` wrote; None for any other line, which a program may have written."""
         if not line.startswith(MARK):
             return None
@@ -57,14 +57,14 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def node_gaps(view: View) -> list[dict[str, str]]:
+def visibility_gaps(view: Visibility) -> list[dict[str, str]]:
     """What cannot be read, what is not known for that, and what to do about it."""
     return [
         {"missing": missing, "effect": effect, "remedy": remedy} for missing, effect, remedy in _gaps(view) if missing
     ]
 
 
-def _gaps(view: View) -> list[tuple[str, str, str]]:
+def _gaps(view: Visibility) -> list[tuple[str, str, str]]:
     return [
         ("" if view.times else "times of threads", "no cause is named", "use a kernel with CONFIG_SCHED_INFO"),
         _calls_gap(view),
@@ -79,7 +79,7 @@ def _gaps(view: View) -> list[tuple[str, str, str]]:
     ]
 
 
-def _calls_gap(view: View) -> tuple[str, str, str]:
+def _calls_gap(view: Visibility) -> tuple[str, str, str]:
     remedy = "set kernel.yama.ptrace_scope to 0 or 1 on the node, and mount /proc without hidepid"
     if view.calls:
         return "", "", ""
@@ -88,7 +88,7 @@ def _calls_gap(view: View) -> tuple[str, str, str]:
     return "system calls and kernel functions", "waits count as not observed", remedy
 
 
-def _cgroup_gap(view: View) -> tuple[str, str, str]:
+def _cgroup_gap(view: Visibility) -> tuple[str, str, str]:
     if view.cgroup == 2:
         return "", "", ""
     effect = "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"

@@ -22,7 +22,7 @@ _MOST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TimeSlot:
     """What happened from number * 10 s on, for ten seconds, on the Redis clock. Durations in seconds, within 1 %.
 
     run_sum_s: run times of the requests that ended in it, added up. node, pod: where its longest run was.
@@ -39,14 +39,14 @@ class Slot:
     pod: str = ""
 
 
-def unpack(fields: Mapping[bytes, bytes]) -> tuple[Slot, ...]:
+def unpack(fields: Mapping[bytes, bytes]) -> tuple[TimeSlot, ...]:
     """The slots of a ring, oldest first. What cannot be read is left out: anybody may write to Redis."""
-    found: dict[int, Slot] = {}
+    found: dict[int, TimeSlot] = {}
     for name, row in fields.items():
         try:
             if name.startswith(b"a"):
                 number, submitted = _sane(_ARRIVED.unpack(row))
-                slot = found.get(int(number), Slot(int(number)))
+                slot = found.get(int(number), TimeSlot(int(number)))
                 found[slot.number] = replace(slot, submitted=int(submitted))
             else:
                 slot = _ended(row)
@@ -63,9 +63,9 @@ def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
     return values
 
 
-def _ended(row: bytes) -> Slot:
+def _ended(row: bytes) -> TimeSlot:
     number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(row[: _ENDED.size]))
     node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
-    return Slot(
+    return TimeSlot(
         int(number), 0, int(ended), total_us / 1e6, wait_us / 1e6, run_us / 1e6, longest_us / 1e6, node=node, pod=pod
     )

@@ -13,7 +13,7 @@ MOST_ACTIVITIES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class MachineUse:
     """Means over a step, in cores. cores: that the machine has. busy: in use, with those that a hypervisor took away.
 
     tester: used by the tester's processes. service: by the service's, 0 when it is not on this machine.
@@ -43,7 +43,7 @@ class Around:
         return {**figures, "others": round(self.others, 4), "activities": [one.to_dict() for one in self.activities]}
 
     @classmethod
-    def from_dict(cls, data: Any) -> Around:
+    def from_dict(cls, data: Any) -> MachineUse:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
         row = wire.take(data, "what was around", {**dict.fromkeys(_FIGURES, (int, float)), "activities": list})
         row["activities"] = tuple(map(Activity.from_dict, row.get("activities", [])[:MOST_ACTIVITIES]))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from scaletest.model.view import View
+from scaletest.model.visibility import Visibility
 from scaletest.system import proc
 from scaletest.system.control_groups import CGROUPS
 
@@ -21,13 +21,13 @@ _DRM = Path("/sys/class/drm")
 _DEVICES = Path("/dev")
 
 
-def view(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> View:
+def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
     """Look now. A child is started for it, and ended."""
     with _sleeping() as pid:
         times, calls, functions = _of_child(pid)
     drivers = _drivers(devices, drm)
     counting = [*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])]
-    return View(
+    return Visibility(
         times=times,
         calls=calls,
         functions=functions,

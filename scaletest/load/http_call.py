@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from scaletest.model.sample import OK
+from scaletest.model.attempt import OK
 
 # What a status says of an endpoint whose first call fails: the cause one would look for first, and where.
 CAUSES: Mapping[str, tuple[str, str]] = {
@@ -34,7 +34,7 @@ CAUSES: Mapping[str, tuple[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpCall:
     """What is sent. headers: with credentials, so it is never written anywhere.
 
     connections: so many at most. server_header: where the service says its own time; pod_header: and who it is.
@@ -53,8 +53,8 @@ class Call:
     ca_file: str = ""
 
 
-class Answer(NamedTuple):
-    """outcome: ok, a status that is no success, or a word of model.sample."""
+class HttpResponse(NamedTuple):
+    """outcome: ok, a status that is no success, or a word of model.attempt."""
 
     outcome: str
     size: int = 0
@@ -65,18 +65,18 @@ class Answer(NamedTuple):
 class Sender(Protocol):
     """A library of HTTP with its connections."""
 
-    async def send(self, body: bytes | None) -> Answer:
+    async def send(self, body: bytes | None) -> HttpResponse:
         """Send one request and read its answer to the end, keeping nothing. Never raises for what the service did."""
 
     async def close(self) -> None:
         """Close the connections."""
 
 
-def answer(call: Call, status: int, size: int, headers: Mapping[str, str]) -> Answer:
+def read_response(call: HttpCall, status: int, size: int, headers: Mapping[str, str]) -> HttpResponse:
     """What an answer means: 2xx is success. A redirect is none: who is tested must be named."""
     outcome = OK if 200 <= status < 300 else str(status)
     server_s = server_time(headers.get(call.server_header, "")) if call.server_header else None
-    return Answer(outcome, size, server_s, headers.get(call.pod_header, "") if call.pod_header else "")
+    return HttpResponse(outcome, size, server_s, headers.get(call.pod_header, "") if call.pod_header else "")
 
 
 def server_time(text: str) -> float | None:

@@ -11,7 +11,7 @@ from scaletest.analysis.busy import Resources, busy
 LOOK_S = 1.0
 
 
-class Before:
+class BusyCheck:
     """Reads the machine at once, and again when it is asked for warnings."""
 
     def __init__(
