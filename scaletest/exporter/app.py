@@ -140,7 +140,7 @@ def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues")
     def queues() -> ResponseReturnValue:
         view = read()
-        rows = [row.to_dict() for row in view.queues]
+        rows = [queue_view.to_dict() for queue_view in view.queues]
         lost = [name for name, _ in view.unreadable]
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
@@ -154,13 +154,13 @@ def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues/<path:name>")
     def queue(name: str) -> ResponseReturnValue:
         view = read()
-        for row in view.queues:
-            if row.queue.name == name:
-                return jsonify({**row.to_dict(), "at_s": row.queue.at_s})
+        for queue_view in view.queues:
+            if queue_view.queue.name == name:
+                return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
         for lost, why in view.unreadable:
             if lost == name:
                 raise Unreachable(f"queue {name} cannot be read: {why}", hint="look at what its keys hold")
-        known = ", ".join(row.queue.name for row in view.queues) or "none"
+        known = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
         error, hint = f"this queue is not declared (declared: {known})", "declare it with: scaletest queue add"
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 

@@ -31,7 +31,7 @@ def cumulative(counts: Mapping[int, int]) -> tuple[list[tuple[str, float]], floa
     if indices and not 0 <= indices[0] <= indices[-1] <= histogram.LAST_BUCKET:
         indices = [index for index in indices if 0 <= index <= histogram.LAST_BUCKET]
     values = [counts[index] for index in indices]
-    seen = [0, *accumulate(values)]
-    rows = [float(seen[bisect_left(indices, edge)]) for edge in _EDGES]
+    sums = [0, *accumulate(values)]
+    within = [float(sums[bisect_left(indices, edge)]) for edge in _EDGES]
     total_s = math.fsum(map(mul, values, map(_MIDDLES.__getitem__, indices)))
-    return list(zip(_LABELS, [*rows, float(seen[-1])], strict=True)), total_s
+    return list(zip(_LABELS, [*within, float(sums[-1])], strict=True)), total_s

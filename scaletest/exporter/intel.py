@@ -81,8 +81,8 @@ TOTALS = (
 def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
     """Every old metric. With a log interval the maxima are of that interval in whole slots, which their label names."""
     for alias in TOTALS:
-        value = sum(alias.value(row) for row in view.queues)
-        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=value)
+        total = sum(alias.value(queue) for queue in view.queues)
+        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
     for alias in QUEUES:
         yield _of_interval(alias, view, log_interval_s) if log_interval_s and alias.longest else _of_now(alias, view)
 
@@ -90,8 +90,8 @@ def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
 def _of_now(alias: Alias, view: ExporterView) -> Family:
     make = CounterMetricFamily if alias.counts else GaugeMetricFamily
     family: CounterMetricFamily | GaugeMetricFamily = make(alias.name, f"As {alias.ours}.", labels=("name",))
-    for row in view.queues:
-        family.add_metric((row.queue.name,), alias.value(row))
+    for queue in view.queues:
+        family.add_metric((queue.queue.name,), alias.value(queue))
     return family
 
 
@@ -99,7 +99,7 @@ def _of_interval(alias: Alias, view: ExporterView, log_interval_s: int) -> Famil
     interval_s = in_slots(log_interval_s)
     text = f"As {alias.ours}, of what ended in the last {interval_s} s at most."
     family = GaugeMetricFamily(alias.name, text, labels=("name", "interval"))
-    for row in view.queues:
-        recent = within(row.queue.slots, view.at_s, interval_s)
-        family.add_metric((row.queue.name, f"{interval_s}s"), alias.value(replace(row, window=recent)))
+    for queue in view.queues:
+        recent = within(queue.queue.slots, view.at_s, interval_s)
+        family.add_metric((queue.queue.name, f"{interval_s}s"), alias.value(replace(queue, window=recent)))
     return family

@@ -43,34 +43,34 @@ class LogLines:
         if self._due is not None:
             if now < self._due:
                 return
-            for row in view.queues:
-                logger.info("%s", self._line(row, view.at_s, now - self._last))
+            for queue in view.queues:
+                logger.info("%s", self._line(queue, view.at_s, now - self._last))
         self._due = self._next(now)
         self._last = now
-        self._before = {row.queue.name: _counts(row) for row in view.queues}
+        self._before = {queue.queue.name: _counts(queue) for queue in view.queues}
 
     def _next(self, now: float) -> float:
         """Lines keep their beat however late a view was; what was missed is left out."""
         due = now if self._due is None else self._due
         return due + self._interval_s * (math.floor((now - due) / self._interval_s) + 1)
 
-    def _line(self, row: QueueView, at_s: float, period_s: float) -> str:
-        before = self._before.get(row.queue.name, {})
-        counts = {name: max(0, value - before.get(name, 0)) for name, value in _counts(row).items()}
-        told = ", ".join(f"{value} {name.replace('_', ' ')}" for name, value in counts.items())
+    def _line(self, view: QueueView, at_s: float, period_s: float) -> str:
+        before = self._before.get(view.queue.name, {})
+        counts = {name: max(0, count - before.get(name, 0)) for name, count in _counts(view).items()}
+        counted = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
         window_s = min(period_s, LONGEST_WINDOW_S)
         reached_s = math.ceil(reach_s(at_s, window_s))
-        window = over(row.queue.slots, at_s, window_s)
+        window = over(view.queue.slots, at_s, window_s)
         where = ""
         if window.pod or window.node:
             where = f" (pod {cut(window.pod, 100) or 'unknown'} on {cut(window.node, 100) or 'unknown'})"
         return (
-            f"queue {row.queue.name}: {told} in {numbers.seconds(period_s)}; {row.queue.waiting} waiting, "
-            f"{row.queue.running} running, workers {len(row.queue.workers)}, wanted {row.desired}; longest of the last "
+            f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)}; {view.queue.waiting} waiting, "
+            f"{view.queue.running} running, workers {len(view.queue.workers)}, wanted {view.desired}; longest of the last "
             f"{reached_s} s: wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}, total "
             f"{short(window.max_total_s)} s"
         )
 
 
-def _counts(row: QueueView) -> dict[str, int]:
-    return {**{name: row.counter(name) for name in COUNTED}, "abandoned": row.abandoned}
+def _counts(view: QueueView) -> dict[str, int]:
+    return {**{name: view.counter(name) for name in COUNTED}, "abandoned": view.abandoned}

@@ -34,7 +34,7 @@ class QueueMetric:
     counts: Callable[[QueueView], dict[int, int]] | None = None
 
 
-def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
+def _single(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
     def rows(view: QueueView) -> Rows:
         number = value(view)
         return [] if number is None else [((), number)]
@@ -43,7 +43,7 @@ def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Ro
 
 
 def _counter(name: str) -> Callable[[QueueView], Rows]:
-    return _one(lambda view: view.counter(name))
+    return _single(lambda view: view.counter(name))
 
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
@@ -64,73 +64,73 @@ def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
 def _busy(sample: NodeSample) -> float | None:
     """Part of the CPUs' time that was used, by whomever."""
     values = [sample.value(CPU, figure) for figure in ("user", "system", "cores")]
-    known = [value for value in values if value is not None]
+    known = [figure for figure in values if figure is not None]
     return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
 
 
-def _known(rows: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
-    return [(labels, value) for labels, value in rows if value is not None]
+def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
+    return [(labels, number) for labels, number in samples if number is not None]
 
 
 METRICS = (
-    QueueMetric("scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _one(lambda v: v.queue.waiting)),
-    QueueMetric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _one(lambda v: v.queue.running)),
+    QueueMetric("scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)),
+    QueueMetric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _single(lambda v: v.queue.running)),
     QueueMetric(
         "scaletest_queue_demand",
         GAUGE,
         "Requests that wait or run.",
-        _one(lambda v: v.queue.waiting + v.queue.running),
+        _single(lambda v: v.queue.waiting + v.queue.running),
     ),
     QueueMetric(
         "scaletest_queue_desired_workers",
         GAUGE,
         "Workers that the queue needs: its highest need during the window.",
-        _one(lambda v: v.desired),
+        _single(lambda v: v.desired),
     ),
     QueueMetric(
         "scaletest_queue_oldest_waiting_seconds",
         GAUGE,
         "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ knows it.",
-        _one(lambda v: v.oldest_waiting_s),
+        _single(lambda v: v.oldest_waiting_s),
     ),
     QueueMetric(
         "scaletest_queue_maximum",
         GAUGE,
         "Most requests that may wait; 0 when there is no limit.",
-        _one(lambda v: v.queue.maximum),
+        _single(lambda v: v.queue.maximum),
     ),
     QueueMetric(
-        "scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _one(lambda v: float(v.queue.paused))
+        "scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _single(lambda v: float(v.queue.paused))
     ),
     QueueMetric(
         "scaletest_queue_submitted_per_second",
         GAUGE,
         "Rate at which requests were submitted during the window.",
-        _one(lambda v: v.window.submitted_per_s),
+        _single(lambda v: v.window.submitted_per_s),
     ),
     QueueMetric(
         "scaletest_queue_run_mean_seconds",
         GAUGE,
         "Mean run time of requests that ended in the window, or the last that is known; missing when none ever ended.",
-        _one(lambda v: v.window.mean_run_s),
+        _single(lambda v: v.window.mean_run_s),
     ),
     QueueMetric(
         "scaletest_queue_wait_max_seconds",
         GAUGE,
         "Longest wait of a request that ended in the window.",
-        _one(lambda v: v.window.max_wait_s),
+        _single(lambda v: v.window.max_wait_s),
     ),
     QueueMetric(
         "scaletest_queue_run_max_seconds",
         GAUGE,
         "Longest run of a request that ended in the window.",
-        _one(lambda v: v.window.max_run_s),
+        _single(lambda v: v.window.max_run_s),
     ),
     QueueMetric(
         "scaletest_queue_total_max_seconds",
         GAUGE,
         "Longest wait and run together of a request that ended in the window.",
-        _one(lambda v: v.window.max_total_s),
+        _single(lambda v: v.window.max_total_s),
     ),
     QueueMetric(
         "scaletest_workers",
@@ -169,7 +169,7 @@ METRICS = (
         "scaletest_requests_abandoned_total",
         COUNTER,
         "Requests whose client had gone: dropped before they ran, or run with nobody to take the reply.",
-        _one(lambda v: v.abandoned),
+        _single(lambda v: v.abandoned),
     ),
     QueueMetric(
         "scaletest_requests_requeued_total",
@@ -289,16 +289,16 @@ def families(view: ExporterView | None) -> Iterator[Family]:
 def _samples(metric: QueueMetric, view: ExporterView) -> Family:
     make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
     family: CounterMetricFamily | GaugeMetricFamily = make(metric.name, metric.help, labels=QUEUE + metric.labels)
-    for row in view.queues:
-        for labels, value in metric.rows(row):
-            family.add_metric((row.queue.name, *labels), value)
+    for queue in view.queues:
+        for labels, number in metric.rows(queue):
+            family.add_metric((queue.queue.name, *labels), number)
     return family
 
 
 def _histogram(metric: QueueMetric, view: ExporterView) -> Family:
     assert metric.counts is not None
     family = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
-    for row in view.queues:
-        buckets, total_s = cumulative(metric.counts(row))
-        family.add_metric((row.queue.name,), buckets, total_s)
+    for queue in view.queues:
+        buckets, total_s = cumulative(metric.counts(queue))
+        family.add_metric((queue.queue.name,), buckets, total_s)
     return family

@@ -43,15 +43,15 @@ class ViewReader:
         """Everything now. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
-            seen = snapshot(self._redis)
-            nodes = {queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in seen.queues}
+            everything = snapshot(self._redis)
+            nodes = {queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in everything.queues}
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
-            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in seen.queues)
-            known = {queue.name for queue in seen.queues}
-            self._histories = {name: rows for name, rows in self._histories.items() if name in known}
-        return ExporterView(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
+            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in everything.queues)
+            known = {queue.name for queue in everything.queues}
+            self._histories = {name: history for name, history in self._histories.items() if name in known}
+        return ExporterView(everything.at_s, read_s, everything.clients, queues, everything.unreadable, everything.pages)
 
     def reap(self) -> None:
         """Give back what dead workers held, on every queue. Raises Unreachable."""
@@ -61,9 +61,9 @@ class ViewReader:
     def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
         demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
-        value, now = wanted(demand, self.targets), self._clock()
+        need, now = wanted(demand, self.targets), self._clock()
         # What was wanted before we looked is not known: the workers that are there stand for it, so that a restart of
         # the exporter never takes any away. HPA does the same with its first recommendation.
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-        number, self._histories[queue.name] = desired(now, value, before, self.targets.window_s)
-        return QueueView(queue, window, value, number, tuple(samples))
+        number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
+        return QueueView(queue, window, need, number, tuple(samples))

@@ -19,16 +19,16 @@ logger = logging.getLogger("scaletest.exporter")
 class Redeclare:
     """For every view. rows: name, maximum (0: unlimited) and note; a wrong one is InvalidValue at once."""
 
-    def __init__(self, url: str, rows: Sequence[tuple[str, int, str]]) -> None:
-        for name, maximum, _ in rows:
+    def __init__(self, url: str, queues: Sequence[tuple[str, int, str]]) -> None:
+        for name, maximum, _ in queues:
             checks.queue_name(name)
             checks.count(maximum, "maximum")
-        self._url, self._rows = url, rows
+        self._url, self._rows = url, queues
         self._queues = Queues(prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
     def __call__(self, view: ExporterView) -> None:
         """Declare what is missing. Raises Unreachable."""
-        known = {row.queue.name for row in view.queues} | {name for name, _ in view.unreadable}
+        known = {queue.queue.name for queue in view.queues} | {name for name, _ in view.unreadable}
         for name, maximum, note in self._rows:
             if name not in known:
                 with explained(self._url):

@@ -29,8 +29,8 @@ class DurationSummary:
 
     def to_dict(self) -> dict[str, float | int | None]:
         """Flat, names with their unit."""
-        row = {f"{name}_s": value for name, value in self.quantiles_s.items()}
-        return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **row, "max_s": self.high_s}
+        quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
+        return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **quantiles, "max_s": self.high_s}
 
 
 class DurationHistogram:
@@ -68,15 +68,15 @@ class DurationHistogram:
 
     def copy(self) -> DurationHistogram:
         """The same counts, independent of these."""
-        made = DurationHistogram()
-        made.counts = self.counts.copy()
-        made.count, made.total, made.low, made.high = self.count, self.total, self.low, self.high
-        return made
+        copy = DurationHistogram()
+        copy.counts = self.counts.copy()
+        copy.count, copy.total, copy.low, copy.high = self.count, self.total, self.low, self.high
+        return copy
 
     def quantile(self, share: float) -> float | None:
         """The duration in seconds below which `share` of them lie."""
-        value = histogram.quantile(self.counts, share)
-        return None if value is None else min(self.high, max(self.low, value))
+        seconds = histogram.quantile(self.counts, share)
+        return None if seconds is None else min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
         """What can be said about them."""

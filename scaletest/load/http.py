@@ -186,12 +186,12 @@ class _HttpStep:
         body = self._payloads.get(number)
         for attempt in range(1, self._call.retries + 2):
             sent = self._now()
-            found = await self._via.send(body)
-            good = found.outcome == "ok"
+            response = await self._via.send(body)
+            good = response.outcome == "ok"
             final = good or attempt > self._call.retries
             ended, carried = self._now(), len(body or b"")
             self._samples.append(
-                Attempt(number, attempt, final, due, noticed, sent, ended, *found, self._agent, carried)
+                Attempt(number, attempt, final, due, noticed, sent, ended, *response, self._agent, carried)
             )
             if final:
                 self._ended += 1

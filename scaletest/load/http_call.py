@@ -96,7 +96,7 @@ def server_time(text: str) -> float | None:
         else:
             factor = 1.0 if "." in text else 1e-3
     try:
-        value = float(text) * factor
+        seconds = float(text) * factor
     except ValueError:
         return None
-    return value if 0 <= value < 1e9 else None
+    return seconds if 0 <= seconds < 1e9 else None

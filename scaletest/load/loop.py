@@ -100,7 +100,7 @@ class LoadLoop(ABC):
     @property
     def waiting_since(self) -> list[float]:
         """When those in flight began or should have begun, on the loop's clock."""
-        return [row.began for row in list(self._pending.values())]
+        return [pending.began for pending in list(self._pending.values())]
 
     @property
     def read_at(self) -> float:
@@ -245,7 +245,7 @@ class LoadLoop(ABC):
             self._replied(len(finished), not any(reply.ok for _, reply in finished))
 
     def _recover(self) -> None:
-        pending = {name: row.request for name, row in self._pending.items()}
+        pending = {name: waiting.request for name, waiting in self._pending.items()}
         self.resubmitted += self._client.recover(pending, force=self._stumbled)
         self._stumbled = False
 

@@ -47,7 +47,7 @@ def folder(path: str) -> list[bytes]:
     root = Path(path)
     if not root.is_dir():
         raise UsageError(f"{path} is no folder", hint="give folder:DIRECTORY")
-    return [_read(one) for one in sorted(root.iterdir()) if one.is_file()]
+    return [_read(path_) for path_ in sorted(root.iterdir()) if path_.is_file()]
 
 
 def lines(path: str) -> list[bytes]:
@@ -61,12 +61,12 @@ BUILT_IN: dict[str, Callable[[str], Iterable[object]]] = {"file": file, "folder"
 def provided(text: str) -> Payloads:
     """The payloads of NAME[:ARGUMENT]. UsageError for an unknown provider, or one that fails."""
     name, _, argument = text.partition(":")
-    found = {one.name: one for one in metadata.entry_points(group=GROUP)}
-    known = sorted({*BUILT_IN, *found})
+    plugins = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
+    known = sorted({*BUILT_IN, *plugins})
     if name not in known:
         raise UsageError(f"there is no payload provider {name!r}", hint=f"known here: {', '.join(known)}")
     try:
-        provider = BUILT_IN[name] if name in BUILT_IN else found[name].load()
+        provider = BUILT_IN[name] if name in BUILT_IN else plugins[name].load()
         return Payloads(_within_bounds(map(_bytes, islice(provider(argument), MOST))))
     except ScaletestError:
         raise
@@ -75,20 +75,20 @@ def provided(text: str) -> Payloads:
 
 
 def _within_bounds(bodies: Iterable[bytes]) -> list[bytes]:
-    kept, size = [], 0
+    accepted, size = [], 0
     for body in bodies:
         size += len(body)
         if size > MOST_BYTES:
             raise UsageError(f"the payloads hold more than {MOST_BYTES} bytes", hint="give fewer or smaller ones")
-        kept.append(body)
-    return kept
+        accepted.append(body)
+    return accepted
 
 
-def _bytes(value: object) -> bytes:
+def _bytes(payload: object) -> bytes:
     """As the original tool does: text goes out as it is, anything else as JSON."""
-    if isinstance(value, bytes):
-        return value
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+    if isinstance(payload, bytes):
+        return payload
+    return payload.encode() if isinstance(payload, str) else json.dumps(payload).encode()
 
 
 def _read(path: Path) -> bytes:

@@ -80,10 +80,10 @@ class Packed:
 
     def _quantile(self, share: float) -> float:
         wanted = max(1, math.ceil(share * sum(self.counts)))
-        seen = 0
+        counted = 0
         for index, count in zip(self.indexes, self.counts, strict=True):
-            seen += count
-            if seen >= wanted:
+            counted += count
+            if counted >= wanted:
                 return min(self.high, _middle(index))
         return self.high
 
@@ -152,9 +152,9 @@ class Series:
         self._bins: list[Bin] = []
         self.width = 1
 
-    def append(self, made: Bin) -> None:
+    def append(self, added: Bin) -> None:
         """Add the next bin, as wide as `width`; afterwards `width` may be twice as large."""
-        self._bins.append(made)
+        self._bins.append(added)
         if len(self._bins) >= self._most:
             pairs = zip(self._bins[0::2], self._bins[1::2], strict=True)
             self._bins = [first.joined(second) for first, second in pairs]
@@ -165,5 +165,5 @@ class Series:
         return tuple(self._bins)
 
 
-def _outer(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _outer(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return min(first[0], second[0]), max(first[1], second[1])

@@ -74,9 +74,9 @@ class LoadSnapshot:
             "throughput_per_s": self.per_s,
             "recent_throughput_per_s": self.recent_per_s,
             "times": {name: summary.to_dict() for name, summary in self.times.items()},
-            "places": [_place(row) for row in self.places],
+            "places": [_place(counted) for counted in self.places],
             "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
-            "failures": [_failure(row) for row in self.failures],
+            "failures": [_failure(counted) for counted in self.failures],
             "other_failures": self.other_failures,
             "series_seq": self.bins[-1].last + 1 if self.bins else 0,
             "record_seq": self.record_seq,
@@ -86,10 +86,10 @@ class LoadSnapshot:
         }
 
 
-def _place(row: PlaceCount) -> dict[str, Any]:
-    counts = {"succeeded": row.succeeded, "failed": row.failed}
-    return {**row.place._asdict(), **counts, "run_mean_s": row.run_mean_s, "run_max_s": row.run_high_s}
+def _place(counted: PlaceCount) -> dict[str, Any]:
+    counts = {"succeeded": counted.succeeded, "failed": counted.failed}
+    return {**counted.place._asdict(), **counts, "run_mean_s": counted.run_mean_s, "run_max_s": counted.run_high_s}
 
 
-def _failure(row: FailureCount) -> dict[str, Any]:
-    return {**row.kind._asdict(), "count": row.seen, "first_s": row.first_s, "last_s": row.last_s}
+def _failure(counted: FailureCount) -> dict[str, Any]:
+    return {**counted.kind._asdict(), "count": counted.seen, "first_s": counted.first_s, "last_s": counted.last_s}

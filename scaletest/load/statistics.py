@@ -123,10 +123,10 @@ class Statistics:
     def records(self, since: int) -> tuple[int, list[Record]]:
         """The number of the first record returned, and all kept records from the one after `since` on."""
         with self._lock:
-            kept = list(self._records)
-            oldest = self._record_seq - len(kept) + 1
-        skipped = min(len(kept), max(0, since - oldest + 1))
-        return oldest + skipped, kept[skipped:]
+            records = list(self._records)
+            oldest = self._record_seq - len(records) + 1
+        skipped = min(len(records), max(0, since - oldest + 1))
+        return oldest + skipped, records[skipped:]
 
     def snapshot(self) -> LoadSnapshot:
         """Everything as it is now."""
@@ -155,7 +155,7 @@ class Statistics:
             outcomes=_named(outcomes),
             lifetime=_named(lifetime),
             lifetime_times=lifetime_times,
-            times={name: item.summary() for name, item in {**times, **client}.items()},
+            times={name: durations.summary() for name, durations in {**times, **client}.items()},
             **tables,
         )
 

@@ -54,11 +54,11 @@ class Steering:
         """Requests that are kept in flight, at most."""
         return self._loop.parallel if isinstance(self._loop, ClosedLoop) else self.maximum
 
-    def set_parallel(self, value: int, *, reset: bool = False) -> int:
+    def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep so many in flight, at most the maximum, after a reset if wanted; how many it are now."""
         if not isinstance(self._loop, ClosedLoop):
             raise NotSteerable
-        wanted = min(value, self.maximum)
+        wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
                 self._reset()

@@ -53,7 +53,7 @@ class FailureCount(NamedTuple):
     last_s: float
 
 
-class _PlaceRow:
+class _PlaceCounts:
     __slots__ = ("failed", "run_high", "run_total", "succeeded", "touched")
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class LoadTally:
     def __init__(self, places: int = PLACES, failures: int = FAILURES) -> None:
         self._most_places = places
         self._most_failures = failures
-        self._places: dict[tuple[str, str, str], _PlaceRow] = {}
+        self._places: dict[tuple[str, str, str], _PlaceCounts] = {}
         self._failures: dict[FailureKind, tuple[int, float, float]] = {}
         self._turn = 0
         self.other_succeeded = 0
@@ -76,12 +76,12 @@ class LoadTally:
 
     def succeeded(self, reply: Reply) -> None:
         """Count a request that succeeded."""
-        row = self._row(reply)
-        row.succeeded += 1
+        counts = self._row(reply)
+        counts.succeeded += 1
         run_s = reply.run_s
-        row.run_total += run_s
-        if run_s > row.run_high:
-            row.run_high = run_s
+        counts.run_total += run_s
+        if run_s > counts.run_high:
+            counts.run_high = run_s
 
     def failed(self, reply: Reply, now_s: float) -> None:
         """Count a request that did not; `now_s` in seconds since the epoch."""
@@ -96,31 +96,31 @@ class LoadTally:
 
     def places(self) -> tuple[PlaceCount, ...]:
         """Counts by place, sorted by name."""
-        rows = []
-        for key, row in sorted(self._places.items()):
-            mean = row.run_total / row.succeeded if row.succeeded else None
-            high = row.run_high if row.succeeded else None
-            rows.append(PlaceCount(RequestPlace(*key), row.succeeded, row.failed, mean, high))
-        return tuple(rows)
+        places = []
+        for key, counts in sorted(self._places.items()):
+            mean = counts.run_total / counts.succeeded if counts.succeeded else None
+            high = counts.run_high if counts.succeeded else None
+            places.append(PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high))
+        return tuple(places)
 
     def failures(self) -> tuple[FailureCount, ...]:
         """Kinds of failure, the most frequent first."""
-        rows = [FailureCount(kind, *values) for kind, values in self._failures.items()]
-        return tuple(sorted(rows, key=lambda row: (-row.seen, row.kind.node, row.kind.error)))
+        failures = [FailureCount(kind, *values) for kind, values in self._failures.items()]
+        return tuple(sorted(failures, key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error)))
 
-    def _row(self, reply: Reply) -> _PlaceRow:
+    def _row(self, reply: Reply) -> _PlaceCounts:
         key = (reply.node, reply.pod, reply.device)
-        row = self._places.get(key)
-        if row is None:
+        counts = self._places.get(key)
+        if counts is None:
             if len(self._places) >= self._most_places:
                 self._forget_place()
-            row = self._places[key] = _PlaceRow()
+            counts = self._places[key] = _PlaceCounts()
         self._turn += 1
-        row.touched = self._turn
-        return row
+        counts.touched = self._turn
+        return counts
 
     def _forget_place(self) -> None:
         oldest = min(self._places, key=lambda key: self._places[key].touched)
-        row = self._places.pop(oldest)
-        self.other_succeeded += row.succeeded
-        self.other_failed += row.failed
+        counts = self._places.pop(oldest)
+        self.other_succeeded += counts.succeeded
+        self.other_failed += counts.failed

@@ -31,5 +31,5 @@ class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  #
         if timeout is not None and timeout > 0 and number < FD_SETSIZE:
             select.select((number,), (), (), timeout)
             timeout = 0
-        found: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
-        return found
+        ready: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
+        return ready

@@ -1,6 +1,7 @@
-"""A sample: one attempt of one request of a load test, as the tester saw it. Everything reported is derived from them.
+"""Attempts: each time that a request of a load test was sent, as the tester saw it.
 
-Times are seconds since the step began, on the tester's monotonic clock; agents begin together, so theirs add up.
+Everything in a report is derived from them. Times are seconds since the step began, on the tester's
+monotonic clock; all agents begin a step together, so their times are comparable.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ UNSENT = "not sent"
 
 
 class Attempt(NamedTuple):
-    """request: its number in the step. attempt: from 1. final: no other attempt follows.
+    """One attempt of one request.
 
-    due_s: when the request should have started, of every attempt the same. noticed_s: when the tester saw that, and
-    sent_s: when the attempt began, later than that only while as many as allowed were in flight. ended_s: answer read.
-    outcome: ok, an HTTP status that is no success, or a word of this module. size: bytes of the answer.
-    server_s: what the service says it took, None when it does not. pod: who it says it is. agent: who sent it.
-    payload: bytes of the body that was sent; of a request of a queue those of its arguments.
+    request: its number in the step. attempt: from 1. final: no other attempt follows.
+    due_s: when the request should have started, the same for all its attempts. noticed_s: when the
+    tester saw that it was due. sent_s: when the attempt began; it waits while the maximum is in
+    flight. ended_s: when the answer was read. outcome: ok, an HTTP status that is not a success, or
+    a constant of this module. size: bytes of the answer. server_s: the service's own measurement,
+    None without one. pod: as the service names it. agent: which agent sent it.
+    payload: bytes of the body that was sent; for a queue, bytes of the request's arguments.
     """
 
     request: int
@@ -47,40 +50,41 @@ class Attempt(NamedTuple):
 
     @property
     def latency_s(self) -> float:
-        """From the intended start to the end of this attempt."""
+        """Seconds from the intended start of the request to the end of this attempt."""
         return self.ended_s - self.due_s
 
     @property
     def lag_s(self) -> float:
-        """How late the tester itself was."""
+        """Seconds from the intended start until the tester noticed it."""
         return self.noticed_s - self.due_s
 
 
-def rounded(sample: Attempt) -> Attempt:
-    """As it is stored: microseconds are enough."""
-    return sample._replace(**{name: round(getattr(sample, name), 6) for name in _TIMES})
+def rounded(attempt: Attempt) -> Attempt:
+    """The attempt with times rounded to microseconds, as it is stored."""
+    return attempt._replace(**{name: round(getattr(attempt, name), 6) for name in _TIMES})
 
 
-def to_json(sample: Attempt, step: int) -> str:
-    """One line, schema version 1."""
-    row: dict[str, Any] = {"step": step, **rounded(sample)._asdict()}
-    if sample.server_s is None:
-        del row["server_s"]
-    return wire.dump({**row, "schema_version": wire.SCHEMA_VERSION})
+def to_json(attempt: Attempt, step: int) -> str:
+    """One line of JSON, schema version 1."""
+    fields: dict[str, Any] = {"step": step, **rounded(attempt)._asdict()}
+    if attempt.server_s is None:
+        del fields["server_s"]
+    return wire.dump({**fields, "schema_version": wire.SCHEMA_VERSION})
 
 
 def from_json(text: str | bytes) -> tuple[int, Attempt]:
-    """Step and sample that `to_json` wrote; InvalidValue on anything else."""
-    row = wire.take(wire.load(text, "the record"), "the record", _TYPES)
+    """Step and attempt that `to_json` wrote; InvalidValue on anything else."""
+    fields = wire.take(wire.load(text, "the record"), "the record", _TYPES)
     try:
-        step = row.pop("step")
-        sample = Attempt(**row)
+        step = fields.pop("step")
+        attempt = Attempt(**fields)
     except (KeyError, TypeError) as error:
         raise InvalidValue(f"the record cannot be read: {error}") from error
-    times = [getattr(sample, name) for name in _TIMES]
-    if step < 0 or not all(map(math.isfinite, times)) or (sample.server_s is not None and not sample.server_s >= 0):
-        raise InvalidValue("the record holds a time that is none")
-    return step, sample
+    times = [getattr(attempt, name) for name in _TIMES]
+    is_negative = attempt.server_s is not None and not attempt.server_s >= 0
+    if step < 0 or is_negative or not all(map(math.isfinite, times)):
+        raise InvalidValue("the record contains an invalid time")
+    return step, attempt
 
 
 _TIMES = ("due_s", "noticed_s", "sent_s", "ended_s")

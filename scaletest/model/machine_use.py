@@ -1,4 +1,4 @@
-"""What else happened on the tester's machine during a step: who used its cores, and what the service did there."""
+"""Use of the tester's machine during a step: who used its cores, and what the service did there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ MOST_ACTIVITIES = 8
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """Means over a step, in cores. cores: that the machine has. busy: in use, with those that a hypervisor took away.
+    """Means over a step, in cores.
 
-    tester: used by the tester's processes. service: by the service's, 0 when it is not on this machine.
-    waited: part of the time that the tester's thread waited for a CPU. activities: of the service's processes, each
-    with what it started; empty when it is not on this machine, or may not be looked at.
+    cores: that the machine has. busy: in use, including those that a hypervisor took away.
+    tester: used by the tester's processes. service: used by the service's processes, 0 when it is
+    not on this machine. waited: part of the time that the tester's thread waited for a CPU.
+    activities: of the service's processes, each with the processes that it started; empty when the
+    service is not on this machine, or its processes may not be read.
     """
 
     cores: float
@@ -40,14 +42,18 @@ class MachineUse:
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
         figures = {name: round(getattr(self, name), 4) for name in _FIGURES}
-        return {**figures, "others": round(self.others, 4), "activities": [one.to_dict() for one in self.activities]}
+        activities = [activity.to_dict() for activity in self.activities]
+        return {**figures, "others": round(self.others, 4), "activities": activities}
 
     @classmethod
     def from_dict(cls, data: Any) -> MachineUse:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
-        row = wire.take(data, "what was around", {**dict.fromkeys(_FIGURES, (int, float)), "activities": list})
-        row["activities"] = tuple(map(Activity.from_dict, row.get("activities", [])[:MOST_ACTIVITIES]))
-        return cls(**row)
+        number = (int, float)
+        types: dict[str, type | tuple[type, ...]] = {**dict.fromkeys(_FIGURES, number), "activities": list}
+        fields = wire.take(data, "the use of the machine", types)
+        activities = fields.get("activities", [])[:MOST_ACTIVITIES]
+        fields["activities"] = tuple(map(Activity.from_dict, activities))
+        return cls(**fields)
 
 
 _FIGURES = ("cores", "busy", "tester", "service", "waited")

@@ -1,7 +1,7 @@
-"""Ten-second slots: what came to a queue and what ended in it lately, as the scripts of the broker pack it.
+"""Time slots of ten seconds: recent submissions and ends of a queue, as the broker's scripts pack them.
 
-A ring of RING slots, so that the last minutes are known to everybody who asks and nobody resets anything. A slot that
-was not written again for a turn of the ring stays: it tells the last known run time of a queue at rest.
+A queue has a ring of RING slots, so that everybody can read the last minutes without a reset. A slot
+that was not written again for a turn of the ring stays: it has the last run time of an idle queue.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 
 SLOT_S = 10
 RING = 64
-# the slot that is being written and the one that is about to be are not whole
+# the slot that is being written, and the next one, are not complete
 LONGEST_WINDOW_S = float((RING - 2) * SLOT_S)
 
 _ENDED = struct.Struct("<dddddd")
 _ARRIVED = struct.Struct("<dd")
-# Beyond that a double is no count any more.
+# A double counts exactly up to here.
 _MOST = 2.0**53
 
 
 @dataclass(frozen=True, slots=True)
 class TimeSlot:
-    """What happened from number * 10 s on, for ten seconds, on the Redis clock. Durations in seconds, within 1 %.
+    """Events of ten seconds from number * 10 s on, on the Redis clock. Durations within 1 %.
 
-    run_sum_s: run times of the requests that ended in it, added up. node, pod: where its longest run was.
+    run_sum_s: sum of the run times of requests that ended in it. node, pod: of its longest run.
     """
 
     number: int
@@ -40,32 +40,32 @@ class TimeSlot:
 
 
 def unpack(fields: Mapping[bytes, bytes]) -> tuple[TimeSlot, ...]:
-    """The slots of a ring, oldest first. What cannot be read is left out: anybody may write to Redis."""
-    found: dict[int, TimeSlot] = {}
-    for name, row in fields.items():
+    """The slots of a ring, oldest first. Slots that cannot be read are left out."""
+    slots: dict[int, TimeSlot] = {}
+    for name, packed in fields.items():
         try:
             if name.startswith(b"a"):
-                number, submitted = _sane(_ARRIVED.unpack(row))
-                slot = found.get(int(number), TimeSlot(int(number)))
-                found[slot.number] = replace(slot, submitted=int(submitted))
+                number, submitted = _sane(_ARRIVED.unpack(packed))
+                slot = slots.get(int(number), TimeSlot(int(number)))
+                slots[slot.number] = replace(slot, submitted=int(submitted))
             else:
-                slot = _ended(row)
-                found[slot.number] = replace(slot, submitted=found.get(slot.number, slot).submitted)
+                slot = _ended(packed)
+                slots[slot.number] = replace(slot, submitted=slots.get(slot.number, slot).submitted)
         except (struct.error, ValueError, OverflowError):
             continue
-    return tuple(found[number] for number in sorted(found))
+    return tuple(slots[number] for number in sorted(slots))
 
 
 def _sane(values: tuple[float, ...]) -> tuple[float, ...]:
-    """As they are; ValueError for what no script of ours writes. Not a number is not in the range either."""
+    """Return the numbers; ValueError, also for NaN, when the broker's scripts cannot have written them."""
     if not all(0.0 <= value <= _MOST for value in values):
-        raise ValueError("a slot holds a number that cannot be")
+        raise ValueError("a slot contains an impossible number")
     return values
 
 
-def _ended(row: bytes) -> TimeSlot:
-    number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(row[: _ENDED.size]))
-    node, _, pod = row[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
+def _ended(packed: bytes) -> TimeSlot:
+    number, ended, total_us, wait_us, run_us, longest_us = _sane(_ENDED.unpack(packed[: _ENDED.size]))
+    node, _, pod = packed[_ENDED.size :].decode("utf-8", "replace").rstrip("\n").partition("\n")
     return TimeSlot(
         int(number), 0, int(ended), total_us / 1e6, wait_us / 1e6, run_us / 1e6, longest_us / 1e6, node=node, pod=pod
     )

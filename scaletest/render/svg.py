@@ -42,11 +42,11 @@ class Axis:
         names = self.names if self.names is not None else ticks.labels(marks)
         return list(zip(marks, names, strict=True))
 
-    def part(self, value: float) -> float:
+    def part(self, number: float) -> float:
         """Where a value lies, from 0 at the low end to 1 at the high end; outside, a little beyond."""
-        low, high, at = self.low, self.high, value
+        low, high, at = self.low, self.high, number
         if self.kind == "log2":
-            low, high, at = math.log2(low), math.log2(high), math.log2(max(value, low / 1024))
+            low, high, at = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
         share = (at - low) / (high - low) if high > low else 0.5
         return min(1.5, max(-0.5, share))
 
@@ -82,12 +82,12 @@ class Chart:
         """The legend, broken into lines that fit."""
         rows: list[list[tuple[str, str, str]]] = []
         used = math.inf
-        for entry in self._legend:
-            wide = 34.0 + CHARACTER * len(entry[0])
+        for explained in self._legend:
+            wide = 34.0 + CHARACTER * len(explained[0])
             if used + wide > self._right - self._left:
                 rows.append([])
                 used = 0.0
-            rows[-1].append(entry)
+            rows[-1].append(explained)
             used += wide
         return rows
 
@@ -176,12 +176,12 @@ class Chart:
 
     def _frame(self) -> Markup:
         parts = []
-        for value, name in self.y.labelled:
-            at = self._py(value)
+        for mark, name in self.y.labelled:
+            at = self._py(mark)
             parts.append(element("path", d=f"M{self._left:.1f} {at:.1f}H{self._right:.1f}", class_="c-grid"))
             parts.append(element("text", name, x=self._left - 7, y=at + 4, text_anchor="end", class_="c-tick"))
-        for value, name in self.x.labelled:
-            at = self._px(value)
+        for mark, name in self.x.labelled:
+            at = self._px(mark)
             parts.append(element("path", d=f"M{at:.1f} {self._bottom:.1f}v5", class_="c-axis"))
             parts.append(element("text", name, x=at, y=self._bottom + 19, text_anchor="middle", class_="c-tick"))
         parts.append(element("path", d=f"M{self._left:.1f} {self._bottom:.1f}H{self._right:.1f}", class_="c-axis"))
@@ -194,9 +194,9 @@ class Chart:
 
     def _explained(self) -> list[Markup]:
         parts = []
-        for number, row in enumerate(self._rows):
+        for number, line in enumerate(self._rows):
             at, y = self._left, 10.0 + LEGEND_LINE * number
-            for text, css, shape in row:
+            for text, css, shape in line:
                 parts.append(_sample(at, y, css, shape))
                 parts.append(element("text", text, x=at + 24, y=y + 4, class_="c-tick"))
                 at += 34.0 + CHARACTER * len(text)

@@ -24,12 +24,12 @@ def clean(text: object, limit: int | None = None) -> str:
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element. Attributes that are None are left out; view_box becomes view-box, class_ becomes class."""
-    given = Markup("").join(
+    written = Markup("").join(
         Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
         for key, value in attributes.items()
         if value is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, join(*children))
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), written, join(*children))
 
 
 def join(*parts: object) -> Markup:
@@ -51,6 +51,6 @@ def cell(text: object) -> str:
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
 
 
-def _plain(value: object) -> str:
+def _plain(attribute: object) -> str:
     """Coordinates in tenths of a pixel are fine enough, and keep the files small."""
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else clean(value)
+    return f"{attribute:.1f}".removesuffix(".0") if isinstance(attribute, float) else clean(attribute)

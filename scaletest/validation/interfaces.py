@@ -46,7 +46,7 @@ class SideLoad(Protocol):
 class ValidationProgress(Protocol):
     """Who is told how a run goes. Every call returns at once."""
 
-    def phase(self, workers: int, what: str) -> None:
+    def phase(self, workers: int, phase: str) -> None:
         """A step entered a phase: scaling, warming up, measuring, draining."""
 
     def tick(

@@ -151,10 +151,10 @@ class KubernetesBackend:
                 logger.warning("%s; trying again", error)
                 self._sleep(1.0)
 
-    def _restore(self, act: Callable[[], None], what: str) -> None:
+    def _restore(self, act: Callable[[], None], setting: str) -> None:
         try:
             self._insist(act)
         except ScaletestError as error:
             logger.error(
-                "could not restore deployment %s: put back %s yourself (%s)", self._deployment.name, what, error
+                "could not restore deployment %s: put back %s yourself (%s)", self._deployment.name, setting, error
             )

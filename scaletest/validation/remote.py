@@ -111,16 +111,16 @@ class RemoteLoad:
                 hint="start it with a larger --keep-records",
             )
         for line in lines:
-            found = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
+            record = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
             self._seq += 1
-            self._record(found)
+            self._record(record)
 
     def _stats(self) -> dict[str, Any]:
         body, _ = self._call("/api/v1/stats")
         try:
-            found = json.loads(body)
+            stats = json.loads(body)
             return {
-                name: found[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
+                name: stats[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
             }
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValue(
@@ -148,8 +148,8 @@ class RemoteLoad:
 
     def _refused(self, status: int, body: bytes) -> ScaletestError:
         try:
-            said = json.loads(body)
-            reason = said.get("info") or said.get("message") or ""
+            answer = json.loads(body)
+            reason = answer.get("info") or answer.get("message") or ""
         except (ValueError, AttributeError):
             reason = body.decode("utf-8", "replace")[:200]
         hint = {

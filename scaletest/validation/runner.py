@@ -144,14 +144,14 @@ class ValidationRunner:
             return []
         if self.result().verdict.kind is VerdictKind.FAIL:
             return []
-        before = [one for one in self._measurements if one.repeat < 2 * number]
+        before = [measurement for measurement in self._measurements if measurement.repeat < 2 * number]
         return further_pair(self._plan, [step.parts for step in summarise(self._plan, before, self._records)])
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
         """Measure these, but for what is there; whether that came to its end."""
         block = turns[0].repeat
         for turn in turns:
-            if turn.key in {one.key for one in self._measurements}:
+            if turn.key in {measurement.key for measurement in self._measurements}:
                 continue
             if turn.repeat != block and not self._plan.mirrored:
                 backend.scale(0)  # every repeat has workers of its own
@@ -275,7 +275,7 @@ class ValidationRunner:
         if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)
-        return next((one.measured_s for one in self._measurements if one.key == mirror), 0.0)
+        return next((measurement.measured_s for measurement in self._measurements if measurement.key == mirror), 0.0)
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
         """Every request failed: more workers would only fail faster.
@@ -284,8 +284,8 @@ class ValidationRunner:
         """
         if self._plan.compares:
             return False
-        rows = self._records[workers, repeat]
-        return bool(rows) and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures
+        records = self._records[workers, repeat]
+        return bool(records) and not any(record.ok for record in records) and len(records) > self._plan.tolerate_failures
 
     def _drain(self, load: Load) -> None:
         """Let requests in flight finish, so that each belongs to one step; a hung workload ends the wait, not us."""
@@ -302,7 +302,7 @@ def _no_samples() -> Sequence[NodeSample]:
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
     """Those that need not be measured again: not cut short, and with all of their records."""
     return [
-        one for one in measurements if one.stop != Stop.ENDED and one.requests in (None, len(records.get(one.key, ())))
+        measurement for measurement in measurements if measurement.stop != Stop.ENDED and measurement.requests in (None, len(records.get(measurement.key, ())))
     ]
 
 

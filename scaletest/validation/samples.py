@@ -43,13 +43,13 @@ class SampleStore:
 
     def add(self, samples: Sequence[NodeSample]) -> None:
         """Keep these, or, once there were too many, every second, fourth, eighth of each node."""
-        kept = [sample for sample in samples if self._is_kept(sample)]
-        if not kept:
+        new = [sample for sample in samples if self._is_kept(sample)]
+        if not new:
             return
-        self._rows += kept
-        self._bytes += sum(map(_size, kept))
+        self._rows += new
+        self._bytes += sum(map(_size, new))
         if not self._are_too_many():
-            self._folder.add_samples(kept)
+            self._folder.add_samples(new)
             return
         while self._are_too_many():
             self._thin()
@@ -63,13 +63,13 @@ class SampleStore:
         return self._seen[sample.node] % self._every == 0
 
     def _thin(self) -> None:
-        seen: Counter[str] = Counter()
-        rows = []
+        counts: Counter[str] = Counter()
+        samples = []
         for sample in self._rows:
-            seen[sample.node] += 1
-            if seen[sample.node] % 2 == 0:
-                rows.append(sample)
-        self._rows, self._bytes, self._every = rows, sum(map(_size, rows)), 2 * self._every
+            counts[sample.node] += 1
+            if counts[sample.node] % 2 == 0:
+                samples.append(sample)
+        self._rows, self._bytes, self._every = samples, sum(map(_size, samples)), 2 * self._every
 
 
 class Collector:

@@ -36,7 +36,7 @@ def api_series() -> Response:
     """Points after number `since`. A new generation means a reset: forget the older ones."""
     since = _since()
     snapshot = steering().snapshot()
-    points = [made.point(snapshot.began_s) for made in snapshot.bins if made.last + 1 > since]
+    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins if load_bin.last + 1 > since]
     last = snapshot.bins[-1].last + 1 if snapshot.bins else since
     body = {
         "schema_version": SCHEMA_VERSION,
@@ -102,24 +102,24 @@ def readyz() -> Response:
 
 def point_row(point: SeriesPoint) -> dict[str, Any]:
     """A point with all its names."""
-    row = point._asdict()
+    names = point._asdict()
     for name in MEASURES:
-        row[name] = row[name]._asdict()
-    return row
+        names[name] = names[name]._asdict()
+    return names
 
 
 def _since() -> int:
-    given = request.args.get("since", "0")
-    if not NUMBER.fullmatch(given):
-        raise BadRequest(f"since is {cut(given, 40)!r}, not a whole number from 0 on")
-    return min(int(given), 2**62)
+    since = request.args.get("since", "0")
+    if not NUMBER.fullmatch(since):
+        raise BadRequest(f"since is {cut(since, 40)!r}, not a whole number from 0 on")
+    return min(int(since), 2**62)
 
 
 def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
     for start in range(0, len(records), CHUNK):
         part = records[start : start + CHUNK]
-        rows = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
-        yield "".join(rows).encode()
+        lines = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
+        yield "".join(lines).encode()
 
 
 def _state(good: bool, reason: str) -> Response:

@@ -24,24 +24,24 @@ NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 def steering() -> Steering:
     """The load of this application."""
-    found: Steering = current_app.config["STEERING"]
-    return found
+    steered: Steering = current_app.config["STEERING"]
+    return steered
 
 
 def counts() -> HttpCounts:
     """HTTP queries so far."""
-    found: HttpCounts = current_app.config["COUNTS"]
-    return found
+    counted: HttpCounts = current_app.config["COUNTS"]
+    return counted
 
 
 def fails() -> Response:
     """Failed requests since the last reset."""
-    return _value(steering().snapshot().failed, "request failures")
+    return _single(steering().snapshot().failed, "request failures")
 
 
 def reqs_per_sec() -> Response:
     """Requests that succeeded a second, since the last reset."""
-    return _value(round(steering().snapshot().per_s, 6), "requests per second")
+    return _single(round(steering().snapshot().per_s, 6), "requests per second")
 
 
 def parallel() -> Response:
@@ -57,7 +57,7 @@ def parallelism() -> Response:
 def reset() -> Response:
     """Begin the statistics anew."""
     steering().reset()
-    return _value("Reseted", "")
+    return _single("Reseted", "")
 
 
 def stats() -> Response:
@@ -65,8 +65,8 @@ def stats() -> Response:
     snapshot = steering().snapshot()
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
-    found = counts()
-    return _text(text.stats(snapshot, found.completed, found.rejected), "Statistics")
+    queries = counts()
+    return _text(text.stats(snapshot, queries.completed, queries.rejected), "Statistics")
 
 
 def nodes() -> Response:
@@ -79,37 +79,37 @@ def pods() -> Response:
     return _spread(text.pods, "Nodes and pods")
 
 
-def as_json(data: dict[str, Any]) -> Response:
+def as_json(body: dict[str, Any]) -> Response:
     """Answer with JSON."""
-    response = make_response(json.dumps(data, allow_nan=False))
+    response = make_response(json.dumps(body, allow_nan=False))
     response.mimetype = "application/json"
     return response
 
 
-def with_http(row: dict[str, Any]) -> dict[str, Any]:
+def with_http(statistics: dict[str, Any]) -> dict[str, Any]:
     """Add the counts of HTTP queries."""
-    found = counts()
-    return {**row, "http_completed": found.completed, "http_rejected": found.rejected}
+    queries = counts()
+    return {**statistics, "http_completed": queries.completed, "http_rejected": queries.rejected}
 
 
 def _parallel(*, reset: bool) -> Response:
     if "value" not in request.args:
-        return _value(steering().parallel, "requests in parallel")
-    given = request.args["value"]
-    if not NUMBER.fullmatch(given):
-        raise BadRequest(f"value is {cut(given, 40)!r}, not a whole number from 0 on")
+        return _single(steering().parallel, "requests in parallel")
+    written = request.args["value"]
+    if not NUMBER.fullmatch(written):
+        raise BadRequest(f"value is {cut(written, 40)!r}, not a whole number from 0 on")
     try:
-        wanted = steering().set_parallel(int(given), reset=reset)
+        wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:
         raise Conflict(f"this client follows a schedule ({steering().load}); its parallelism cannot be set") from error
-    return _value(wanted, "requests in parallel")
+    return _single(wanted, "requests in parallel")
 
 
-def _value(value: float | str, info: str) -> Response:
+def _single(number: float | str, info: str) -> Response:
     form = answer_form()
-    shown = f"{value:.6f}" if isinstance(value, float) else str(value)
+    shown = f"{number:.6f}" if isinstance(number, float) else str(number)
     if form == "json":
-        return as_json({"result": value, "info": info})
+        return as_json({"result": number, "info": info})
     if form == "plain":
         return _plain(shown)
     if form == "page":

@@ -50,19 +50,19 @@ class _Collector:
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
         yield requests
-        for name, value, text in (
+        for name, number, text in (
             ("in_flight", snapshot.in_flight, "Requests without a reply yet."),
             ("parallel", snapshot.parallel, "Requests that are kept in flight, at most."),
         ):
             gauge = GaugeMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            gauge.add_metric(queue, value)
+            gauge.add_metric(queue, number)
             yield gauge
-        for name, value, text in (
+        for name, number, text in (
             ("refused", snapshot.refused, "Times that a full queue refused a request."),
             ("resubmitted", snapshot.resubmitted, "Requests submitted again after a crash of Redis."),
         ):
             counter = CounterMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            counter.add_metric(queue, value)
+            counter.add_metric(queue, number)
             yield counter
         for name, text in HISTOGRAMS.items():
             times = HistogramMetricFamily(f"scaletest_client_{name}_seconds", text, labels=["queue"])
@@ -80,8 +80,8 @@ def _buckets(times: DurationHistogram) -> list[tuple[str, float]]:
     counts = [0] * (len(BOUNDS) + 1)
     at = 0
     for index in sorted(times.counts):
-        value = histogram.middle(index)
-        while at < len(BOUNDS) and value > BOUNDS[at]:
+        middle_s = histogram.middle(index)
+        while at < len(BOUNDS) and middle_s > BOUNDS[at]:
             at += 1
         counts[at] += times.counts[index]
     names = [*(repr(bound) for bound in BOUNDS), "+Inf"]

@@ -11,16 +11,16 @@ UNKNOWN = "–"  # noqa: RUF001
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
-def seconds(value: float | None) -> str:
+def seconds(duration_s: float | None) -> str:
     """A duration with three significant digits and the unit that suits it."""
-    if value is None:
+    if duration_s is None:
         return UNKNOWN
-    if value >= 120:
-        return clock(value)
+    if duration_s >= 120:
+        return clock(duration_s)
     for factor, unit in UNITS:
-        if value >= factor * 0.9995:
-            return f"{_three(value / factor)} {unit}"
-    return "0 s" if value < 5e-10 else f"{value * 1e6:.2g} µs"
+        if duration_s >= factor * 0.9995:
+            return f"{_three(duration_s / factor)} {unit}"
+    return "0 s" if duration_s < 5e-10 else f"{duration_s * 1e6:.2g} µs"
 
 
 def printable(text: str) -> str:
@@ -30,14 +30,14 @@ def printable(text: str) -> str:
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
-def rate(value: float | None) -> str:
+def rate(per_s: float | None) -> str:
     """A number with three significant digits, whole from a hundred on."""
-    return UNKNOWN if value is None else _three(value)
+    return UNKNOWN if per_s is None else _three(per_s)
 
 
-def count(value: int) -> str:
+def count(number: int) -> str:
     """A whole number, thousands apart."""
-    return f"{value:,}".replace(",", "\u202f")
+    return f"{number:,}".replace(",", "\u202f")
 
 
 def share(part: int, whole: int) -> str:
@@ -52,9 +52,9 @@ def share(part: int, whole: int) -> str:
     return f"{percent:.1f} %"
 
 
-def clock(value: float) -> str:
+def clock(duration_s: float) -> str:
     """A long duration as 1:02:03, with days where there are some."""
-    whole = int(value)
+    whole = int(duration_s)
     days, rest = divmod(whole, 86400)
     text = f"{rest // 3600}:{rest % 3600 // 60:02}:{rest % 60:02}"
     return f"{days} d {text}" if days else text
@@ -77,8 +77,8 @@ def _utc(epoch_s: float, form: str) -> str:
         return ""
 
 
-def _three(value: float) -> str:
-    if value >= 99.95:
-        return count(round(value))
-    text = f"{value:.3g}"
-    return text if "e" not in text else f"{value:.2g}"
+def _three(number: float) -> str:
+    if number >= 99.95:
+        return count(round(number))
+    text = f"{number:.3g}"
+    return text if "e" not in text else f"{number:.2g}"

@@ -78,15 +78,15 @@ def _render(template: str) -> Response:
 def places(snapshot: LoadSnapshot) -> dict[str, list[PlaceTotals]]:
     """Rows by node, pod and device, the busiest first."""
     return {
-        "Node": _rows(snapshot, lambda row: row.place.node),
-        "Pod": _rows(snapshot, lambda row: row.place.pod),
-        "Device": _rows(snapshot, lambda row: f"{device_name(row.place.device) or 'no device'} of {row.place.node}"),
+        "Node": _rows(snapshot, lambda counted: counted.place.node),
+        "Pod": _rows(snapshot, lambda counted: counted.place.pod),
+        "Device": _rows(snapshot, lambda counted: f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"),
     }
 
 
 def figures(snapshot: LoadSnapshot) -> list[PageChart]:
     """The charts."""
-    points = [made.point(snapshot.began_s) for made in snapshot.bins]
+    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins]
     xs = [point.at_s + point.span_s / 2 for point in points]
     span = f"One point is {points[-1].span_s} s." if points else "No full second yet."
     return [
@@ -131,11 +131,11 @@ def _legend(lines: Sequence[svg.PlotLine]) -> tuple[tuple[str, str], ...]:
 
 
 def _rows(snapshot: LoadSnapshot, name: Callable[[PlaceCount], str]) -> list[PlaceTotals]:
-    found: dict[str, list[PlaceCount]] = {}
-    for row in snapshot.places:
-        found.setdefault(name(row), []).append(row)
-    rows = [_sum(key, parts) for key, parts in found.items()]
-    return sorted(rows, key=lambda row: (-row.succeeded - row.failed, row.name))
+    counts: dict[str, list[PlaceCount]] = {}
+    for counted in snapshot.places:
+        counts.setdefault(name(counted), []).append(counted)
+    totals = [_sum(key, parts) for key, parts in counts.items()]
+    return sorted(totals, key=lambda counted: (-counted.succeeded - counted.failed, counted.name))
 
 
 def _sum(name: str, parts: list[PlaceCount]) -> PlaceTotals:

@@ -189,11 +189,11 @@ def _has(token: str) -> bool:
         return False
     # a proxy that wants Authorization for itself, as Kubernetes' does, passes this on
     text = request.headers.get("Scaletest-Token")
-    given = request.authorization
+    authorization = request.authorization
     if text is None:
-        if given is None:
+        if authorization is None:
             return False
-        text = given.token if given.type == "bearer" else given.password
+        text = authorization.token if authorization.type == "bearer" else authorization.password
     return hmac.compare_digest((text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace"))
 
 

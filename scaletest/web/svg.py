@@ -80,11 +80,11 @@ def elapsed(seconds: float) -> str:
 def _grid(top: float, step: float, y: Callable[[float], str], show: Callable[[float], str]) -> Markup:
     parts = []
     for number in range(round(top / step) + 1):
-        value = number * step
+        mark_at = number * step
         parts.append(
             Markup(
                 '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/><text class="y" x="{}" y="{}">{}</text>'
-            ).format(LEFT, WIDTH - RIGHT, y(value), y(value), LEFT - 6, y(value), show(value))
+            ).format(LEFT, WIDTH - RIGHT, y(mark_at), y(mark_at), LEFT - 6, y(mark_at), show(mark_at))
         )
     return Markup("").join(parts)
 
@@ -102,9 +102,9 @@ def _times(first: float, last: float, x: Callable[[float], str]) -> Markup:
 def _runs(xs: Sequence[float], values: Values) -> list[list[tuple[float, float]]]:
     """Unbroken stretches of known values."""
     runs: list[list[tuple[float, float]]] = [[]]
-    for at, value in zip(xs, values, strict=True):
-        if value is None:
+    for at, level in zip(xs, values, strict=True):
+        if level is None:
             runs.append([])
         else:
-            runs[-1].append((at, value))
+            runs[-1].append((at, level))
     return [run for run in runs if run]

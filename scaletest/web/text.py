@@ -11,7 +11,7 @@ from scaletest.model.checks import cut
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
-ROWS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhead", 3, "communication overhead"))
+TIMINGS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhead", 3, "communication overhead"))
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
@@ -27,9 +27,9 @@ def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")
-        lines += [_timing(snapshot.times[name], digits, what) for name, digits, what in ROWS]
+        lines += [_timing(snapshot.times[name], digits, what) for name, digits, what in TIMINGS]
         lines += ["", "Percentiles 50 / 90 / 95 / 99 (in seconds, within 1 %; n/a: too few requests):"]
-        lines += [_percentiles(snapshot.times[name], what) for name, _, what in ROWS]
+        lines += [_percentiles(snapshot.times[name], what) for name, _, what in TIMINGS]
     lines += ["", f"HTTP queries: {completed} completed, {rejected} rejected in total."]
     return "\n".join(lines) + "\n"
 
@@ -46,7 +46,7 @@ def pods(snapshot: LoadSnapshot) -> str:
 
 def by_node(snapshot: LoadSnapshot, *, failed: bool = False) -> dict[str, int]:
     """Counts by node, in the order of their names."""
-    return _sums((row.place.node, row.failed if failed else row.succeeded) for row in snapshot.places)
+    return _sums((counted.place.node, counted.failed if failed else counted.succeeded) for counted in snapshot.places)
 
 
 def _timing(times: DurationSummary, digits: int, what: str) -> str:
