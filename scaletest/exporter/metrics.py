@@ -73,7 +73,9 @@ def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
 
 
 METRICS = (
-    QueueMetric("scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)),
+    QueueMetric(
+        "scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)
+    ),
     QueueMetric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _single(lambda v: v.queue.running)),
     QueueMetric(
         "scaletest_queue_demand",

@@ -44,14 +44,18 @@ class ViewReader:
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)
-            nodes = {queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in everything.queues}
+            nodes = {
+                queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in everything.queues
+            }
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
             queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in everything.queues)
             known = {queue.name for queue in everything.queues}
             self._histories = {name: history for name, history in self._histories.items() if name in known}
-        return ExporterView(everything.at_s, read_s, everything.clients, queues, everything.unreadable, everything.pages)
+        return ExporterView(
+            everything.at_s, read_s, everything.clients, queues, everything.unreadable, everything.pages
+        )
 
     def reap(self) -> None:
         """Give back what dead workers held, on every queue. Raises Unreachable."""

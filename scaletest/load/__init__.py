@@ -1,6 +1,6 @@
-"""The load generator without its web page: it keeps requests in flight and turns replies into records.
+"""The load generator without its web page: it keeps requests in flight and makes records of replies.
 
-Statistics of a load are kept here too, in memory that does not grow with its length. Nothing here judges a run.
+It also keeps statistics of a load, in memory that does not grow with time. Nothing here judges a run.
 """
 
 from scaletest.load.closed import ClosedLoop

@@ -10,8 +10,9 @@ from scaletest.broker import Client
 from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, LoadLoop, Observer
 from scaletest.model import Record
 
-# So many failures without a success slow the load down. Single ones must not: with few in flight the workers would
-# stand idle, with many they would not, and that looks like a throughput that grows better than it does.
+# This many failures in a row slow the load down. Single failures must not: with few requests in
+# flight workers would be idle, with many they would not, and throughput would seem to grow better
+# than it does.
 HOPELESS = 10
 
 
@@ -48,7 +49,7 @@ class ClosedLoop(LoadLoop):
         )
         self._left = total
         self._delay_s = delay_s
-        # when each slot whose request was answered may send its next one; in order, since all wait equally long
+        # when each answered request may be followed by its next; sorted, because all pauses are equal
         self._pausing: deque[float] = deque()
         self._parallel = 0
         self._failed_in_a_row = 0
@@ -56,7 +57,7 @@ class ClosedLoop(LoadLoop):
 
     @property
     def parallel(self) -> int:
-        """How many are kept in flight."""
+        """Number of requests that are kept in flight."""
         return self._parallel
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:

@@ -1,6 +1,7 @@
-"""Durations of any number of requests in bounded memory: buckets of 2 %, and the exact smallest, largest and sum.
+"""Durations of any number of requests in bounded memory: buckets of 2 %, exact minimum, maximum, sum.
 
-A percentile read back is within 1 % of the truth (scaletest/model/histogram.py), and never outside what was seen.
+A percentile read back is within 1 % of the truth (scaletest/model/histogram.py), and lies between
+minimum and maximum.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from dataclasses import dataclass
 
 from scaletest.model import histogram
 
-# The largest of n values says something about the q-quantile only from ln 0.05 / ln q values on: with fewer, the chance
-# that all of them lie below it is more than 5 %.
+# A q-quantile needs at least ln 0.05 / ln q values: with fewer, the chance that all of them lie below
+# it is more than 5 %.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NEEDED = {name: math.ceil(math.log(0.05) / math.log(share)) for name, share in QUANTILES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class DurationSummary:
-    """What can be said about durations, in seconds; None where there are too few."""
+    """Summary of durations, in seconds; None where there are too few."""
 
     count: int
     low_s: float | None
@@ -28,7 +29,7 @@ class DurationSummary:
     quantiles_s: Mapping[str, float | None]
 
     def to_dict(self) -> dict[str, float | int | None]:
-        """Flat, names with their unit."""
+        """Plain values for JSON; names end with their unit."""
         quantiles = {f"{name}_s": value for name, value in self.quantiles_s.items()}
         return {"count": self.count, "min_s": self.low_s, "mean_s": self.mean_s, **quantiles, "max_s": self.high_s}
 
@@ -67,22 +68,23 @@ class DurationHistogram:
         self.high = max(self.high, other.high)
 
     def copy(self) -> DurationHistogram:
-        """The same counts, independent of these."""
+        """An independent copy."""
         copy = DurationHistogram()
         copy.counts = self.counts.copy()
         copy.count, copy.total, copy.low, copy.high = self.count, self.total, self.low, self.high
         return copy
 
     def quantile(self, share: float) -> float | None:
-        """The duration in seconds below which `share` of them lie."""
+        """The duration in seconds below which `share` (0 to 1) of the durations lie."""
         seconds = histogram.quantile(self.counts, share)
         return None if seconds is None else min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
-        """What can be said about them."""
+        """Count, extremes, mean and the quantiles for which there are enough durations."""
         if not self.count:
             return DurationSummary(0, None, None, None, dict.fromkeys(QUANTILES))
-        found = {
-            name: self.quantile(share) if self.count >= NEEDED[name] else None for name, share in QUANTILES.items()
-        }
-        return DurationSummary(self.count, self.low, self.total / self.count, self.high, found)
+        quantiles: dict[str, float | None] = dict.fromkeys(QUANTILES)
+        for name, share in QUANTILES.items():
+            if self.count >= NEEDED[name]:
+                quantiles[name] = self.quantile(share)
+        return DurationSummary(self.count, self.low, self.total / self.count, self.high, quantiles)

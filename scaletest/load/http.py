@@ -1,7 +1,8 @@
 """Load over HTTP: one thread, one event loop, as many connections as requests are in flight.
 
-Open load starts a request when it is due; what is due while as many as allowed are in flight waits here, and its time
-runs. A retry follows its attempt after 10 ms and is an attempt of its own on record. Nothing here judges a step.
+Open load starts a request when it is due. While the maximum is in flight, due requests wait here, and
+their latency includes that wait. A retry follows its attempt after 10 ms and is recorded as an
+attempt of its own. Nothing here judges a step.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 from scaletest.load.http_call import HttpCall, Sender
@@ -23,12 +24,15 @@ from scaletest.system.effort import Effort
 T = TypeVar("T")
 LOOK_S = 0.25
 RETRY_S = 0.010
-# At most so many starts before replies are read again.
+# At most this many starts before replies are read again.
 BURST = 64
 
 
 class HttpLoad:
-    """Sends `call` with payloads in turn. Connections stay open from step to step. agent: who it is, for records."""
+    """Sends `call` with payloads in turn. Connections stay open from step to step.
+
+    agent: name of this load agent, for records.
+    """
 
     def __init__(self, call: HttpCall, payloads: Payloads, *, agent: str = "") -> None:
         self._call = call
@@ -41,7 +45,7 @@ class HttpLoad:
         return sender(self._call)
 
     def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
-        """As LevelLoad says."""
+        """Measure one step; see `LevelLoad.measure`."""
         return self._run(_HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
 
     def close(self) -> None:
@@ -75,7 +79,7 @@ class _HttpStep:
         return time.monotonic() - self._began
 
     async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
-        """Load, then wait for what is in flight, then say how it went."""
+        """Send requests, wait for those in flight, and return the measurement."""
         effort = Effort()
         self._began = time.monotonic()
         beating = asyncio.create_task(self._beat())
@@ -112,18 +116,26 @@ class _HttpStep:
                 timer.cancel()
                 self._wake.clear()
                 continue
-            for _ in range(BURST):
-                if at is None or at > now or at >= self._order.seconds:
-                    break
-                self._waiting.append((self._number, at, now))
-                self._number += 1
-                at = next(self._order.pace, None) if not self._full() else None
+            at = self._enqueue_due(self._order.pace, at, now)
             self._pump()
             await asyncio.sleep(0)
         if not self._order.count and not self._over and self._now() < self._order.seconds:
             await self._rest(self._order.seconds - self._now())
         while self._order.count and self._waiting and not self._over:
-            await asyncio.sleep(LOOK_S / 10)  # exactly so many are sent, however long that takes
+            await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
+
+    def _enqueue_due(self, pace: Iterator[float], at: float | None, now: float) -> float | None:
+        """Enqueue the requests that are due, from the one at `at` on, at most BURST of them.
+
+        Returns when the next request is due; None after the last.
+        """
+        for _ in range(BURST):
+            if at is None or at > now or at >= self._order.seconds:
+                break
+            self._waiting.append((self._number, at, now))
+            self._number += 1
+            at = next(pace, None) if not self._full() else None
+        return at
 
     async def _closed(self) -> None:
         for _ in range(self._order.parallel):
@@ -136,7 +148,7 @@ class _HttpStep:
         self._over = True
 
     async def _rest(self, seconds: float) -> None:
-        """Sleep, unless somebody ends the step."""
+        """Sleep until the time is over or the step ends."""
         ends = self._now() + seconds
         while not self._over and self._now() < ends:
             try:
@@ -159,7 +171,7 @@ class _HttpStep:
         self._number += 1
 
     def _pump(self) -> None:
-        """Start what waits, as far as there is room."""
+        """Start waiting requests as long as connections are free."""
         while self._waiting and self._flying < self._call.connections:
             self._flying += 1
             task = asyncio.create_task(self._request(*self._waiting.popleft()))
@@ -172,7 +184,7 @@ class _HttpStep:
         if task.cancelled():
             pass
         elif task.exception() is not None:
-            # a request that cannot even be made; without it on record the step would say less than nothing
+            # the request could not even be sent; a step without its record would be wrong
             self._failure = task.exception()
             self._over = True
             self._wake.set()
@@ -200,7 +212,7 @@ class _HttpStep:
             await asyncio.sleep(RETRY_S)
 
     async def _drain(self) -> int:
-        """Wait for what is in flight. What was never sent is on record as that; how many."""
+        """Wait for requests in flight; record those that were never sent, and return their number."""
         self._over = True
         left, self._waiting = list(self._waiting), deque()
         if self._tasks:
@@ -217,7 +229,7 @@ class _HttpStep:
         return len(left)
 
     async def _beat(self) -> None:
-        """How late this event loop is when it should wake: under closed load nothing else tells."""
+        """Note how late timers of this event loop fire; closed load has no other measure of that."""
         while True:
             wanted = time.monotonic() + 0.01
             await asyncio.sleep(0.01)

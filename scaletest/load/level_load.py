@@ -1,4 +1,4 @@
-"""What a load is told to do for one step, and what it says about itself afterwards. Whoever generates it."""
+"""A load at one level: the order for one step, its result, and the interface of what generates it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from scaletest.model.machine_use import MachineUse
 
 @dataclass(frozen=True, slots=True)
 class LoadOrder:
-    """One step. pace: intended starts in s from its begin (open load), or None: keep `parallel` in flight.
+    """One step of a load.
 
-    count: end after so many requests instead of after `seconds`; 0: by time. most_behind: end early when so many are
-    due and have not ended. patience_s: so long may what is in flight take at the end.
+    pace: intended starts in seconds since the step began (open load), or None: keep `parallel`
+    requests in flight. count: end after this many requests; 0: end after `seconds`.
+    most_behind: end early when this many requests are due and have not ended.
+    patience_s: how long requests in flight may take at the end.
     """
 
     seconds: float
@@ -28,9 +30,9 @@ class LoadOrder:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What came of an order. seconds: until nothing was due any more; the rest as in SaturationStep.
+    """The result of one step. seconds: until nothing was due any more; the rest as in SaturationStep.
 
-    around: what else happened on this machine; None when nobody looked.
+    around: use of this machine during the step; None when it was not read.
     """
 
     samples: Sequence[Attempt]
@@ -43,10 +45,13 @@ class LoadResult:
 
 
 class LevelLoad(Protocol):
-    """Something that can be ordered to load a service."""
+    """Generates load on a service or a queue."""
 
     def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
-        """Do it, and wait for what is in flight. stopping: end early when true. tell: ended and failed so far."""
+        """Run one step and wait for requests in flight.
+
+        stopping: end early when it returns true. tell: receives requests ended and failed so far.
+        """
 
     def close(self) -> None:
-        """End it."""
+        """Close connections."""

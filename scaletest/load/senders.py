@@ -1,7 +1,8 @@
-"""The libraries of HTTP: aiohttp for HTTP/1.1, httpx for HTTP/2, both with connections that are used again.
+"""HTTP libraries: aiohttp for HTTP/1.1, httpx for HTTP/2, both with reused connections.
 
-Imported late, each only when it is used. Errors become words of model.attempt, so that nothing above knows a library.
-httpx costs six times as much CPU a request as aiohttp; docs/how-to/saturate.md says what one process reaches.
+Each is imported only when it is used. Errors become constants of model.attempt, so that no other
+module knows a library. httpx needs six times as much CPU per request as aiohttp;
+docs/how-to/saturate.md says what one process reaches.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ _RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
 
 
 def sender(call: HttpCall) -> Sender:
-    """The one for this call. UsageError when its library is missing. Call it inside a running event loop."""
+    """The sender for this call. UsageError when its library is missing. Needs a running event loop."""
     return _Http2(call) if call.http2 else _Http1(call)
 
 
 def context(call: HttpCall) -> ssl.SSLContext:
-    """TLS with the machine's authorities, or the one of the call. UsageError when its file cannot be read."""
+    """TLS context with the machine's authorities, or that of the call; UsageError if it is unreadable."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -38,7 +39,7 @@ class _Http1:
 
         self._aiohttp = aiohttp
         self._call = call
-        # no host of --url is ever proxied, redirected or asked twice: one request in, one request out
+        # no proxy, redirect or second attempt: each request is sent exactly once
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=context(call)),
             timeout=aiohttp.ClientTimeout(total=call.timeout_s),
@@ -47,8 +48,8 @@ class _Http1:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # aiohttp sends a GET a second time by itself when a kept connection turns out to be closed; unseen attempts
-        # would be counted as one
+        # aiohttp would repeat a GET by itself when a reused connection turns out to be closed, and both
+        # attempts would count as one
         self._session._retry_connection = False
 
     async def send(self, body: bytes | None) -> HttpResponse:
@@ -95,7 +96,7 @@ class _Http2:
         self._httpx: Any = httpx
         self._call = call
         limits = httpx.Limits(max_connections=call.connections, max_keepalive_connections=call.connections)
-        # without TLS nothing negotiates the version, so it must be known before
+        # without TLS the version cannot be negotiated, so it must be known before
         self._client = httpx.AsyncClient(
             http2=True,
             http1=call.url.startswith("https:"),
@@ -140,7 +141,7 @@ class _Http2:
 
 
 async def _size(blocks: AsyncIterator[bytes]) -> int:
-    """Read an answer to its end. Nothing of it is kept: whoever is tested decides how large it is."""
+    """Read a response to its end; its size in bytes. Nothing is kept, because it may be large."""
     size = 0
     async for block in blocks:
         size += len(block)
@@ -148,7 +149,7 @@ async def _size(blocks: AsyncIterator[bytes]) -> int:
 
 
 def _of_socket(error: BaseException) -> str:
-    """By the number of the operating system; a connection to several addresses fails with the last one's."""
+    """The outcome by the error number; a connection to several addresses fails with the last error."""
     import socket
 
     cause = getattr(error, "os_error", error)

@@ -1,8 +1,9 @@
-"""What a load did over time, in a fixed number of points however long it lasts, without losing a peak.
+"""Time series of a load, with at most a fixed number of points, which keep all peaks.
 
-Time is cut into bins, of one second at first. When there are too many, every two neighbours become one: counts add up,
-the lowest and highest second of a bin stay known, and so does its longest duration. Percentiles of a bin
-come from packed buckets of 8 % (four of the histogram's own), which can be merged too: they are within 4.1 %.
+Time is divided into bins, of one second at first. When there are too many, each two neighbours become
+one: counts add up, and the lowest and highest second of a bin stay known, as does its longest
+duration. Percentiles of a bin come from coarse buckets of 8 % (four of the histogram's buckets),
+which can be merged too: they are within 4.1 %.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Spread(NamedTuple):
 
 
 class SeriesPoint(NamedTuple):
-    """One bin. `seq` grows along the series and for ever: it is the number of its last second since the load began."""
+    """One bin of a chart. seq: number of its last second since the load began; it never decreases."""
 
     seq: int
     at_s: float
@@ -59,14 +60,14 @@ class Packed:
 
     @classmethod
     def of(cls, times: DurationHistogram) -> Packed:
-        """From counts by the histogram's own buckets."""
+        """Coarse counts of a histogram."""
         coarse: dict[int, int] = {}
         for index, count in times.counts.items():
             coarse[index // COARSE] = coarse.get(index // COARSE, 0) + count
         return cls(coarse, times.high)
 
     def joined(self, other: Packed) -> Packed:
-        """Both together."""
+        """The sum of both."""
         counts = dict(zip(self.indexes, self.counts, strict=True))
         for index, count in zip(other.indexes, other.counts, strict=True):
             counts[index] = counts.get(index, 0) + count
@@ -116,7 +117,7 @@ class Bin:
         self._point: SeriesPoint | None = None
 
     def joined(self, later: Bin) -> Bin:
-        """This one and its neighbour as one."""
+        """This bin and its later neighbour as one."""
         return Bin(
             self.first,
             later.last,
@@ -127,7 +128,7 @@ class Bin:
         )
 
     def point(self, epoch_s: float) -> SeriesPoint:
-        """What can be drawn; `epoch_s`: when the load began, in seconds since the epoch."""
+        """The bin as a point of a chart. epoch_s: when the load began, in seconds since the epoch."""
         if self._point is None:
             span = self.last - self.first + 1
             self._point = SeriesPoint(
@@ -161,7 +162,7 @@ class Series:
             self.width *= 2
 
     def bins(self) -> tuple[Bin, ...]:
-        """All of them, oldest first."""
+        """All bins, oldest first."""
         return tuple(self._bins)
 
 

@@ -1,4 +1,4 @@
-"""What is known about a load at one moment, immutable. Pages, metrics and the last words of a client are made of it."""
+"""A snapshot of a load's statistics, immutable, for pages, metrics and a client's final summary."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class LoadSnapshot:
-    """Counts since the last reset, unless said otherwise.
+    """Counts since the last reset, except where noted.
 
-    elapsed_s: since the first request after the last reset, as the throughput counts it.
-    recent_per_s: requests that succeeded a second, over the last ten whole seconds at most.
+    elapsed_s: since the first request after the last reset; throughput is relative to it.
+    recent_per_s: requests that succeeded per second, in the last ten whole seconds at most.
     generation: number of resets so far.
-    lifetime: outcomes since the start, whatever was reset.
+    lifetime: outcomes since the start, which a reset does not change.
     times: by measure, of requests that succeeded; `turn` and `late` are about the client itself.
     """
 
@@ -52,11 +52,11 @@ class LoadSnapshot:
 
     @property
     def per_s(self) -> float:
-        """Requests that succeeded a second, since the last reset."""
+        """Requests that succeeded per second, since the last reset."""
         return self.succeeded / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Schema version 1: base units, unknown is null."""
+        """Plain values for JSON, schema version 1: base units, unknown is null."""
         return {
             "schema_version": SCHEMA_VERSION,
             "queue": self.queue,

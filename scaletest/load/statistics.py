@@ -1,7 +1,7 @@
-"""Live statistics of a load, for runs of days: memory does not grow with time or with what replies say.
+"""Live statistics of a load, for runs of days: memory does not grow with time.
 
-The loop's thread adds records, and any thread takes snapshots. Adding costs a few microseconds and waits for nobody but
-a snapshot that copies what is needed; everything that takes longer is computed from the copy.
+The loop's thread adds records, and any thread takes snapshots. Adding a record takes a few
+microseconds, and waits only while a snapshot copies counts; longer computations use the copy.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from scaletest.model import Outcome, Record
 
 KEPT_RECORDS = 10_000
 RECENT_S = 10
-# lowest and highest in flight, as long as no turn of the loop told
+# lowest and highest number in flight before the first turn of the loop
 NO_TURN = (1 << 60, -1)
 
 
 class Gauges(NamedTuple):
-    """What the load is doing now."""
+    """Current settings and counters of the load."""
 
     load: str
     parallel: int
@@ -63,7 +63,7 @@ class Statistics:
         self._begin()
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
-        """From now on ask this how the load is set and how many requests are in flight."""
+        """Use this function to read the load's settings and counters."""
         self._gauges = gauges
 
     def add(self, record: Record) -> None:
@@ -89,7 +89,7 @@ class Statistics:
             self._tally.succeeded(reply)
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """One turn of the loop took this long, and left so many requests in flight."""
+        """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
             now = self._clock() - self._epoch
             if now >= self._second_ends:
@@ -101,13 +101,13 @@ class Statistics:
                 self._in_flight_low = in_flight
 
     def late(self, seconds: float) -> None:
-        """A request was submitted this long after its intended start."""
+        """Note that a request was submitted this long after its intended start."""
         if self._first_at is None:
             self._first_at = self._clock() - self._epoch - seconds
         self._late.add(seconds)
 
     def reset(self) -> None:
-        """Begin anew; what Prometheus counts, the kept records and the numbers of seconds go on."""
+        """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
             self._roll(int(self._clock() - self._epoch))
             self._add_up()
@@ -121,7 +121,7 @@ class Statistics:
                 self._first_at = self._clock() - self._epoch
 
     def records(self, since: int) -> tuple[int, list[Record]]:
-        """The number of the first record returned, and all kept records from the one after `since` on."""
+        """All kept records after number `since`, and the number of the first of them."""
         with self._lock:
             records = list(self._records)
             oldest = self._record_seq - len(records) + 1
@@ -129,7 +129,7 @@ class Statistics:
         return oldest + skipped, records[skipped:]
 
     def snapshot(self) -> LoadSnapshot:
-        """Everything as it is now."""
+        """All statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
             now = self._clock() - self._epoch
@@ -202,7 +202,7 @@ class Statistics:
         self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
 
     def _roll(self, second: int) -> None:
-        """All seconds before number `second` are over. One turn for each bin, not for each second."""
+        """Close all seconds before number `second`, in one turn for each bin."""
         while self._second < second:
             upto = min(second, self._bin_first + self._series.width)
             empty = upto - self._second - 1

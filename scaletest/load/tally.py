@@ -1,7 +1,7 @@
-"""Who did what, in tables of bounded size: counts by place (node, pod, device), and failures by what was wrong.
+"""Counts by place (node, pod, device) and by kind of failure, in tables of bounded size.
 
-Pods come and go for days, and every error text may be new. So each table holds a fixed number of rows; for a new one
-the row that was seen longest ago goes, and its count is added to "others".
+Pods come and go for days, and every error text may be new. So each table has a fixed number of rows;
+a new row replaces the one that changed longest ago, whose count is added to "others".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PlaceCount(NamedTuple):
 
 
 class FailureKind(NamedTuple):
-    """One way to fail."""
+    """A kind of failure: requests with all of this in common."""
 
     node: str
     device: str
@@ -45,7 +45,7 @@ class FailureKind(NamedTuple):
 
 
 class FailureCount(NamedTuple):
-    """How often a kind of failure was met, and when, in seconds since the epoch."""
+    """How often a kind of failure occurred, and when, in seconds since the epoch."""
 
     kind: FailureKind
     seen: int
@@ -62,7 +62,7 @@ class _PlaceCounts:
 
 
 class LoadTally:
-    """Both tables. Not for several threads at once."""
+    """Both tables. Not safe for several threads at once."""
 
     def __init__(self, places: int = PLACES, failures: int = FAILURES) -> None:
         self._most_places = places
@@ -84,13 +84,13 @@ class LoadTally:
             counts.run_high = run_s
 
     def failed(self, reply: Reply, now_s: float) -> None:
-        """Count a request that did not; `now_s` in seconds since the epoch."""
+        """Count a request that failed. now_s: seconds since the epoch."""
         self._row(reply).failed += 1
         error = reply.error[:MAX_TEXT]
         kind = FailureKind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
         count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
         if not count and len(self._failures) >= self._most_failures:
-            # the order is that of the last sighting, oldest first
+            # sorted by their last failure, oldest first
             self.other_failures += self._failures.pop(next(iter(self._failures)))[0]
         self._failures[kind] = (count + 1, first, now_s)
 

@@ -63,7 +63,9 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
     """Information that cannot be read, the effect of each gap, and its remedy."""
     return [
-        {"missing": missing, "effect": effect, "remedy": remedy} for missing, effect, remedy in _gaps(visibility) if missing
+        {"missing": missing, "effect": effect, "remedy": remedy}
+        for missing, effect, remedy in _gaps(visibility)
+        if missing
     ]
 
 
@@ -78,7 +80,11 @@ def _gaps(visibility: Visibility) -> list[tuple[str, str, str]]:
             "boot the node with psi=1, or use a kernel with CONFIG_PSI",
         ),
         _cgroup_gap(visibility),
-        *(_device_gap(path, driver) for path, driver in visibility.devices.items() if driver not in visibility.counters),
+        *(
+            _device_gap(path, driver)
+            for path, driver in visibility.devices.items()
+            if driver not in visibility.counters
+        ),
     ]
 
 

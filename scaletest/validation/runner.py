@@ -285,7 +285,9 @@ class ValidationRunner:
         if self._plan.compares:
             return False
         records = self._records[workers, repeat]
-        return bool(records) and not any(record.ok for record in records) and len(records) > self._plan.tolerate_failures
+        return (
+            bool(records) and not any(record.ok for record in records) and len(records) > self._plan.tolerate_failures
+        )
 
     def _drain(self, load: Load) -> None:
         """Let requests in flight finish, so that each belongs to one step; a hung workload ends the wait, not us."""
@@ -302,7 +304,9 @@ def _no_samples() -> Sequence[NodeSample]:
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
     """Those that need not be measured again: not cut short, and with all of their records."""
     return [
-        measurement for measurement in measurements if measurement.stop != Stop.ENDED and measurement.requests in (None, len(records.get(measurement.key, ())))
+        measurement
+        for measurement in measurements
+        if measurement.stop != Stop.ENDED and measurement.requests in (None, len(records.get(measurement.key, ())))
     ]
 
 

@@ -80,7 +80,9 @@ def places(snapshot: LoadSnapshot) -> dict[str, list[PlaceTotals]]:
     return {
         "Node": _rows(snapshot, lambda counted: counted.place.node),
         "Pod": _rows(snapshot, lambda counted: counted.place.pod),
-        "Device": _rows(snapshot, lambda counted: f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"),
+        "Device": _rows(
+            snapshot, lambda counted: f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"
+        ),
     }
 
 
