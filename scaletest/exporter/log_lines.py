@@ -1,4 +1,4 @@
-"""One log line a queue and period, for people without a Prometheus (--log-interval)."""
+"""One log line per queue and period, for people without Prometheus (--log-interval)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ COUNTED = ("succeeded", "failed", "timed_out", "rejected", "requeued")
 
 
 class LogLines:
-    """Logs a line for every queue when an interval is over; call it with every view, and with one when they are due.
+    """Logs a line for every queue when an interval is over; call it with every view.
 
-    Counts are of the time since the last line. The longest durations are of Redis' ten-second slots, which may reach
-    back further: the line says how far.
+    Counts cover the time since the last line. The longest durations come from Redis' ten-second slots,
+    which may reach back further; the line says how far.
     """
 
     def __init__(self, interval_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -34,11 +34,11 @@ class LogLines:
         self._before: dict[str, dict[str, int]] = {}
 
     def due_in_s(self) -> float:
-        """Seconds until a view is wanted for the next lines; where the last ones are late, until the next beat."""
+        """Seconds until the next lines need a view; infinite before the first view."""
         return math.inf if self._due is None else (self._due - self._clock()) % self._interval_s
 
     def __call__(self, view: ExporterView) -> None:
-        """Log the lines if they are due. The first view is only what the counts begin from."""
+        """Log the lines if they are due. Counts begin with the first view."""
         now = self._clock()
         if self._due is not None:
             if now < self._due:
@@ -50,7 +50,7 @@ class LogLines:
         self._before = {queue.queue.name: _counts(queue) for queue in view.queues}
 
     def _next(self, now: float) -> float:
-        """Lines keep their beat however late a view was; what was missed is left out."""
+        """When the next lines are due: a multiple of the interval, however late this view was."""
         due = now if self._due is None else self._due
         return due + self._interval_s * (math.floor((now - due) / self._interval_s) + 1)
 
@@ -64,11 +64,12 @@ class LogLines:
         where = ""
         if window.pod or window.node:
             where = f" (pod {cut(window.pod, 100) or 'unknown'} on {cut(window.node, 100) or 'unknown'})"
+        longest = f"wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}"
         return (
             f"queue {view.queue.name}: {counted} in {numbers.seconds(period_s)}; {view.queue.waiting} waiting, "
-            f"{view.queue.running} running, workers {len(view.queue.workers)}, wanted {view.desired}; longest of the last "
-            f"{reached_s} s: wait {short(window.max_wait_s)} s, run {short(window.max_run_s)} s{where}, total "
-            f"{short(window.max_total_s)} s"
+            f"{view.queue.running} running, workers {len(view.queue.workers)}, wanted {view.desired}; "
+            f"longest of the last {reached_s} s: {longest}, "
+            f"total {short(window.max_total_s)} s"
         )
 
 

@@ -1,4 +1,4 @@
-"""The metrics: one row each. The text for Prometheus and docs/reference/metrics.md both come from this table.
+"""Table of all metrics. The text for Prometheus and docs/reference/metrics.md both come from it.
 
 Base units. Counters end in _total and never go down while the queue is declared: Redis keeps them.
 """
@@ -24,7 +24,10 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 @dataclass(frozen=True, slots=True)
 class QueueMetric:
-    """A metric of every queue. rows: label values after the queue, and the value. counts: a histogram's buckets."""
+    """A metric of every queue. rows: label values after the queue, and the value.
+
+    counts: buckets of a histogram.
+    """
 
     name: str
     kind: str
@@ -47,22 +50,25 @@ def _counter(name: str) -> Callable[[QueueView], Rows]:
 
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
-    """A figure of every node that has it."""
+    """A function that reads one figure of every node that has it."""
     return lambda view: _known([((sample.node,), sample.value(resource, figure)) for sample in view.nodes])
 
 
 def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
-    """A figure of every device that has it."""
+    """A function that reads one figure of every device that has it."""
 
     def rows(view: QueueView) -> Rows:
-        devices = [(sample.node, name, row) for sample in view.nodes for name, row in sample.of_kind(DEVICE).items()]
-        return _known([((node, name), row.get(figure)) for node, name, row in devices])
+        values = []
+        for sample in view.nodes:
+            for name, figures in sample.of_kind(DEVICE).items():
+                values.append(((sample.node, name), figures.get(figure)))
+        return _known(values)
 
     return rows
 
 
 def _busy(sample: NodeSample) -> float | None:
-    """Part of the CPUs' time that was used, by whomever."""
+    """Part of the CPUs' time that was used, by any program."""
     values = [sample.value(CPU, figure) for figure in ("user", "system", "cores")]
     known = [figure for figure in values if figure is not None]
     return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
@@ -76,7 +82,7 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)
     ),
-    QueueMetric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _single(lambda v: v.queue.running)),
+    QueueMetric("scaletest_queue_running", GAUGE, "Requests that workers run now.", _single(lambda v: v.queue.running)),
     QueueMetric(
         "scaletest_queue_demand",
         GAUGE,
@@ -86,13 +92,13 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_desired_workers",
         GAUGE,
-        "Workers that the queue needs: its highest need during the window.",
+        "Workers that the queue needs: the highest need during the window.",
         _single(lambda v: v.desired),
     ),
     QueueMetric(
         "scaletest_queue_oldest_waiting_seconds",
         GAUGE,
-        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ knows it.",
+        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ enqueued it.",
         _single(lambda v: v.oldest_waiting_s),
     ),
     QueueMetric(
@@ -113,7 +119,7 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_run_mean_seconds",
         GAUGE,
-        "Mean run time of requests that ended in the window, or the last that is known; missing when none ever ended.",
+        "Mean run time of requests that ended in the window, else the last known mean; missing before the first end.",
         _single(lambda v: v.window.mean_run_s),
     ),
     QueueMetric(
@@ -131,13 +137,13 @@ METRICS = (
     QueueMetric(
         "scaletest_queue_total_max_seconds",
         GAUGE,
-        "Longest wait and run together of a request that ended in the window.",
+        "Longest sum of wait and run of a request that ended in the window.",
         _single(lambda v: v.window.max_total_s),
     ),
     QueueMetric(
         "scaletest_workers",
         GAUGE,
-        "Living workers by state; a suspect worker's requests fail at once.",
+        "Live workers by state; requests of a suspect worker fail immediately.",
         lambda v: [((state,), number) for state, number in v.workers.items()],
         labels=("state",),
     ),
@@ -170,7 +176,7 @@ METRICS = (
     QueueMetric(
         "scaletest_requests_abandoned_total",
         COUNTER,
-        "Requests whose client had gone: dropped before they ran, or run with nobody to take the reply.",
+        "Requests whose client was gone: dropped before they ran, or run without a receiver of the reply.",
         _single(lambda v: v.abandoned),
     ),
     QueueMetric(
@@ -200,7 +206,7 @@ METRICS = (
     QueueMetric(
         "scaletest_node_cpu_busy_ratio",
         GAUGE,
-        "Part of the CPU time of a node of the queue's workers that was used, while the queue has work.",
+        "Part of a worker node's CPU time that was used, while the queue has work.",
         lambda v: _known([((sample.node,), _busy(sample)) for sample in v.nodes]),
         labels=("node",),
     ),
@@ -228,14 +234,14 @@ METRICS = (
     QueueMetric(
         "scaletest_node_memory_available_bytes",
         GAUGE,
-        "Memory of the node that programs can still have.",
+        "Memory of the node that is available to programs.",
         _of_nodes(MEMORY, "available"),
         labels=("node",),
     ),
     QueueMetric(
         "scaletest_node_container_throttled_ratio",
         GAUGE,
-        "Part of the periods in which its CPU limit held the sampling worker's container back; missing without one.",
+        "Part of the periods in which its CPU limit throttled the sampling worker's container; missing without one.",
         _of_nodes(CONTAINER, "throttled_periods"),
         labels=("node",),
     ),
@@ -262,14 +268,14 @@ METRICS = (
     ),
 )
 
-# Metrics that are not of a queue: name, kind, help.
+# Metrics without a queue: name, kind, help.
 OWN = (
-    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other number is given."),
-    ("scaletest_clients", GAUGE, "Clients that live."),
+    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other metric is present."),
+    ("scaletest_clients", GAUGE, "Live clients."),
     (
         "scaletest_queues_unreadable",
         GAUGE,
-        "Declared queues that are left out, since something that is not ours lies in their keys; the log names them.",
+        "Declared queues that are left out, because their keys contain foreign data; the log names them.",
     ),
     ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
 )

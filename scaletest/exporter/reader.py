@@ -1,4 +1,4 @@
-"""Reads the view from Redis, and remembers for each queue how many workers were wanted during the last window."""
+"""Read all queues from Redis, and remember how many workers each needed during the last window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ SOCKET_TIMEOUT_S = 5.0
 
 
 class ViewReader:
-    """Safe to use from several threads. Redis may be away; a URL that cannot be read is InvalidValue at once."""
+    """Reads all queues; safe for several threads.
+
+    Redis may be away at first; a wrong URL raises InvalidValue immediately.
+    """
 
     def __init__(
         self,
@@ -40,13 +43,11 @@ class ViewReader:
         self._lock = threading.Lock()
 
     def read(self) -> ExporterView:
-        """Everything now. Raises Unreachable."""
+        """All queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
             everything = snapshot(self._redis)
-            nodes = {
-                queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in everything.queues
-            }
+            nodes = {queue.name: _number_of_nodes(queue) for queue in everything.queues}
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
@@ -58,7 +59,7 @@ class ViewReader:
         )
 
     def reap(self) -> None:
-        """Give back what dead workers held, on every queue. Raises Unreachable."""
+        """Give back the requests of dead workers, on every queue. Raises Unreachable."""
         with explained(self._url):
             self._watcher.tick()
 
@@ -66,8 +67,12 @@ class ViewReader:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
         demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
         need, now = wanted(demand, self.targets), self._clock()
-        # What was wanted before we looked is not known: the workers that are there stand for it, so that a restart of
-        # the exporter never takes any away. HPA does the same with its first recommendation.
+        # The need before the first reading is unknown, so the present workers stand for it. A restart of
+        # the exporter then never removes workers. HPA does the same with its first recommendation.
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
         number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
         return QueueView(queue, window, need, number, tuple(samples))
+
+
+def _number_of_nodes(queue: QueueSnapshot) -> int:
+    return len({worker.node for worker in queue.workers if worker.node})

@@ -1,5 +1,7 @@
-"""Queues that are declared again when Redis forgot them. While a queue has no worker nobody else would, and nothing
-could be submitted that makes an autoscaler start one. A queue that is there is left as it is.
+"""Declare queues again when Redis lost them.
+
+While a queue has no workers nobody else declares it, and without it nothing can be submitted that makes
+an autoscaler start a worker. Existing queues are not changed.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ logger = logging.getLogger("scaletest.exporter")
 
 
 class Redeclare:
-    """For every view. rows: name, maximum (0: unlimited) and note; a wrong one is InvalidValue at once."""
+    """Declares missing queues; called with every view.
+
+    queues: name, maximum (0: unlimited) and note of each; raises InvalidValue for a wrong one.
+    """
 
     def __init__(self, url: str, queues: Sequence[tuple[str, int, str]]) -> None:
         for name, maximum, _ in queues:
@@ -27,10 +32,10 @@ class Redeclare:
         self._queues = Queues(prepare(url, socket_timeout_s=SOCKET_TIMEOUT_S))
 
     def __call__(self, view: ExporterView) -> None:
-        """Declare what is missing. Raises Unreachable."""
+        """Declare missing queues. Raises Unreachable."""
         known = {queue.queue.name for queue in view.queues} | {name for name, _ in view.unreadable}
         for name, maximum, note in self._rows:
             if name not in known:
                 with explained(self._url):
                     self._queues.add(name, maximum, note)
-                logger.warning("queue %s was not declared: done", name)
+                logger.warning("queue %s was missing and is declared again", name)

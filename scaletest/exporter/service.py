@@ -1,4 +1,4 @@
-"""The exporter as a process: the HTTP server, and beside it a thread that reaps, looks and logs."""
+"""The exporter's process: the HTTP server, and a thread that reaps dead workers, reads and logs."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from scaletest.http.server import Server, bind
 
 logger = logging.getLogger("scaletest.exporter")
 
-# So many more than may wait for Redis at a time that /healthz is answered when Redis hangs and everybody asks.
+# Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
 THREADS = READS + 4
 
 
 class BackgroundThread:
-    """Every half interval: reap, look (so that the wanted workers are remembered without a scrape), tell. Also when log
-    lines are due.
+    """Reaps dead workers and reads all queues, every half interval and when log lines are due.
 
-    then: what else is done with every view. It goes on whatever happens; what is wrong is logged once until it is over.
+    So the needed workers are remembered without a scrape. It continues after every error, and logs an
+    error once until all is well again. then: called with every view.
     """
 
     def __init__(
@@ -34,22 +34,22 @@ class BackgroundThread:
         self._reader = reader
         self._tick_s = interval_s / 2
         self._lines = lines
-        # the lines first, since they come at a time of their own
+        # the lines first, because they are due at a time of their own
         self._then: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
         self._closing = threading.Event()
         self._trouble = ""
         self._thread = threading.Thread(target=self._live, name="scaletest-exporter", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """End, after what is being done."""
+        """End the thread after its current turn."""
         self._closing.set()
         self._thread.join()
 
@@ -74,7 +74,7 @@ class BackgroundThread:
 
     @staticmethod
     def _attempt(act: Callable[[], None], troubles: list[str]) -> None:
-        """Nothing that goes wrong with one of them may keep the others from being done."""
+        """Call an action; its error is noted, so that the other actions still run."""
         try:
             act()
         except Exception as error:
@@ -84,7 +84,7 @@ class BackgroundThread:
         if trouble and not self._trouble:
             logger.warning("%s", trouble)
         elif self._trouble and not trouble:
-            logger.warning("all is well again")
+            logger.warning("the exporter works again")
         self._trouble = trouble
 
 
@@ -101,7 +101,7 @@ def serve(
 ) -> None:
     """Serve until SystemExit or KeyboardInterrupt is raised in the main thread.
 
-    hosts: further names under which it answers. ready: called with our URL.
+    hosts: further host names that are allowed. ready: called with the URL.
     """
     names = checked_hosts(hosts)
     background = BackgroundThread(reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None)

@@ -195,7 +195,8 @@ class Submission:
     """One submission of an object, whether it was accepted or not.
 
     submitted_s, accepted_s: by this machine's clock, seconds since the epoch; the first is null when
-    an interrupted run had sent it and not noted when. name, namespace: of the object; project: of Run:ai. accepted: whether the cluster has it.
+    an interrupted run had sent it and not noted when. name, namespace: of the object;
+    project: of Run:ai. accepted: whether the cluster has it.
     reason: why it was refused. status: the HTTP status or exit code that refused it, 0 when accepted.
     tries: how often it was sent. throttled: how often the API server asked to send it later.
     """

@@ -1,4 +1,4 @@
-"""Numbers as people read them: with a unit, and with no more digits than their interval supports."""
+"""Numbers for people: with a unit, and with no more digits than their interval supports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 def seconds(duration_s: float | None) -> str:
-    """A duration with three significant digits and a unit that people read at once."""
+    """A duration with three significant digits and a suitable unit."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s <= 0:
@@ -31,7 +31,7 @@ def seconds_between(duration_s: float, low: float, high: float) -> str:
 
 
 def duration(duration_s: float | None) -> str:
-    """How long something took, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
+    """A long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
     if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
     if duration_s < 9.95:
@@ -69,14 +69,17 @@ def between(number: float, low: float, high: float) -> str:
 
 
 def decimals(number: float, half_width: float) -> int:
-    """Decimals for two digits of the half-width, but at most four digits of the value; below 0 for tens, hundreds."""
+    """Decimals for two digits of the half-width, but at most four digits of the number.
+
+    Negative for tens and hundreds.
+    """
     finest = MOST_DIGITS - 1 - _magnitude(number)
     wanted = 1 - _magnitude(half_width) if half_width > 0 else finest
     return min(wanted, finest)
 
 
 def significant(number: float, digits: int = 3) -> str:
-    """A plain number with so many significant digits, never in the form 1e+05."""
+    """A number with this many significant digits, never in the form 1e+05."""
     if not math.isfinite(number):
         return NOTHING
     return _fixed(number, digits - 1 - _magnitude(number))
@@ -104,7 +107,7 @@ def instant(epoch_s: float) -> str:
 
 
 def plural(count: int, word: str) -> str:
-    """1 request, 2 requests."""
+    """A count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
@@ -120,6 +123,6 @@ def _fixed(number: float, places: int) -> str:
 
 
 def _plain(number: float, places: int) -> str:
-    """With so many decimals; what rounds to 0 has no sign."""
+    """A number with this many decimals; -0 loses its sign."""
     text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text

@@ -1,4 +1,4 @@
-"""Quantities with a prefix that people read at once: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of 1000."""
+"""Quantities with a suitable prefix: 37.6 Gbit/s, 1.25 GB/s, 812 k/s. Prefixes are powers of 1000."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def quantity(number: float, unit: str, digits: int = 4) -> str:
-    """The value with three or four digits and its unit; "" for a plain number."""
+    """A number with three or four digits and its unit; "" is the unit of a plain number."""
     if not math.isfinite(number):
         return NOTHING
     if unit == "" and number == int(number) and abs(number) < 1e15:
@@ -21,7 +21,7 @@ def quantity(number: float, unit: str, digits: int = 4) -> str:
 
 
 def quantity_measured(number: float, half_width: float, unit: str) -> str:
-    """value ± half-width in the value's unit; without an interval the value alone."""
+    """A number ± its half-width, with one unit; without an interval the number alone."""
     if not (math.isfinite(number) and math.isfinite(half_width)) or half_width == 0:
         return quantity(number, unit)
     length, name = scale(number, unit, 4)
@@ -29,11 +29,11 @@ def quantity_measured(number: float, half_width: float, unit: str) -> str:
 
 
 def scale(number: float, unit: str, digits: int = 4) -> tuple[float, str]:
-    """The factor and the unit with its prefix. What rounds up to 1000 already has the next prefix."""
+    """The factor and the unit with its prefix; a number that rounds up to 1000 has the next prefix."""
     if unit == "":
         return 1.0, ""
     if unit == "s":
-        # never more than seconds: nobody reads kiloseconds; and to the nanosecond, for latencies
+        # never larger than seconds, because nobody reads kiloseconds; down to nanoseconds, for latencies
         return next(
             ((size, name) for size, name in _TIMES if abs(number) >= size * (1 - 0.5 * 10.0**-digits)), _TIMES[-1]
         )

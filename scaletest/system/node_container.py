@@ -28,9 +28,9 @@ def parse_cpu(text: str) -> ResourceReading:
 def parse_memory_events(text: str) -> dict[str, float]:
     """How often the limit reclaimed or killed, of memory.events of version 2."""
     rows = proc.parse_table(text)
-    found = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
+    counters = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
     # "high" is a limit, too: it slows down those who are above it
-    return {"reclaims": float(rows["max"] + rows.get("high", 0)), **found} if "max" in rows else found
+    return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters} if "max" in rows else counters
 
 
 class ContainerReader:
@@ -48,10 +48,10 @@ class ContainerReader:
                 "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
             }
         )
-        self._cpu = _kept(tight, "cpu.stat")
-        self._cpu_time = _kept(_same_group(tight, cpu_time, root), "cpuacct.usage")
+        self._cpu = _opened(tight, "cpu.stat")
+        self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
         self._limited = [OpenFile(Path(path)) for path in throttling.limited(root, own)]
-        self._memory = {name: _kept(tight_memory, name) for name in _MEMORY_FILES}
+        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
     def read(self) -> ResourceReading:
         """What can be read of it."""
@@ -63,15 +63,15 @@ class ContainerReader:
         return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
 
     def _cpu_used(self) -> dict[str, float]:
-        """Of version 1."""
+        """CPU time that control groups of version 1 count."""
         nanoseconds = proc.parse_number(self._cpu_time.text())
         return {} if nanoseconds is None else {"cpu_used": nanoseconds / 1e9}
 
     def _throttled(self) -> dict[str, float]:
         """A sum of which a part is missing would look like a reset now and like a limit when it is back."""
-        held = [proc.parse_limited(file.text()) for file in self._limited]
-        seconds = [each[1] for each in held if each is not None]
-        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(held) else {}
+        throttled = [proc.parse_limited(file.text()) for file in self._limited]
+        seconds = [each[1] for each in throttled if each is not None]
+        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
 
 
 def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
@@ -81,7 +81,7 @@ def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
     return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
 
 
-def _kept(folder: Path | None, name: str) -> OpenFile:
+def _opened(folder: Path | None, name: str) -> OpenFile:
     return OpenFile((folder or Path("/nonexistent")) / name)
 
 

@@ -17,12 +17,15 @@ _COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
 
 def parse_stat(text: str) -> ResourceReading:
     """Time by mode and the CPUs that are online, of /proc/stat."""
-    words = text.partition("\n")[0].split()
-    ticks = [proc.parse_number(word) for word in words[1:9]]
-    if words[:1] != ["cpu"] or len(ticks) < 8 or None in ticks:
+    columns = text.partition("\n")[0].split()
+    ticks = [proc.parse_number(word) for word in columns[1:9]]
+    if columns[:1] != ["cpu"] or len(ticks) < 8 or None in ticks:
         return ResourceReading()
     times = [tick or 0 for tick in ticks]
-    seconds = {name: sum(times[at] for at in columns) / proc.TICKS_PER_S for name, columns in _COLUMNS.items()}
+    seconds = {}
+    for name, positions in _COLUMNS.items():
+        ticks_of_mode = sum(times[at] for at in positions)
+        seconds[name] = ticks_of_mode / proc.TICKS_PER_S
     return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
 
 
@@ -76,4 +79,5 @@ def _cpus(folder: Path) -> list[Path]:
         names = [path.name for path in folder.glob("cpu[0-9]*")]
     except OSError:
         return []
-    return [folder / f"cpu{number}" for number in spread(sorted(int(name[3:]) for name in names if name[3:].isdigit()))]
+    numbers = sorted(int(name[3:]) for name in names if name[3:].isdigit())
+    return [folder / f"cpu{number}" for number in spread(numbers)]

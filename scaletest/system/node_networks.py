@@ -15,19 +15,21 @@ _BYTES_PER_MEGABIT = 125_000
 
 def parse_networks(text: str) -> dict[str, ResourceReading]:
     """Every interface of /proc/net/dev that ever carried anything, but for the loopback."""
-    found = {}
+    readings = {}
     for line in text.splitlines():
         name, colon, rest = line.rpartition(":")
         numbers = [proc.parse_number(word) for word in rest.split()]
         if colon and name.strip() != _LOOPBACK and len(numbers) >= 16 and None not in numbers:
-            found[name.strip()] = _reading([number or 0 for number in numbers])
-    return {name: reading for name, reading in found.items() if reading.counters["received"] + reading.counters["sent"]}
+            readings[name.strip()] = _reading([number or 0 for number in numbers])
+    return {
+        name: reading for name, reading in readings.items() if reading.counters["received"] + reading.counters["sent"]
+    }
 
 
-def _reading(row: list[int]) -> ResourceReading:
+def _reading(columns: list[int]) -> ResourceReading:
     """Bytes, packets, errors, dropped and four more, first of what was received, then of what was sent."""
     return ResourceReading(
-        counters={"received": float(row[0]), "sent": float(row[8]), "dropped": float(row[3] + row[11])}
+        counters={"received": float(columns[0]), "sent": float(columns[8]), "dropped": float(columns[3] + columns[11])}
     )
 
 

@@ -138,9 +138,9 @@ def parse_cpu_s(data: bytes) -> float | None:
 
 def parse_call(data: bytes) -> SystemCall | None:
     """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
-    words = data.split()
+    fields = data.split()
     try:
-        values = [int(word, 0) for word in words]
+        values = [int(word, 0) for word in fields]
     except ValueError:
         return None
     if len(values) < 3:
@@ -155,14 +155,14 @@ def parse_numbers(data: bytes) -> list[int]:
 
 def parse_number(text: str) -> int | None:
     """The only number in a file, or the first of several."""
-    words = text.split(None, 1)
-    return _whole(words[0]) if words else None
+    fields = text.split(None, 1)
+    return _whole(fields[0]) if fields else None
 
 
 def parse_table(text: str) -> dict[str, int]:
     """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and /proc/vmstat."""
-    rows = (line.split(None, 2) for line in text.splitlines())
-    numbers = ((row[0].rstrip(":"), _whole(row[1])) for row in rows if len(row) >= 2)
+    lines = (line.split(None, 2) for line in text.splitlines())
+    numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
@@ -195,9 +195,9 @@ def mapped_file(maps: str, address: int) -> str:
 def awaited_inode(locks: str, pid: int) -> int | None:
     """The inode of the file whose lock a process waits for, of /proc/locks."""
     for line in locks.splitlines():
-        words = line.split()
-        if len(words) >= 7 and words[1] == "->" and words[5] == str(pid):
-            inode = words[6].rpartition(":")[2]
+        fields = line.split()
+        if len(fields) >= 7 and fields[1] == "->" and fields[5] == str(pid):
+            inode = fields[6].rpartition(":")[2]
             return int(inode) if inode.isdigit() else None
     return None
 
@@ -216,11 +216,11 @@ def inode_of(fdinfo: str) -> int | None:
 def parse_peers(table: str) -> Iterator[tuple[int, str]]:
     """Inode and peer of each socket of /proc/PID/net/tcp, tcp6, udp or udp6; peer "" when it is not connected."""
     for line in table.splitlines()[1:]:
-        words = line.split()
-        if len(words) < 10 or not words[9].isdigit():
+        fields = line.split()
+        if len(fields) < 10 or not fields[9].isdigit():
             continue
         try:
-            yield int(words[9]), _peer(words[2])
+            yield int(fields[9]), _peer(fields[2])
         except (ValueError, struct.error):
             continue
 
@@ -231,9 +231,9 @@ def _peer(text: str) -> str:
     number = int(port, 16)
     if not number:
         return ""
-    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
-    family = socket.AF_INET6 if len(words) == 4 else socket.AF_INET
-    return place(socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words)), number)
+    parts = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
+    return place(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
 
 
 def place(host: str, port: int) -> str:

@@ -38,11 +38,11 @@ SHORT_S, SAMPLED_PART = 1.0, 0.5
 SHARE = 0.002
 NEVER = float("inf")
 _DENIED = {
-    "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
-    "wchan": "neither the system calls of some programs nor where they wait may be read: that counts as not observed",
-    "stat": "some processes of programs may not be seen: their time counts as not observed",
-    "fdinfo": "the devices of some programs may not be looked at: how long they are busy is left out",
-    "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
+    "syscall": "the system calls of some programs cannot be read: what they wait for is less certain",
+    "wchan": "neither system calls nor kernel functions of some programs can be read: waits are not observed",
+    "stat": "some processes of programs cannot be read: their time counts as not observed",
+    "fdinfo": "the device use of some programs cannot be read: how long they keep devices busy is left out",
+    "schedstat": "this kernel does not count how long threads wait for a CPU: causes are not sampled",
 }
 
 
@@ -84,7 +84,7 @@ class RequestSampler:
         return self.begin(device)
 
     def own_schedule(self) -> proc.Schedule | None:
-        """Of the thread that waits for programs; None where the kernel does not tell."""
+        """CPU schedule of the thread that waits for programs; None where the kernel has none."""
         return self._own.read()
 
     def interval_s(self) -> float:
@@ -120,7 +120,7 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Of the next look, from the begin of the program. anew: an interval begins with the program."""
+        """Time of the next look, since the program began. anew: an interval begins with the program."""
         if anew:
             self._end_s = 0.0
         if anew or self._next_s <= 0.0:

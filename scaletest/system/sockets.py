@@ -28,7 +28,7 @@ _TABLES = ("tcp", "tcp6", "udp", "udp6")
 
 
 class SocketPeer(NamedTuple):
-    """What is at the other end. listening: nothing is, the socket waits for clients."""
+    """The other end of a socket. listening: there is none, the socket waits for clients."""
 
     name: str = ""
     listening: bool = False

@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 
 class WaitKind(Enum):
-    """How to tell what a thread waits for that is blocked in such a call."""
+    """Kinds of blocking system calls, by how to find what the thread waits for."""
 
     DESCRIPTOR = auto()
     CONNECT = auto()
@@ -106,5 +106,10 @@ def calls(machine: str = "") -> Mapping[int, WaitKind]:
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}
-    known = ((row[column], call) for call, names in _NUMBERS.items() for row in names.values())
-    return {number: call for number, call in known if number is not None}
+    kinds = {}
+    for kind, names in _NUMBERS.items():
+        for numbers in names.values():
+            number = numbers[column]
+            if number is not None:
+                kinds[number] = kind
+    return kinds

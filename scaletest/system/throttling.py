@@ -16,7 +16,7 @@ class Throttling:
         self._began_s = self._sum_s()
 
     def seconds(self) -> float:
-        """Since it was made. Several limits, one around the other, add up."""
+        """Throttled seconds since this object was created; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
 
     def _sum_s(self) -> float:
@@ -34,7 +34,7 @@ def limited(root: Path, own: Path) -> list[str]:
 
 def _throttled_s(path: str) -> float:
     try:
-        held = proc.parse_limited(proc.read_all(path))
+        throttled = proc.parse_limited(proc.read_all(path))
     except OSError:
         return 0.0
-    return held[1] if held else 0.0
+    return throttled[1] if throttled else 0.0

@@ -248,10 +248,10 @@ class Balance:
 
     def _taken(self, seconds: float) -> dict[Doing, float]:
         """So much of what is kept; what is missing in advance, if not too much is given already."""
-        kept = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-        whole_s = sum(kept.values())
+        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        whole_s = sum(positive.values())
         part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
-        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in kept.items()})
+        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
         advance_s = min(seconds - sum(taken.values()), MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()))
         for doing, share in self._last.items():
             taken[doing] += share * max(0.0, advance_s)

@@ -1,4 +1,4 @@
-"""What this process can see of its own children and of its node, tried on a child that sleeps."""
+"""Find out what this process can read of its children and of its node, with a sleeping child."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DEVICES = Path("/dev")
 
 
 def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
-    """Look now. A child is started for it, and ended."""
+    """What this process can read now. It starts a child for the test, and ends it."""
     with _sleeping() as pid:
         times, calls, functions = _of_child(pid)
     drivers = _drivers(devices, drm)
@@ -43,8 +43,9 @@ def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROU
 def _sleeping() -> Iterator[int]:
     """A child that waits until it is not needed any more."""
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as one:
-        yield one.pid
+    command = ["/bin/sh", "-c", "read line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as child:
+        yield child.pid
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
@@ -93,8 +94,8 @@ def _cgroup(root: Path) -> int:
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:
     """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is hidden."""
-    found = {}
+    drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
         driver = drm / path.name / "device" / "driver"
-        found[str(path)] = driver.resolve().name if driver.exists() else ""
-    return {**found, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}
+        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
+    return {**drivers, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}

@@ -51,7 +51,7 @@ class Wake:
         return bool(ready)
 
     def clear(self) -> None:
-        """Be asleep again."""
+        """Reset the event."""
         try:
             while os.read(self._read, 4096):
                 pass

@@ -1,4 +1,4 @@
-"""The main job: plan -> steps -> records -> verdict. The algorithm knows neither where workers run nor who loads."""
+"""Validations: plan -> steps -> records -> verdict, independent of where workers and load run."""
 
 from scaletest.validation.interfaces import Backend, Load, ValidationProgress
 from scaletest.validation.local import LocalBackend, WorkerOptions

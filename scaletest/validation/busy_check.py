@@ -1,4 +1,4 @@
-"""A look at this machine while the first workers start: what else keeps it busy changes what is measured."""
+"""Check of this machine while the first workers start: other programs would change the measurement."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from scaletest.analysis.busy import Resources, busy
 
-# So long a look lasts at least; workers usually take longer to start.
+# The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0
 
 
 class BusyCheck:
-    """Reads the machine at once, and again when it is asked for warnings."""
+    """Reads the machine's resources when it is created, and again for the warnings."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class BusyCheck:
         self._began, self._own_s = clock(), own_cpu_s()
 
     def warnings(self) -> list[str]:
-        """What else keeps the machine busy. A second after the first look at the earliest: it waits for that."""
+        """Warnings about other programs on the machine; waits until a second after the first reading."""
         self._wait(max(0.0, LOOK_S - (self._clock() - self._began)))
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)

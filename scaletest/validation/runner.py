@@ -1,8 +1,8 @@
-"""The algorithm: for every step scale, wait ready, load on, measure until it is decided, drain, record; then judge.
+"""The run of a validation: scale, wait until ready, load, measure, drain and record each step; judge.
 
-A mirrored run measures its steps up and down, and those again that are not decided then (`analysis.mirror`). The run
-persists after every step and can be stopped at any point: what was measured by then is kept, and the verdict says that
-the run was interrupted. A stored run goes on where it ended.
+A mirrored run measures its steps up and down, and undecided steps again (`analysis.mirror`). The run
+is stored after every step and can be stopped at any point: completed measurements are kept, and the
+verdict says that the run was interrupted. A stored run continues where it ended.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from scaletest.validation.tally import StepTally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
-# A step with more failures than are tolerated goes on this long, to show which workers fail.
+# A step with more failures than tolerated continues this long, to show which workers fail.
 FAILING_S = 5.0
 
 
 def schedule(plan: Plan) -> list[Turn]:
-    """The order of measuring, as far as it is known before: up and down, up once, or each repeat a shuffled block.
+    """The order of measurements known in advance: up and down, up once, or shuffled repeats.
 
     Shuffling keeps a slow change of the machine from looking like an effect of the number of workers.
     """
@@ -54,9 +54,10 @@ def schedule(plan: Plan) -> list[Turn]:
 class ValidationRunner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
-    stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
-    not ready gives up earlier by itself, and says so. clock, wake: seconds, and who waits; a test has them virtual.
-    look: warnings about the machine; asked for once, when the first workers are ready.
+    stored: measurements of an earlier process. ready_s: how long workers may take to be ready; a backend
+    that knows why they are not ready ends the wait earlier, with the reason. clock, wake: time in
+    seconds, and the wait; tests replace both. look: returns warnings about the machine; called once,
+    when the first workers are ready.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class ValidationRunner:
         self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
 
     def record(self, record: Record) -> None:
-        """Take in a finished request; may be called from any thread."""
+        """Add a finished request; may be called from any thread."""
         if record.queue != self._plan.queue:
             self._background.append(record)
             return
@@ -102,7 +103,7 @@ class ValidationRunner:
         self._tally.add(record)
 
     def stop(self, reason: str) -> None:
-        """End the run as soon as requests in flight are done. Safe in a signal handler."""
+        """End the run when requests in flight are done. Safe in a signal handler."""
         self._stopped_by = self._stopped_by or reason
         self._wake.set()
 
@@ -113,9 +114,9 @@ class ValidationRunner:
         others: Sequence[SideLoad] = (),
         samples: ReadSamples | None = None,
     ) -> Evaluation:
-        """All steps that are not measured yet, then the verdict.
+        """Measure all steps that are not measured yet; the result.
 
-        others: loads on other queues, kept up meanwhile. samples: reads what the nodes do meanwhile.
+        others: loads on other queues during the run. samples: reads samples of the nodes.
         """
         self._others = others
         if samples:
@@ -134,9 +135,9 @@ class ValidationRunner:
                 break
 
     def _turns(self, number: int) -> list[Turn]:
-        """The measurings of that pair of ways, by what the pairs before it have said; all of them for other orders.
+        """The measurements of this pair of ways, chosen by the pairs before; for other orders all.
 
-        A run that goes on makes the same choice as before: what is there of this pair does not count.
+        A continued run makes the same choice again, because measurements of this pair do not count.
         """
         if not number:
             return schedule(self._plan)
@@ -148,7 +149,7 @@ class ValidationRunner:
         return further_pair(self._plan, [step.parts for step in summarise(self._plan, before, self._records)])
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
-        """Measure these, but for what is there; whether that came to its end."""
+        """Measure these turns unless they are measured already; false when the run was stopped."""
         block = turns[0].repeat
         for turn in turns:
             if turn.key in {measurement.key for measurement in self._measurements}:
@@ -202,7 +203,7 @@ class ValidationRunner:
             self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s))
 
     def _notice(self) -> None:
-        """Once, before the first load: what else keeps the machine busy."""
+        """Show the warnings about the machine, once, before the first load."""
         look, self._look = self._look, None
         lines = look() if look else ()
         for line in lines:
@@ -210,7 +211,7 @@ class ValidationRunner:
         self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
-        """Write the step and the result so far; a step that was interrupted before its first record leaves nothing."""
+        """Store the step and the result so far; a step interrupted before its first record is dropped."""
         rows = self._records[measurement.key]
         if not rows and measurement.stop == Stop.ENDED:
             del self._records[measurement.key]
@@ -236,9 +237,9 @@ class ValidationRunner:
                 )
 
     def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
-        """Measure until the rule says stop, or more requests have failed than the plan tolerates.
+        """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
 
-        Why it ended, and from when on it counts where the rule has found that.
+        Returns why it ended, and when the warm-up ended where the rule found that.
         """
         plan, workers = self._plan, turn.workers
         self._progress.phase(workers, "measuring")
@@ -260,7 +261,7 @@ class ValidationRunner:
         return Stop.ENDED, None
 
     def _base(self, turn: Turn) -> Part | None:
-        """The step that this one is compared with. With repeats no doubling is decided within one of them."""
+        """The step that this one is compared with; None with repeats, which are compared together."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
@@ -271,16 +272,16 @@ class ValidationRunner:
         return None
 
     def _length_s(self, turn: Turn) -> float:
-        """How long this measuring is: as the plan of its pair says, or as its mirror image was; 0: as it takes."""
+        """Seconds of this measurement, by the plan of its pair or by its mirror image; 0: not fixed."""
         if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)
         return next((measurement.measured_s for measurement in self._measurements if measurement.key == mirror), 0.0)
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
-        """Every request failed: more workers would only fail faster.
+        """Whether every request failed, so that more workers would only fail faster.
 
-        Where numbers of workers per device are compared, that it fails with one of them is an answer.
+        Never where numbers of workers per device are compared, because each number is a result there.
         """
         if self._plan.compares:
             return False
@@ -290,11 +291,11 @@ class ValidationRunner:
         )
 
     def _drain(self, load: Load) -> None:
-        """Let requests in flight finish, so that each belongs to one step; a hung workload ends the wait, not us."""
+        """Let requests in flight finish, so that each belongs to one step; the wait is limited."""
         limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
         patience_s = max(30.0, 2.0 * limit_s)
         if not load.wait_idle(patience_s):
-            self.stop(f"requests still ran {patience_s:.0f} s after the load was taken away")
+            self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
 
 
 def _no_samples() -> Sequence[NodeSample]:
@@ -302,7 +303,7 @@ def _no_samples() -> Sequence[NodeSample]:
 
 
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
-    """Those that need not be measured again: not cut short, and with all of their records."""
+    """Measurements that need not be repeated: not interrupted, and with all of their records."""
     return [
         measurement
         for measurement in measurements
@@ -311,7 +312,7 @@ def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measure
 
 
 def _line(plan: Plan, step: Step, measurement: Measurement) -> str:
-    """One line about a measuring that has just ended, and what its step says with it."""
+    """One line about a measurement that has just ended, and the figures of its step."""
     ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
     failed = f", {step.failures} failed" if step.failures else ""
     why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"

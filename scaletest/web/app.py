@@ -1,4 +1,4 @@
-"""The application: paths, and who answers them."""
+"""The web application: its paths and the functions that answer them."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def make_app(
 ) -> Flask:
     """The application for one load.
 
-    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    hosts: further names under which it answers without a token. samples: tells what came of the queue's nodes.
+    token: needed for every change; "" for none. prefix: the path below which it is shown, as in /tester.
+    hosts: further host names that need no token. samples: returns samples of the queue's nodes.
     """
     prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
@@ -55,7 +55,7 @@ def make_app(
     app.jinja_env.filters["printable"] = numbers.printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
-        app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for
+        app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
     if prefix:
         app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
     return app

@@ -1,6 +1,7 @@
-"""One value an answer, for scripts: /fails, /reqs-per-sec, /parallel, /reset; and the statistics as text.
+"""The API of the original Go client: one value per response, and the statistics as text.
 
-Paths, parameters and bodies are those that scripts of the Go client rely on, see docs/reference/http.md.
+/fails, /reqs-per-sec, /parallel, /reset and others have the paths, parameters and bodies on which
+scripts rely; see docs/reference/http.md.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 def steering() -> Steering:
     """The load of this application."""
-    steered: Steering = current_app.config["STEERING"]
-    return steered
+    control: Steering = current_app.config["STEERING"]
+    return control
 
 
 def counts() -> HttpCounts:
@@ -40,22 +41,22 @@ def fails() -> Response:
 
 
 def reqs_per_sec() -> Response:
-    """Requests that succeeded a second, since the last reset."""
+    """Requests that succeeded per second, since the last reset."""
     return _single(round(steering().snapshot().per_s, 6), "requests per second")
 
 
 def parallel() -> Response:
-    """Read or set how many requests are kept in flight; the statistics go on."""
+    """Read or set how many requests are kept in flight; the statistics continue."""
     return _parallel(reset=False)
 
 
 def parallelism() -> Response:
-    """Read or set how many requests are kept in flight; setting begins the statistics anew."""
+    """Read or set how many requests are kept in flight; setting it resets the statistics."""
     return _parallel(reset=True)
 
 
 def reset() -> Response:
-    """Begin the statistics anew."""
+    """Reset the statistics."""
     steering().reset()
     return _single("Reseted", "")
 
@@ -130,7 +131,7 @@ def _text(body: str, title: str) -> Response:
 
 
 def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
-    """Without a type it is plain text: that is how these two have always been."""
+    """Statistics by node; without a type plain text, as these two paths have always been."""
     snapshot = steering().snapshot()
     form = answer_form()
     if form == "json":

@@ -1,7 +1,8 @@
-"""Prometheus metrics of a client. Counters are never reset by anybody; units are base units."""
+"""Prometheus metrics of a client. Counters are never reset; units are base units."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -14,7 +15,8 @@ from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model import histogram
 from scaletest.web.security import HttpCounts
 
-BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-4, 4) for digit in ("1", "2.5", "5"))
+_DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
+BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)
 HISTOGRAMS = {
     "wait": "Time from enqueue to start of requests that succeeded.",
     "run": "Time the workload ran, for requests that succeeded.",
@@ -38,7 +40,7 @@ class _Collector:
         self._http = http
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, since names cannot clash in a registry of its own."""
+        """Nothing, because names cannot clash in a registry with one collector."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -76,7 +78,7 @@ class _Collector:
 
 
 def _buckets(times: DurationHistogram) -> list[tuple[str, float]]:
-    """Cumulative counts; a duration counts where the middle of its bucket lies, hence within 1 %."""
+    """Cumulative counts; a duration counts by the middle of its bucket, within 1 %."""
     counts = [0] * (len(BOUNDS) + 1)
     at = 0
     for index in sorted(times.counts):

@@ -1,4 +1,4 @@
-"""Numbers, times and foreign texts as people read them, on pages. Pure; unknown is a dash."""
+"""Numbers, times and foreign texts on pages. Pure; a dash means unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def seconds(duration_s: float | None) -> str:
-    """A duration with three significant digits and the unit that suits it."""
+    """A duration with three significant digits and a suitable unit."""
     if duration_s is None:
         return UNKNOWN
     if duration_s >= 120:
@@ -24,19 +24,19 @@ def seconds(duration_s: float | None) -> str:
 
 
 def printable(text: str) -> str:
-    """A foreign text in one line: what turns the direction of reading, or cannot be seen, is written as an escape."""
+    """A foreign text in one line, with escapes for characters that are invisible or change direction."""
     if text.isprintable() and len(text) <= LONGEST_TEXT:
         return text
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
 def rate(per_s: float | None) -> str:
-    """A number with three significant digits, whole from a hundred on."""
+    """A number with three significant digits, without decimals from a hundred on."""
     return UNKNOWN if per_s is None else _three(per_s)
 
 
 def count(number: int) -> str:
-    """A whole number, thousands apart."""
+    """A whole number with separated thousands."""
     return f"{number:,}".replace(",", "\u202f")
 
 
@@ -61,12 +61,12 @@ def clock(duration_s: float) -> str:
 
 
 def moment(epoch_s: float) -> str:
-    """A point in time, in UTC; who shows it says so. Unknown where a clock is so wrong that there is no such year."""
+    """A point in time, in UTC, which the caller must mention. Unknown for an impossible year."""
     return _utc(epoch_s, "%Y-%m-%d %H:%M:%S") or UNKNOWN
 
 
 def moment_iso(epoch_s: float) -> str:
-    """The same for machines; empty where unknown."""
+    """A point in time as ISO 8601 in UTC, for programs; empty where unknown."""
     return _utc(epoch_s, "%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,4 +1,4 @@
-"""The page for people: made on the server, useful without script; with script it keeps itself up to date."""
+"""The page for people: rendered on the server, useful without script; a script updates it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIMES = {
 
 
 class PlaceTotals(NamedTuple):
-    """A line of a table by place."""
+    """Totals of one node, pod or device, a row of a table."""
 
     name: str
     succeeded: int
@@ -38,7 +38,7 @@ class PlaceTotals(NamedTuple):
 
 
 class PageChart(NamedTuple):
-    """A chart with what is written under it; `key` is the script's name for it."""
+    """A chart with its caption. key: the script's name for it."""
 
     key: str
     title: str
@@ -76,7 +76,7 @@ def _render(template: str) -> Response:
 
 
 def places(snapshot: LoadSnapshot) -> dict[str, list[PlaceTotals]]:
-    """Rows by node, pod and device, the busiest first."""
+    """Totals by node, pod and device, the busiest first."""
     return {
         "Node": _rows(snapshot, lambda counted: counted.place.node),
         "Pod": _rows(snapshot, lambda counted: counted.place.pod),

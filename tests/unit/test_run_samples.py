@@ -120,14 +120,14 @@ def test_where_there_is_nothing_to_read_nobody_reads_again(caplog: pytest.LogCap
 
     def read() -> Sequence[NodeSample]:
         calls.append(1)
-        raise UsageError("this client tells nothing of the nodes")
+        raise UsageError("this client has no samples of the nodes")
 
     collector = Collector(read, lambda rows: None)
     collector.start()
     eventually(lambda: not collector._thread.is_alive())
     collector.collect()
     collector.close()
-    assert len(calls) == 1 and "tells nothing of the nodes" in caplog.text
+    assert len(calls) == 1 and "has no samples of the nodes" in caplog.text
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

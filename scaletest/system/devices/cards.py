@@ -1,6 +1,7 @@
-"""What sysfs and hwmon say of the graphics cards of this machine, whoever uses them: i915, xe, amdgpu.
+"""Figures of this machine's graphics cards by sysfs and hwmon: i915, xe, amdgpu.
 
-A card that sleeps is not woken: of it only that is known. A file that is not there, or may not be read, is left out.
+A card that sleeps is not woken; then its figures say only that. Files that are absent, or may not be
+read, are left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """The present clock over the highest one, of amdgpu's pp_dpm_sclk, which marks the present one with a star."""
+    """The present clock over the highest, in amdgpu's pp_dpm_sclk, which marks the present with a star."""
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
@@ -36,7 +37,7 @@ class SleepCounter:
     last: tuple[float, float] | None = None
 
     def awake(self, now_s: float) -> float | None:
-        """Since the last reading; None at the first one, and when the counter was reset."""
+        """Part of the time since the last reading that the card was awake; None at the first reading."""
         slept_ms = _number(self.path)
         last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
         if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:
@@ -122,8 +123,11 @@ class Cards:
         clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
         level = parse_levels(_text(card.levels)) if card.levels else None
         _highest(figures, "frequency", [*clocks, level])
-        reasons = (_number(path) for clock in card.clocks for path in clock.throttled)
-        _highest(figures, "throttled", (None if value is None else float(value > 0) for value in reasons))
+        for clock in card.clocks:
+            for path in clock.throttled:
+                reason = _number(path)
+                if reason is not None:
+                    figures["throttled"] = max(figures.get("throttled", 0.0), float(reason > 0))
         _highest(figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep))
         return figures
 
@@ -158,7 +162,7 @@ def _card(link: Path, folder: Path) -> Card | None:
 
 
 def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
-    """Of every part of the card; kernels before 5.18 have one, in the card's own folder."""
+    """Clocks of all parts of the card; kernels before 5.18 have one, in the card's own folder."""
     for part in sorted((link / "gt").glob("gt*")):
         status = part / "throttle_reason_status"
         reasons = (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
@@ -174,7 +178,7 @@ def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
 
 
 def _xe(link: Path, folder: Path) -> Iterable[CardClock]:
-    """Of every part of every tile."""
+    """Clocks of all parts of all tiles."""
     for part in sorted(folder.glob("tile*/gt*")):
         status = part / "freq0/throttle/status"
         reasons = (status,) if _is_readable(status) else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
@@ -196,7 +200,7 @@ def _sleep(path: Path) -> SleepCounter | None:
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
-    """Of the card as a whole: i915 has further sensors, of its parts, under other names."""
+    """Sensors of the whole card; i915 has further sensors of its parts, under other names."""
     folders = sorted(_entries(folder / "hwmon"))
     whole = next((path for path in folders if _text(str(path / "name")) == driver), None)
     if whole is None:

@@ -159,7 +159,7 @@ class Clients:
 
     def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
         """Read each client once: other descriptors of it are left out until the descriptors are listed again."""
-        kept = []
+        numbers = []
         for number in files.numbers[:_MOST_FILES]:
             try:
                 client = parse_fdinfo(proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace"))
@@ -169,10 +169,10 @@ class Clients:
             except OSError:  # closed, or the process is gone
                 continue
             if client is not None and (client.device, client.id) not in memory:
-                kept.append(number)
+                numbers.append(number)
                 memory[client.device, client.id] = client.memory_bytes
                 self._take(client)
-        files.numbers = kept
+        files.numbers = numbers
 
     def _take(self, client: DrmClient) -> None:
         at_s = time.monotonic()

@@ -48,7 +48,7 @@ class ExporterSource:
             self._tell("device metrics", f"the device metrics at {self._url} cannot be read: {_reason(error)}")
             return {}
         if not devices:
-            text = "has no metrics of devices: those of DCGM, XPU Manager 2 and OpenTelemetry (hw.gpu) are known"
+            text = "has no known metrics of devices: it needs those of DCGM, XPU Manager 2 or OpenTelemetry (hw.gpu)"
             self._tell("device metrics", f"{self._url} {text}")
             return {}
         self._next_s = now_s + min(LONGEST_S, max(SHORTEST_S, (time.thread_time() - cpu_s) / SHARE))
@@ -56,7 +56,7 @@ class ExporterSource:
 
 
 def _get(url: str) -> str:
-    """What is there. Raises OSError, and ValueError when it is no HTTP, too much or too little."""
+    """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut response."""
     import urllib.request
     from http.client import HTTPException
 

@@ -171,8 +171,16 @@ def _temperature(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 _READERS: tuple[Read, ...] = (
-    _utilisation, _encoder, _decoder, _memory, _energy, _power, _clock, _throttled, _temperature,
-)  # fmt: skip
+    _utilisation,
+    _encoder,
+    _decoder,
+    _memory,
+    _energy,
+    _power,
+    _clock,
+    _throttled,
+    _temperature,
+)
 # Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
 _ABSENT = frozenset((3, 4, 13, 26))
 # Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.

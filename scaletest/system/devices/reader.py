@@ -96,17 +96,17 @@ class DeviceReader:
 
 
 def _once(tell: Tell) -> Tell:
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def first(key: str, text: str) -> None:
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             tell(key, text)
 
     return first
 
 
 def _merge(figures: Figures, sources: list[str], reading: DeviceReading) -> None:
-    new = {name: value for name, value in reading.figures.items() if name not in figures}
+    new = {name: figure for name, figure in reading.figures.items() if name not in figures}
     figures.update(new)
     sources += [source for source in reading.sources if new and source not in sources]
