@@ -35,8 +35,10 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
-        bases = [root / name for name in _MOUNTS[controller]] if controllers else [root, root / "unified"]
-        base = next((base for base in bases if (base / "cgroup.procs").exists()), None)
+        mounts = [root, root / "unified"]
+        if controllers:
+            mounts = [root / name for name in _MOUNTS[controller]]
+        base = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
         if base is not None:
             paths += _up(base, path)
     return paths

@@ -89,7 +89,8 @@ def _is_readable(path: str) -> bool:
 def _cgroup(root: Path) -> int:
     if (root / "cgroup.controllers").exists():
         return 2
-    return 1 if any((root / name).is_dir() for name in ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")) else 0
+    controllers = ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")
+    return int(any((root / name).is_dir() for name in controllers))
 
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from scaletest.analysis.lifecycle.result import Result, View, result
 from scaletest.cluster.watch import WatchEvent
+from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
 
 BEGAN = 1_790_000_000.0
@@ -84,3 +86,14 @@ def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0
 def submission(name: str, accepted: bool = True, **more: Any) -> Submission:
     """One answer."""
     return Submission(name, "runai-p", "p", accepted, BEGAN if accepted else None, **more)
+
+
+VIEW = View()
+
+
+def of(*workloads: LifecycleObject, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
+    return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
+
+
+def plan(**more: Any) -> LifecyclePlan:
+    return LifecyclePlan(**{"run": "0a1b2c", "kind": "job", "namespace": "n", "count": 10, **more})

@@ -7,6 +7,7 @@ import heapq
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
@@ -107,3 +108,11 @@ def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course
         found[number] = samples
         course.tell(assess(plan, step, samples))
     return course, found
+
+
+PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)
+
+
+def step(level: float = 100.0, seconds: float = 10.0, phase: str = "ramp", **more: Any) -> SaturationStep:
+    """An open one."""
+    return SaturationStep(0, phase, "open", level, seconds, 0, 1.0, **more)

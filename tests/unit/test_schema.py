@@ -95,7 +95,11 @@ def test_every_setting_is_described() -> None:
 
 def test_descriptions_come_from_the_docstring() -> None:
     found = descriptions(Measurement)
-    assert found["workers"] == found["repeat"] == "the step that was measured, and which of its measurements this is, from 0."
+    assert (
+        found["workers"]
+        == found["repeat"]
+        == "the step that was measured, and which of its measurements this is, from 0."
+    )
     assert found["measured_s"] == "seconds under load."
     assert found["stop"].startswith("why it ended")
 
