@@ -89,7 +89,9 @@ class ClosedLoop(LoadLoop):
     def _patience_s(self, now: float) -> float:
         if self._wanted(now) > 0:
             return 0.0
-        return max(0.0, self._pausing[0] - now) if self._pausing else READ_TIMEOUT_S
+        if self._pausing:
+            return max(0.0, self._pausing[0] - now)
+        return READ_TIMEOUT_S
 
     def _finished(self) -> bool:
         return self._parallel == 0 or self._left == 0

@@ -77,7 +77,9 @@ class DurationHistogram:
     def quantile(self, share: float) -> float | None:
         """The duration in seconds below which `share` (0 to 1) of the durations lie."""
         seconds = histogram.quantile(self.counts, share)
-        return None if seconds is None else min(self.high, max(self.low, seconds))
+        if seconds is None:
+            return None
+        return min(self.high, max(self.low, seconds))
 
     def summary(self) -> DurationSummary:
         """Count, extremes, mean and the quantiles for which there are enough durations."""

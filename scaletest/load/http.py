@@ -102,7 +102,9 @@ class _HttpStep:
         return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
 
     def _behind(self) -> int:
-        return self._number - self._ended if self._order.pace is not None else 0
+        if self._order.pace is not None:
+            return self._number - self._ended
+        return 0
 
     async def _open(self) -> None:
         assert self._order.pace is not None

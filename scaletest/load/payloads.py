@@ -88,7 +88,9 @@ def _bytes(payload: object) -> bytes:
     """A payload as bytes: text as UTF-8, anything else as JSON, as the original tool does."""
     if isinstance(payload, bytes):
         return payload
-    return payload.encode() if isinstance(payload, str) else json.dumps(payload).encode()
+    if isinstance(payload, str):
+        return payload.encode()
+    return json.dumps(payload).encode()
 
 
 def _read(path: Path) -> bytes:

@@ -133,7 +133,9 @@ class _Http2:
             if isinstance(cause, OSError):
                 return _of_socket(cause)
             cause = cause.__cause__ or cause.__context__
-        return attempt.PROTOCOL if isinstance(error, self._httpx.RemoteProtocolError) else attempt.RESET
+        if isinstance(error, self._httpx.RemoteProtocolError):
+            return attempt.PROTOCOL
+        return attempt.RESET
 
     async def close(self) -> None:
         """As Sender says."""
@@ -160,4 +162,6 @@ def _of_socket(error: BaseException) -> str:
         return attempt.RESET
     if number in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH):
         return attempt.TIMED_OUT
-    return attempt.REFUSED if number == errno.ECONNREFUSED else attempt.RESET
+    if number == errno.ECONNREFUSED:
+        return attempt.REFUSED
+    return attempt.RESET

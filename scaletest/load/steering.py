@@ -52,7 +52,9 @@ class Steering:
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        return self._loop.parallel if isinstance(self._loop, ClosedLoop) else self.maximum
+        if isinstance(self._loop, ClosedLoop):
+            return self._loop.parallel
+        return self.maximum
 
     def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
         """Keep this many requests in flight, at most the maximum; the number that applies now.
@@ -88,7 +90,9 @@ class Steering:
     @property
     def overdue(self) -> int:
         """Requests that were due when an open load stopped, but not submitted; no statistic has them."""
-        return self._loop.overdue if isinstance(self._loop, OpenLoop) else 0
+        if isinstance(self._loop, OpenLoop):
+            return self._loop.overdue
+        return 0
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is in flight and nothing is due; false when the time is over first."""

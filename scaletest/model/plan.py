@@ -41,7 +41,9 @@ class Background:
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds, as one text."""
-        return " ".join(self.command) if self.command else f"sleep {self.seconds:g}"
+        if self.command:
+            return " ".join(self.command)
+        return f"sleep {self.seconds:g}"
 
     @classmethod
     def from_dict(cls, data: Any) -> Background:
@@ -245,7 +247,9 @@ class Plan:
     @property
     def workload(self) -> str:
         """The command, or sleep with its seconds."""
-        return " ".join(self.command) if self.command else f"sleep {self.seconds:g}"
+        if self.command:
+            return " ".join(self.command)
+        return f"sleep {self.seconds:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""

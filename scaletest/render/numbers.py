@@ -21,7 +21,9 @@ def seconds(duration_s: float | None) -> str:
         return f"{duration_s * 1e6:.0f} us"
     if duration_s < 0.9995:
         return f"{duration_s * 1e3:.3g} ms"
-    return f"{duration_s:.3g} s" if duration_s < 999.5 else f"{duration_s:.0f} s"
+    if duration_s < 999.5:
+        return f"{duration_s:.3g} s"
+    return f"{duration_s:.0f} s"
 
 
 def seconds_between(duration_s: float, low: float, high: float) -> str:
@@ -40,7 +42,9 @@ def duration(duration_s: float | None) -> str:
     hours, minutes = whole // 3600, whole % 3600 // 60
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+    if minutes:
+        return f"{minutes} min {whole % 60} s"
+    return f"{whole} s"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:
@@ -87,7 +91,9 @@ def significant(number: float, digits: int = 3) -> str:
 
 def percent(part: float | None, places: int = 1) -> str:
     """A part of 1 in percent."""
-    return f"{_plain(100 * part, places)}%" if part is not None and math.isfinite(part) else NOTHING
+    if part is not None and math.isfinite(part):
+        return f"{_plain(100 * part, places)}%"
+    return NOTHING
 
 
 def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
@@ -101,7 +107,9 @@ def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
 def instant(epoch_s: float) -> str:
     """A moment in UTC, to the second; n/a for 0, which means unknown."""
     try:
-        return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z" if epoch_s > 0 else NOTHING
+        if epoch_s > 0:
+            return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
+        return NOTHING
     except (OverflowError, ValueError, OSError):
         return NOTHING
 

@@ -60,4 +60,6 @@ def cell(text: object) -> str:
 
 def _plain(attribute: object) -> str:
     """An attribute's text; coordinates are rounded to tenths of a pixel to keep files small."""
-    return f"{attribute:.1f}".removesuffix(".0") if isinstance(attribute, float) else clean(attribute)
+    if isinstance(attribute, float):
+        return f"{attribute:.1f}".removesuffix(".0")
+    return clean(attribute)

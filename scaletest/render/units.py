@@ -17,7 +17,9 @@ def quantity(number: float, unit: str, digits: int = 4) -> str:
     if unit == "" and number == int(number) and abs(number) < 1e15:
         return str(int(number))
     size, name = scale(number, unit, digits)
-    return f"{significant(number / size, digits)} {name}".strip() if number else f"0 {name}".strip()
+    if number:
+        return f"{significant(number / size, digits)} {name}".strip()
+    return f"0 {name}".strip()
 
 
 def quantity_measured(number: float, half_width: float, unit: str) -> str:

@@ -95,7 +95,9 @@ class Blocking:
     def open(self, pid: int, tid: int) -> int:
         """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
         try:
-            return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC) if self._calls else -1
+            if self._calls:
+                return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+            return -1
         except OSError:
             return -1
 
@@ -149,7 +151,9 @@ class Blocking:
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
         """Activity of a thread that is blocked outside of any call: it waits for a page, or is stopped."""
         doing = self._by_function(pid, thread)
-        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
+        if doing is not None and doing.state is State.DISK:
+            return Doing(State.MEMORY)
+        return doing
 
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
@@ -225,14 +229,18 @@ class Blocking:
             return Doing(State.NETWORK)
         if peer.listening:
             return Doing(State.IDLE)
-        return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
+        if peer.unnamed:
+            return Doing(State.PIPE)
+        return Doing(State.NETWORK, peer.name)
 
 
 def _anonymous(link: str) -> Doing:
     """State of a thread that waits for a descriptor without a path."""
     if _DEVICE_INODES.search(link):
         return Doing(State.DEVICE)
-    return Doing(State.SLEEP) if "timerfd" in link else Doing(State.IDLE)
+    if "timerfd" in link:
+        return Doing(State.SLEEP)
+    return Doing(State.IDLE)
 
 
 def proc_link(pid: int, number: int) -> str:
@@ -272,7 +280,9 @@ def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
 
 def _memory(pid: int, address: int, size: int) -> bytes:
     """A process's memory. Raises OSError."""
-    return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096)) if address and size else b""
+    if address and size:
+        return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096))
+    return b""
 
 
 def _locked_file(pid: int) -> str:
@@ -285,7 +295,9 @@ def _locked_file(pid: int) -> str:
 
 
 def _path(link: str) -> str:
-    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
+    if link.startswith("/"):
+        return link.removesuffix(" (deleted)")
+    return ""
 
 
 def _quietly(look: Callable[[], str]) -> str:

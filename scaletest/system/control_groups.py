@@ -85,4 +85,6 @@ def memory_limit(folder: Path) -> float | None:
 def parse_memory_limit(text: str) -> float | None:
     """Bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
     size = proc.parse_number(text)
-    return size if size is not None and size < _NO_MEMORY_LIMIT else None
+    if size is not None and size < _NO_MEMORY_LIMIT:
+        return size
+    return None

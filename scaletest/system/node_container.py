@@ -30,7 +30,9 @@ def parse_memory_events(text: str) -> dict[str, float]:
     rows = proc.parse_table(text)
     counters = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
     # "high" is a limit, too: it slows down those who are above it
-    return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters} if "max" in rows else counters
+    if "max" in rows:
+        return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters}
+    return counters
 
 
 class ContainerReader:
@@ -65,13 +67,17 @@ class ContainerReader:
     def _cpu_used(self) -> dict[str, float]:
         """CPU time that control groups of version 1 count."""
         nanoseconds = proc.parse_number(self._cpu_time.text())
-        return {} if nanoseconds is None else {"cpu_used": nanoseconds / 1e9}
+        if nanoseconds is None:
+            return {}
+        return {"cpu_used": nanoseconds / 1e9}
 
     def _throttled(self) -> dict[str, float]:
         """A sum of which a part is missing would look like a reset now and like a limit when it is back."""
         throttled = [proc.parse_limited(file.text()) for file in self._limited]
         seconds = [each[1] for each in throttled if each is not None]
-        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(throttled) else {}
+        if seconds and len(seconds) == len(throttled):
+            return {"throttled": sum(seconds)}
+        return {}
 
 
 def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
@@ -111,4 +117,6 @@ def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) ->
     """The control group with the lowest limit, of equal ones the innermost; without any limit the innermost."""
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}
-    return min(limited, key=limited.__getitem__) if limited else next(iter(folders), None)
+    if limited:
+        return min(limited, key=limited.__getitem__)
+    return next(iter(folders), None)

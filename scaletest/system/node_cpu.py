@@ -34,7 +34,9 @@ def parse_load(text: str) -> dict[str, float]:
     word = text.partition(" ")[0]
     whole, dot, part = word.partition(".")
     digits = whole + part
-    return {"load": float(word)} if dot and digits.isascii() and digits.isdigit() and len(digits) < 20 else {}
+    if dot and digits.isascii() and digits.isdigit() and len(digits) < 20:
+        return {"load": float(word)}
+    return {}
 
 
 def spread(numbers: list[int], most: int = MOST_CPUS) -> list[int]:
@@ -71,7 +73,9 @@ class CpuReader:
         """A sum of which a part is missing would look like a reset now and like heat when it is back."""
         counts = [proc.parse_number(file.text()) for file in self._heat]
         known = [count for count in counts if count is not None]
-        return {"heat_throttled": float(sum(known))} if known and len(known) == len(counts) else {}
+        if known and len(known) == len(counts):
+            return {"heat_throttled": float(sum(known))}
+        return {}
 
 
 def _cpus(folder: Path) -> list[Path]:

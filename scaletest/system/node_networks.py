@@ -36,7 +36,9 @@ def _reading(columns: list[int]) -> ResourceReading:
 def parse_speed(text: str) -> dict[str, float]:
     """Bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
     megabits = proc.parse_number(text)
-    return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
+    if megabits:
+        return {"speed": float(megabits * _BYTES_PER_MEGABIT)}
+    return {}
 
 
 class NetworkReader:

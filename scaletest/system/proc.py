@@ -131,7 +131,9 @@ def parse_cpu_s(data: bytes) -> float | None:
     """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
     fields = data.rpartition(b")")[2].split()
     try:
-        return sum(map(int, fields[11:15])) / TICKS_PER_S if len(fields) > 14 else None
+        if len(fields) > 14:
+            return sum(map(int, fields[11:15])) / TICKS_PER_S
+        return None
     except ValueError:
         return None
 
@@ -168,7 +170,9 @@ def parse_table(text: str) -> dict[str, int]:
 
 def _whole(word: str) -> int | None:
     """A number as the kernel writes it: int() would take more, and refuse to read some thousand digits."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS else None
+    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
+        return int(word)
+    return None
 
 
 def parse_limited(text: str) -> tuple[int, float] | None:

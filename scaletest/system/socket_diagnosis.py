@@ -29,7 +29,9 @@ def unix_peer(inode: int) -> str | None:
     with _link() as link:
         peer = _attributes(link, inode, _SHOW_PEER).get(_PEER)
         (other,) = struct.unpack("=I", peer[:4]) if peer else (0,)
-        return proc.unix_name(_attributes(link, other, _SHOW_NAME).get(_NAME, b"")) if other else None
+        if other:
+            return proc.unix_name(_attributes(link, other, _SHOW_NAME).get(_NAME, b""))
+        return None
 
 
 def tcp_peers() -> Iterator[tuple[int, str]]:

@@ -106,7 +106,9 @@ def _unix(inode: int) -> SocketPeer | None:
         name = unix_peer(inode)
     except (OSError, struct.error):
         return None
-    return None if name is None else SocketPeer(name, unnamed=not name)
+    if name is None:
+        return None
+    return SocketPeer(name, unnamed=not name)
 
 
 def _copy(pid: int, descriptor: int) -> int:

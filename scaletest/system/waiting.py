@@ -159,7 +159,9 @@ def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None)
 
 
 def _left(deadline: float) -> float | None:
-    return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+    if deadline == float("inf"):
+        return None
+    return max(0.0, deadline - time.monotonic())
 
 
 def _signal_group(group: int, number: int) -> None:

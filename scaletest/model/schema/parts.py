@@ -158,7 +158,9 @@ def _union(schemas: Sequence[Schema]) -> Schema:
     alternatives = [dict(schema) for schema in schemas]
     notes = [schema.pop("description", None) for schema in alternatives]
     note = next((text for text in reversed(notes) if text is not None), None)
-    return {"anyOf": alternatives} if note is None else {"anyOf": alternatives, "description": note}
+    if note is None:
+        return {"anyOf": alternatives}
+    return {"anyOf": alternatives, "description": note}
 
 
 def _plain(value: Any) -> Any:
@@ -168,4 +170,6 @@ def _plain(value: Any) -> Any:
 
 
 def _described(schema: Schema, description: str) -> Schema:
-    return {**schema, "description": description} if description else schema
+    if description:
+        return {**schema, "description": description}
+    return schema

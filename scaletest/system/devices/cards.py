@@ -26,7 +26,9 @@ def parse_levels(text: str) -> float | None:
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
-    return present / highest if highest and present is not None else None
+    if highest and present is not None:
+        return present / highest
+    return None
 
 
 @dataclass(slots=True)
@@ -236,7 +238,9 @@ def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> N
 
 
 def _ratio(value: float | None, whole: float | None) -> float | None:
-    return value / whole if value is not None and value >= 0 and whole else None
+    if value is not None and value >= 0 and whole:
+        return value / whole
+    return None
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -255,7 +259,9 @@ def _text(path: str) -> str:
 
 def _number(path: str) -> float | None:
     text = _text(path)
-    return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
+    if re.fullmatch(r"-?[0-9]{1,20}", text):
+        return float(text)
+    return None
 
 
 _CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}

@@ -142,7 +142,9 @@ def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
 
     def read(sample: MetricSample) -> _FigurePart | None:
         own = sample.labels.get("hw_memory_location", "device") == "device"
-        return _FigurePart(figure, sample.value, rank=1, adds=True) if own else None
+        if own:
+            return _FigurePart(figure, sample.value, rank=1, adds=True)
+        return None
 
     return read
 
@@ -153,14 +155,18 @@ def _utilization(sample: MetricSample) -> _FigurePart | None:
     if task in ("", "all", "general"):
         return _FigurePart("busy", sample.value)
     engine = task.removesuffix("-all").removesuffix("-single")
-    return _FigurePart(f"busy.{engine}", sample.value) if _ENGINE.fullmatch(engine) else None
+    if _ENGINE.fullmatch(engine):
+        return _FigurePart(f"busy.{engine}", sample.value)
+    return None
 
 
 def _frequency(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
     def read(sample: MetricSample) -> _FigurePart | None:
         is_mean = sample.labels.get("aggregation", "avg") == "avg"
         is_gpu = sample.labels.get("hw_frequency_domain", "gpu") == "gpu"
-        return _FigurePart(figure, sample.value) if is_mean and is_gpu else None
+        if is_mean and is_gpu:
+            return _FigurePart(figure, sample.value)
+        return None
 
     return read
 
