@@ -1,4 +1,7 @@
-"""The charts of docs/explanation/autoscaling.md: the complaint, and what ends it. The same chance, the same charts."""
+"""Draws the charts of docs/explanation/autoscaling.md: a rule that flaps, and one that does not.
+
+The random seed is fixed, so the charts are always the same.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ COMPLAINT, REMEDY = "waiting-fast", "desired:window=300"
 
 
 def charts() -> tuple[str, str]:
-    """Two SVGs on one scale: two requests a minute of about four minutes each, for half an hour."""
+    """Draw two SVGs on one scale: half an hour of two requests a minute, four minutes each."""
     chance = random.Random(1)
     played = workload.pattern("poisson", chance, workload.runs_of(chance, 240.0, 0.3), 2 / 60, 1800.0)
     results = [simulate(played, parse(rule), Setting(), random.Random(1)) for rule in (COMPLAINT, REMEDY)]
     until_s, top = scales(results)
-    first, second = (chart(result, until_s, top) + "\n" for result in results)
+    first, second = (chart(simulation, until_s, top) + "\n" for simulation in results)
     return first, second

@@ -1,12 +1,14 @@
-"""A soak under attack: real Redis with AOF, 8 workers of two heartbeat intervals, 4 clients, and always something dies.
+"""A soak test with injected failures: real Redis with AOF, 8 workers and 4 clients.
 
-Every second a random worker is killed with -9 and replaced, another is frozen for a while, a random connection is cut,
-and one between a worker and Redis carries nothing any more, without a word to either end. No worker is, while half of
-them are still starting: a machine may be slower at that than one in a second. Every few seconds Redis's wall clock is
-set, by up to years and in both directions, and all processors are kept busy for a while. Redis is killed with -9 twice
-and shut down once, at a quarter, half and three quarters of the way, and in between all connections of the clients go
-silent. A quarter of the requests are real commands with a grandchild each. At the end every request must have exactly
-one reply, the books must balance, and no process of any workload may be left.
+Every second a random worker is killed with -9 and replaced, another is frozen for a while, a random
+connection is closed, and one between a worker and Redis silently stops carrying data. Workers are
+spared while half of them are still starting, since a slow machine may need more than a second to
+start one. Every few seconds Redis's wall clock is set, by up to years and in both directions, and
+all processors are kept busy for a while. Redis is killed with -9 twice and shut down once, at a
+quarter, half and three quarters of the requests, and in between all connections of the clients go
+silent. A quarter of the requests are real commands with a grandchild process each. At the end every
+request must have exactly one reply, the counters must balance, and no process of any workload may
+be left.
 """
 
 from __future__ import annotations
@@ -37,24 +39,37 @@ from scaletest.load import ClosedLoop
 from scaletest.model import Record
 from scaletest.model.errors import Unreachable
 
-MARK = f"86399.{os.getpid()}"  # the grandchildren's sleep: nothing else on the machine has it, no other soak either
+# The seconds that the grandchildren sleep: no other process has them on its command line, not even
+# another soak's.
+MARK = f"86399.{os.getpid()}"
 COMMAND = ("/bin/sh", "-c", f"sleep {MARK} & exit 0")
 QUEUES = {"sleep": (6, 0.75, ("0.001",)), "command": (2, 0.25, ())}
 START_S, DRAIN_S = 300.0, 120.0
-# Every third worker beats so many times more rarely than the others.
+# Every third worker has a heartbeat interval that is longer by this factor.
 RARELY = 3.0
-# How often in seconds Redis's clock is set, and by how much at most; how often and how long the processors are busy.
+# Every how many seconds Redis's clock is set, and by how many at most; every how many seconds the
+# processors are kept busy, and for how long.
 CLOCK_EVERY, CLOCK_MOST_S = 7, (30, 3600, 10**6, 10**8)
 STARVE_EVERY, STARVE_S = 15, 3.0
-COUNTS = ("kills", "freezes", "cuts", "silences", "client_silences", "clock_steps", "starvations", "redis_kills",
-          "redis_shutdowns", "ended")  # fmt: skip
+COUNTS = (
+    "kills",
+    "freezes",
+    "cuts",
+    "silences",
+    "client_silences",
+    "clock_steps",
+    "starvations",
+    "redis_kills",
+    "redis_shutdowns",
+    "ended",
+)
 CLIENTS = 2
 IN_FLIGHT = 32
 
 
 @dataclass(slots=True)
 class Tally:
-    """What one client saw."""
+    """Counts of the replies that one client received."""
 
     outcomes: dict[str, int] = field(default_factory=dict)
     repeated: int = 0
@@ -73,7 +88,7 @@ class Workers:
     """The worker processes under attack."""
 
     def __init__(self, url: str, direct_url: str, log: Path, heartbeat_s: float) -> None:
-        """`url` leads to Redis through what may fail, `direct_url` does not."""
+        """`url` is the workers' way to Redis, which may fail; `direct_url` does not."""
         self._url, self._log, self._heartbeat_s = url, log, heartbeat_s
         self._queues = Queues(connect(direct_url))
         self._numbers = itertools.count()
@@ -85,23 +100,28 @@ class Workers:
 
     @property
     def few(self) -> bool:
-        """Whether half of them have not registered yet."""
+        """Whether half of the workers have not registered yet."""
         return 2 * len(self._unregistered()) >= len(self.processes)
 
     def _unregistered(self) -> list[int]:
-        """Ids of living processes that were never seen as workers; who is frozen may have been forgotten since."""
+        """List ids of living processes that have never been registered as workers.
+
+        A registered worker that is frozen may lose its registration; it does not count.
+        """
+        registered: set[str] = set()
         try:
-            there = {name for queue in QUEUES for name in self._queues.worker_names(queue)}
+            for queue in QUEUES:
+                registered.update(self._queues.worker_names(queue))
         except Exception as error:
             if not transient(error):
                 raise
-            there = set()
+            registered = set()
         living = {process.pid for _, process in self.processes if process.poll() is None}
-        self._starting = {pid: name for pid, name in self._starting.items() if pid in living and name not in there}
+        self._starting = {pid: name for pid, name in self._starting.items() if pid in living and name not in registered}
         return list(self._starting)
 
     def kill_one(self, chance: random.Random) -> None:
-        """-9 for one, and a new one in its place."""
+        """Kill a random worker with -9 and start a new one in its place."""
         index = chance.randrange(len(self.processes))
         queue, process = self.processes[index]
         process.kill()
@@ -109,7 +129,7 @@ class Workers:
         self.processes[index] = (queue, self._start(queue))
 
     def freeze_one(self, chance: random.Random) -> None:
-        """STOP for one, CONT after up to four heartbeats."""
+        """Stop a random worker with SIGSTOP, and continue it after up to four heartbeats."""
         _, process = chance.choice(self.processes)
         process.send_signal(signal.SIGSTOP)
         timer = threading.Timer(chance.uniform(0.1, 4 * self._heartbeat_s), process.send_signal, (signal.SIGCONT,))
@@ -117,9 +137,10 @@ class Workers:
         timer.start()
 
     def revive(self) -> int:
-        """Replace workers that ended by themselves; how many did, which is a defect.
+        """Replace workers that ended by themselves; returns their number, which should be 0.
 
-        Not those that met no Redis when they started: they say so with 7, and we, their supervisor, start new ones.
+        Workers that found no Redis when they started do not count: they exit with 7 as they should,
+        and a supervisor, here this function, starts new ones.
         """
         dead = 0
         for index, (queue, process) in enumerate(self.processes):
@@ -130,13 +151,16 @@ class Workers:
         return dead
 
     def stop(self) -> list[int]:
-        """TERM for all; their exit codes, but of those that met no Redis when they started just now (see `revive`)."""
+        """Terminate all workers; returns their exit codes.
+
+        Codes of workers that found no Redis when they started are left out (see `revive`).
+        """
         starting = set(self._starting)
         for _, process in self.processes:
             process.send_signal(signal.SIGCONT)
         ends = time.monotonic() + START_S
         while self._unregistered() and time.monotonic() < ends:
-            time.sleep(0.2)  # one that was started, or frozen at its start, just now cannot drain before it can read
+            time.sleep(0.2)  # a worker that is still starting cannot drain yet
         for _, process in self.processes:
             process.terminate()
         codes = []
@@ -158,14 +182,17 @@ class Workers:
         if queue == "command":
             line += ["--null-input", "--null-output", "--", *COMMAND]
         with self._log.open("ab") as log:
-            made = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        self._starting[made.pid] = name
-        return made
+            process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self._starting[process.pid] = name
+        return process
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where the attack takes place. clock is None where it cannot be set, for that reason."""
+    """The server and the proxies under attack.
+
+    clock: None where it cannot be set, with the reason.
+    """
 
     server: EmbeddedServer
     for_workers: Proxy
@@ -175,7 +202,7 @@ class Field:
 
 
 class Attack:
-    """What happens every second, and to Redis at its marks."""
+    """Injects failures: some every second, those of Redis at certain shares of the requests."""
 
     def __init__(self, field: Field, workers: Workers, seed: int) -> None:
         self._field, self._server, self._workers = field, field.server, workers
@@ -188,7 +215,7 @@ class Attack:
         self.counts = dict.fromkeys(COUNTS, 0)
 
     def second(self) -> None:
-        """One second's worth."""
+        """Inject the failures of one second."""
         self._seconds += 1
         self.counts["ended"] += self._workers.revive()
         self.counts["silences"] += self._field.for_workers.silence_one(self._chance)
@@ -203,8 +230,12 @@ class Attack:
             self._workers.freeze_one(self._chance)
             self.counts["kills"] += 1
             self.counts["freezes"] += 1
+        self._cut_connection()
+
+    def _cut_connection(self) -> None:
         try:
-            victims = [row["id"] for row in self._redis.client_list() if row.get("name") != "attack"]
+            connections = self._redis.client_list()
+            victims = [connection["id"] for connection in connections if connection.get("name") != "attack"]
             if victims:
                 self._redis.client_kill_filter(_id=self._chance.choice(victims))
                 self.counts["cuts"] += 1
@@ -213,12 +244,12 @@ class Attack:
                 raise
 
     def end(self) -> None:
-        """Leave nothing of the attack behind."""
+        """Wait for the processes that keep the processors busy."""
         for process in self._busy:
             process.wait()
 
     def at(self, share: float) -> None:
-        """Strike Redis or the clients when the mark is reached."""
+        """Inject the next failure of Redis or the clients when this share of requests is its mark."""
         if self.marks and share >= self.marks[0][0]:
             self.marks.pop(0)[1]()
 
@@ -263,15 +294,15 @@ def main() -> int:
         queues = Queues(connect(field.server.url))
         for queue in QUEUES:
             queues.add(queue)
-        result = soak(field, queues, folder / "workers.log", options)
-    print(json.dumps(result))
-    say(f"{result['verdict']}  {result['reason']}  (workers' log: {folder / 'workers.log'})")
-    return 0 if result["verdict"] == "PASS" else 3
+        report = soak(field, queues, folder / "workers.log", options)
+    print(json.dumps(report))
+    say(f"{report['verdict']}  {report['reason']}  (workers' log: {folder / 'workers.log'})")
+    return 0 if report["verdict"] == "PASS" else 3
 
 
 @contextmanager
 def field_in(folder: Path) -> Iterator[Field]:
-    """A server whose clock can be set where a C compiler is there, and two proxies before it."""
+    """Start a server with two proxies before it; its clock can be set if there is a C compiler."""
     clock, reason = None, ""
     try:
         clock = WallClock(embedded.find_server(), folder)
@@ -286,45 +317,36 @@ def field_in(folder: Path) -> Iterator[Field]:
 
 
 def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """The whole soak; its result."""
+    """Run the whole soak and return its result."""
     began = time.monotonic()
     workers = Workers(field.for_workers.url, field.server.url, log, options.heartbeat)
     attack = Attack(field, workers, options.seed)
-    tallies: list[Tally] = []
-    loops: list[tuple[ClosedLoop, Client]] = []
-    for queue, (_, share, arguments) in QUEUES.items():
-        for _ in range(CLIENTS):
-            tally, client = Tally(), Client(connect(field.for_clients.url))
-            total = int(options.requests * share / CLIENTS)
-            loop = ClosedLoop(client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total)
-            loop.set_parallel(IN_FLIGHT)
-            tallies.append(tally)
-            loops.append((loop, client))
-    wanted = sum(int(options.requests * share / CLIENTS) * CLIENTS for _, share, _ in QUEUES.values())
-    while (done := finished(tallies)) < wanted and time.monotonic() - began < options.longest:
+    loads = start_loads(field, options.requests)
+    requests = sum(load.total for load in loads)
+    while (done := finished(loads)) < requests and time.monotonic() - began < options.longest:
         time.sleep(1.0)
-        attack.at(done / wanted)
+        attack.at(done / requests)
         attack.second()
         if attack.counts["kills"] % 10 == 0:
-            say(f"{time.monotonic() - began:5.0f} s  {done} of {wanted}")
+            say(f"{time.monotonic() - began:5.0f} s  {done} of {requests}")
     elapsed = time.monotonic() - began
     attack.counts["ended"] += workers.revive()
     attack.end()
-    for loop, client in loops:
-        loop.close()
-        client.close()
+    for load in loads:
+        load.loop.close()
+        load.client.close()
     codes = workers.stop()
-    result = {
+    report = {
         "schema_version": 1,
         "kind": "chaos",
-        "requests": wanted,
-        "lost": wanted - finished(tallies),
-        "late_duplicates_dropped": sum(loop.duplicates for loop, _ in loops),
-        "resubmitted": sum(loop.resubmitted for loop, _ in loops),
-        "executed_again": sum(tally.repeated for tally in tallies),
-        "longest_s": max(tally.longest_s for tally in tallies),
-        "shortest_wait_s": min(tally.shortest_wait_s for tally in tallies),
-        "outcomes": {key: sum(t.outcomes.get(key, 0) for t in tallies) for t in tallies for key in t.outcomes},
+        "requests": requests,
+        "lost": requests - finished(loads),
+        "late_duplicates_dropped": sum(load.loop.duplicates for load in loads),
+        "resubmitted": sum(load.loop.resubmitted for load in loads),
+        "executed_again": sum(load.tally.repeated for load in loads),
+        "longest_s": max(load.tally.longest_s for load in loads),
+        "shortest_wait_s": min(load.tally.shortest_wait_s for load in loads),
+        "outcomes": outcomes(loads),
         "attack": attack.counts,
         "clock_not_set": field.reason,
         "worker_exit_codes": sorted(set(codes)),
@@ -332,64 +354,96 @@ def soak(field: Field, queues: Queues, log: Path, options: argparse.Namespace) -
         "books": {name: books(queues, name) for name in QUEUES},
         "processes_left": len(left_over()),
     }
-    return {**result, **judge(result)}
+    return {**report, **judge(report)}
 
 
-def finished(tallies: list[Tally]) -> int:
-    """Replies handed over so far."""
-    return sum(sum(tally.outcomes.values()) for tally in tallies)
+@dataclass(frozen=True, slots=True)
+class ClientLoad:
+    """One client, its load and its tally. total: requests that it submits."""
+
+    client: Client
+    loop: ClosedLoop
+    tally: Tally
+    total: int
+
+
+def start_loads(field: Field, requests: int) -> list[ClientLoad]:
+    """Start the clients, which share the requests."""
+    loads = []
+    for queue, (_, share, arguments) in QUEUES.items():
+        for _ in range(CLIENTS):
+            tally, client = Tally(), Client(connect(field.for_clients.url))
+            total = int(requests * share / CLIENTS)
+            loop = ClosedLoop(client, queue, tally.add, arguments=arguments, time_limit_s=60.0, total=total)
+            loop.set_parallel(IN_FLIGHT)
+            loads.append(ClientLoad(client, loop, tally, total))
+    return loads
+
+
+def finished(loads: list[ClientLoad]) -> int:
+    """Count the replies so far."""
+    return sum(sum(load.tally.outcomes.values()) for load in loads)
+
+
+def outcomes(loads: list[ClientLoad]) -> dict[str, int]:
+    """Count the replies of all clients by outcome."""
+    counts: dict[str, int] = {}
+    for load in loads:
+        for outcome, count in load.tally.outcomes.items():
+            counts[outcome] = counts.get(outcome, 0) + count
+    return counts
 
 
 def books(queues: Queues, name: str) -> dict[str, int]:
-    """A queue's counters and whether they balance."""
+    """Read a queue's counters and their balance, which should be 0."""
     state = queues.state(name)
     return {**state.counters, "waiting": state.waiting, "running": state.running, "balance": state.balance}
 
 
-def judge(result: dict[str, Any]) -> dict[str, str]:
-    """PASS, or what is wrong."""
+def judge(report: dict[str, Any]) -> dict[str, str]:
+    """Give the verdict and its reason."""
     wrong = []
-    if result["lost"]:
-        wrong.append(f"{result['lost']} requests without a reply")
-    if result["outcomes"] != {"succeeded": result["requests"]}:
-        wrong.append(f"outcomes are {result['outcomes']}")
-    wrong += wrong_books(result)
-    if result["shortest_wait_s"] < 0:
-        wrong.append(f"a request waited for {result['shortest_wait_s']} s")
-    if result["processes_left"]:
-        wrong.append(f"{result['processes_left']} processes of workloads are left")
-    if result["attack"]["ended"]:
-        wrong.append(f"{result['attack']['ended']} workers ended by themselves")
-    if result["worker_exit_codes"] != [0]:
-        wrong.append(f"workers ended with {result['worker_exit_codes']}")
+    if report["lost"]:
+        wrong.append(f"{report['lost']} requests without a reply")
+    if report["outcomes"] != {"succeeded": report["requests"]}:
+        wrong.append(f"outcomes are {report['outcomes']}")
+    wrong += wrong_books(report)
+    if report["shortest_wait_s"] < 0:
+        wrong.append(f"a request waited for {report['shortest_wait_s']} s")
+    if report["processes_left"]:
+        wrong.append(f"{report['processes_left']} processes of workloads are left")
+    if report["attack"]["ended"]:
+        wrong.append(f"{report['attack']['ended']} workers ended by themselves")
+    if report["worker_exit_codes"] != [0]:
+        wrong.append(f"workers ended with {report['worker_exit_codes']}")
     return {"verdict": "FAIL", "reason": "; ".join(wrong)} if wrong else {"verdict": "PASS", "reason": "nothing lost"}
 
 
-def wrong_books(result: dict[str, Any]) -> list[str]:
-    """What is wrong with the counters of the queues."""
+def wrong_books(report: dict[str, Any]) -> list[str]:
+    """List the faults in the counters of the queues."""
     wrong = []
-    for name, row in result["books"].items():
-        if row["balance"] or row["waiting"] or row["running"]:
-            wrong.append(f"the books of {name} do not balance: {row}")
-        ended = sum(row.get(key, 0) for key in ("succeeded", "failed", "timed_out", "client_gone", "purged"))
-        if ended != row["submitted"]:
-            wrong.append(f"{name} counted {ended} ends of {row['submitted']} requests")
-    if sum(row["submitted"] for row in result["books"].values()) != result["requests"]:
+    for name, counts in report["books"].items():
+        if counts["balance"] or counts["waiting"] or counts["running"]:
+            wrong.append(f"the counters of {name} do not balance: {counts}")
+        ended = sum(counts.get(key, 0) for key in ("succeeded", "failed", "timed_out", "client_gone", "purged"))
+        if ended != counts["submitted"]:
+            wrong.append(f"{name} counted {ended} ends of {counts['submitted']} requests")
+    if sum(counts["submitted"] for counts in report["books"].values()) != report["requests"]:
         wrong.append("a request was counted twice or never")
     return wrong
 
 
 def left_over() -> list[str]:
-    """Processes with our mark in their command line, after they had two seconds to end."""
+    """List processes with the mark in their command line, after they had two seconds to end."""
     time.sleep(2.0)
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
+    processes = []
+    for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if MARK.encode() in (entry / "cmdline").read_bytes() and int(entry.name) != os.getpid():
-                found.append(entry.name)
+            if MARK.encode() in (folder / "cmdline").read_bytes() and int(folder.name) != os.getpid():
+                processes.append(folder.name)
         except OSError:
             continue
-    return found
+    return processes
 
 
 def say(line: str) -> None:

@@ -1,6 +1,7 @@
-"""The chart's values.schema.json and README.md, made from values.yaml: types from the values, text from the comments.
+"""Generates the chart's values.schema.json and README.md from values.yaml.
 
-What a type cannot say (alternatives, what may be null, maps with free keys) is in RULES.
+Types come from the values, texts from the comments. RULES has what the type of a value does not
+tell: alternatives, values that may be null, maps with free keys.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ REDIS = CHART / "charts" / "redis"
 DRAFT = "http://json-schema.org/draft-07/schema#"
 
 COUNT = {"type": "integer", "minimum": 0}
-SOME = {"type": "integer", "minimum": 1}
+AT_LEAST_ONE = {"type": "integer", "minimum": 1}
 SECONDS = {"type": "number", "minimum": 0}
 WINDOW = {"type": "number", "exclusiveMinimum": 0, "maximum": 620}
-PART = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+SHARE = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
 OBJECTS = {"type": "array", "items": {"type": "object"}}
-WORDS = {"type": "array", "items": {"type": "string"}}
+STRINGS = {"type": "array", "items": {"type": "string"}}
 TEXT = {"type": "string"}
 DIGEST = {"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})?$"}
 NAME = {"type": "string", "pattern": "^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$"}
 KINDS = ["none", "hpa", "hpa-external", "hpa-custom", "keda", "job", "cron"]
 
-# Path of a value, with queueDefaults for a queue's -> its schema, where the value does not tell.
+# By the path of a value, with queueDefaults for values of queues: its schema, where the default
+# does not tell it.
 RULES: dict[str, Any] = {
     "imagePullSecrets": OBJECTS,
     "image.repository": {"type": "string", "minLength": 1},
@@ -39,7 +41,7 @@ RULES: dict[str, Any] = {
     "image.digest": DIGEST,
     "image.pullPolicy": {"enum": ["Always", "IfNotPresent", "Never"]},
     "extraObjects": OBJECTS,
-    "operator.namespaces": WORDS,
+    "operator.namespaces": STRINGS,
     "networkPolicy.from": OBJECTS,
     "queueDefaults.maximum": COUNT,
     "queueDefaults.timeLimit": SECONDS,
@@ -50,7 +52,7 @@ RULES: dict[str, Any] = {
         "additionalProperties": False,
         "properties": {"repository": {"type": "string", "minLength": 1}, "tag": TEXT, "digest": DIGEST},
     },
-    "queueDefaults.device.count": SOME,
+    "queueDefaults.device.count": AT_LEAST_ONE,
     "queueDefaults.env": OBJECTS,
     "queueDefaults.volumes": OBJECTS,
     "queueDefaults.volumeMounts": OBJECTS,
@@ -64,7 +66,7 @@ RULES: dict[str, Any] = {
     "queueDefaults.device.resource": {"type": "string", "pattern": "^([a-z0-9.-]+/[A-Za-z0-9._-]+)?$"},
     "queueDefaults.autoscaling.kind": {"enum": KINDS},
     "queueDefaults.autoscaling.minReplicas": COUNT,
-    "queueDefaults.autoscaling.maxReplicas": SOME,
+    "queueDefaults.autoscaling.maxReplicas": AT_LEAST_ONE,
     "queueDefaults.autoscaling.metric": {"enum": ["waiting", "running", "demand", "desired_workers", "max_wait"]},
     "queueDefaults.autoscaling.targetType": {"enum": ["AverageValue", "Value"]},
     "queueDefaults.autoscaling.target": {
@@ -78,48 +80,49 @@ RULES: dict[str, Any] = {
         "pattern": "^(@[a-z]+|@every [0-9a-z.]+|([^ ]+ +){4}[^ ]+)$",
     },
     "queueDefaults.autoscaling.strategy": {"enum": ["default", "accurate", "eager"]},
-    "queueDefaults.autoscaling.pollingInterval": SOME,
+    "queueDefaults.autoscaling.pollingInterval": AT_LEAST_ONE,
     "queueDefaults.autoscaling.cooldownPeriod": COUNT,
     "queueDefaults.autoscaling.exporter": {
         "type": "object",
         "additionalProperties": False,
-        "properties": {"utilisation": PART, "waitTarget": SECONDS, "window": WINDOW},
+        "properties": {"utilisation": SHARE, "waitTarget": SECONDS, "window": WINDOW},
     },
     "queueDefaults.client.parallel": COUNT,
-    "queueDefaults.client.maxParallel": SOME,
+    "queueDefaults.client.maxParallel": AT_LEAST_ONE,
     "queueDefaults.client.keepRecords": COUNT,
     "queueDefaults.client.ingress.path": {"type": "string", "pattern": "^/"},
     "queueDefaults.client.ingress.tls": OBJECTS,
     "exporter.window": WINDOW,
     "exporter.waitTarget": SECONDS,
-    "exporter.utilisation": PART,
+    "exporter.utilisation": SHARE,
     "exporter.tolerations": OBJECTS,
     "externalRedis.port": {"type": "integer", "minimum": 1, "maximum": 65535},
     "externalRedis.database": COUNT,
     "externalRedis.keyPrefix": {"type": "string", "pattern": "^[A-Za-z0-9_.:{}-]+$"},
-    "test.limit": SOME,
+    "test.limit": AT_LEAST_ONE,
     "test.scale": {"type": "number", "minimum": 1, "maximum": 2},
     "test.stepTime": SECONDS,
-    "user": SOME,
+    "user": AT_LEAST_ONE,
     "persistence.size": {"type": "string", "pattern": "^[0-9]+([.][0-9]+)?([KMGTPE]i|[kMGTPE])?$"},
     "maxmemory": {"type": ["string", "integer", "null"]},
     "graceSeconds": COUNT,
     "tolerations": OBJECTS,
 }
-# Maps whose keys are somebody else's; those of texts, where 1 or true would be refused by the API server.
+# Maps with free keys; and those whose values must be strings, since the API server refuses 1 or
+# true.
 FREE = re.compile(r"(resources|affinity|behavior)$")
 TEXTS = re.compile(r"(nodeSelector|labels|podLabels|annotations|podAnnotations|commonLabels|users)$")
 
 MEMORY = """\
 ## Memory
 
-Redis keeps everything that waits in memory. The chart gives it half of its memory limit
-(`redis.resources.limits.memory`) as `maxmemory`; `redis.maxmemory` says otherwise. Half, since rewriting the
-append-only file forks the server, and every page that is written meanwhile lies in memory twice. Measured with
-Redis 7.0, all requests changed during a rewrite: with half the server used 80 % of its limit at the highest,
-with three fifths 86 %; at three quarters the kernel ended it, and would again after each restart. With
-`maxmemory` a submission that does not fit is an error or waits, and nothing that was accepted is lost. The last
-tenth of it is kept for workers.
+Redis keeps all waiting requests in memory. The chart sets `maxmemory` to half of Redis's memory limit
+(`redis.resources.limits.memory`), unless `redis.maxmemory` sets another value. The reason for half: rewriting the
+append-only file forks the server, and every page that is written meanwhile is in memory twice. Measured with
+Redis 7.0, when all requests changed during a rewrite: with half of the limit the server used at most 80 % of it,
+with three fifths 86 %; at three quarters the kernel killed it, and would kill it again after each restart. With
+`maxmemory` a submission that does not fit fails or waits, and no accepted request is lost. The last tenth of
+`maxmemory` is reserved for workers.
 
 | arguments of a request | memory of a waiting request | 100,000 requests | fit into the default (1Gi: 512 MiB) |
 |---|---|---|---|
@@ -128,20 +131,20 @@ tenth of it is kept for workers.
 | 4,000 bytes, about the most | 5.1 KB | 509 MB | 95,000 |
 
 Hence `queueDefaults.maximum` is 100,000: the default Redis holds three full queues of usual requests. A queue
-that is full refuses what comes next, and no other queue notices. With more queues, longer arguments or less
-memory give queues less; 0 is no limit.
+that is full refuses further requests, without an effect on other queues. With more queues, longer arguments or
+less memory, choose a smaller `maximum`; 0 means no limit.
 """.splitlines()
 
 GITOPS = """\
 ## GitOps
 
-Without `redis.existingSecret` the chart draws passwords, and keeps those that are there: `helm upgrade` looks
-into the cluster. `helm template`, Argo CD and whatever else renders without the cluster cannot look: each
-rendering has new passwords. Pods carry the annotation `scaletest/redis-passwords`, which changes with them, so
-that Redis and all that use it start again and nobody is locked out; but they do so with each synchronisation.
-So make the secret once, yourself:
+Without `redis.existingSecret` the chart generates passwords and keeps existing ones: `helm upgrade` reads them
+from the cluster. `helm template`, Argo CD and other tools that render without the cluster cannot read them, so
+each rendering has new passwords. Pods have the annotation `scaletest/redis-passwords`, which changes with the
+passwords, so that Redis and all its users restart and nobody is locked out; but they restart at each
+synchronisation. To avoid that, create the secret once yourself:
 
-1. Let the chart write it, with another name and without Helm's labels, and put it where you keep secrets
+1. Let the chart render it, with another name and without Helm's labels, and store it where you keep secrets
    (sealed, encrypted, or in a vault):
 
    ```
@@ -151,7 +154,7 @@ So make the secret once, yourself:
    kubectl apply -n scaletest -f secret.yaml
    ```
 
-2. Name it, and have every rendering fail that would draw passwords:
+2. Name it in the values, and let every rendering fail that would generate passwords:
 
    ```
    redis:
@@ -159,8 +162,8 @@ So make the secret once, yourself:
      requireExistingSecret: true
    ```
 
-3. What is in that secret the chart does not see. After you changed it, or `redis.users`, whose rights stand in
-   its `users.acl`, start everything again:
+3. The chart does not see the contents of that secret. After you have changed the secret, or `redis.users`, whose
+   rights are in its `users.acl`, restart everything:
 
    ```
    kubectl -n scaletest rollout restart statefulset,deployment -l app.kubernetes.io/instance=scaletest
@@ -169,25 +172,28 @@ So make the secret once, yourself:
 
 
 def schema(values: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """The schema of a block of values. A key that is not there is an error."""
-    found = {key: _of(value, f"{path}.{key}".lstrip(".")) for key, value in values.items()}
-    return {"type": "object", "additionalProperties": False, "properties": found}
+    """Build the schema of a block of values, in which unknown keys are errors."""
+    properties = {key: _of(default, f"{path}.{key}".lstrip(".")) for key, default in values.items()}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
 
 
-def _of(value: Any, path: str) -> dict[str, Any]:
+def _of(default: Any, path: str) -> dict[str, Any]:
     if path in RULES:
         return dict(RULES[path])
     if TEXTS.search(path):
         return {"type": "object", "additionalProperties": {"type": "string"}}
-    if isinstance(value, dict):
-        return {"type": "object"} if FREE.search(path) or not value else schema(value, path)
-    if isinstance(value, list):
-        return dict(WORDS)
-    return {"type": {bool: "boolean", int: "integer", float: "number", str: "string"}[type(value)]}
+    if isinstance(default, dict):
+        return {"type": "object"} if FREE.search(path) or not default else schema(default, path)
+    if isinstance(default, list):
+        return dict(STRINGS)
+    return {"type": {bool: "boolean", int: "integer", float: "number", str: "string"}[type(default)]}
 
 
 def chart_schema() -> str:
-    """Of the chart: the subchart checks its own values, and every queue has the schema of the defaults."""
+    """Write the chart's schema.
+
+    Every queue has the schema of the defaults; the subchart has its own.
+    """
     values = yaml.safe_load((CHART / "values.yaml").read_text("utf-8"))
     whole = schema(values)
     queue = whole["properties"]["queueDefaults"]
@@ -205,7 +211,7 @@ def chart_schema() -> str:
 
 
 def redis_schema() -> str:
-    """Of the subchart."""
+    """Write the schema of the Redis subchart."""
     whole = schema(yaml.safe_load((REDIS / "values.yaml").read_text("utf-8")))
     whole["properties"]["global"] = {"type": "object"}
     return _dump(whole)
@@ -216,15 +222,18 @@ def _dump(whole: dict[str, Any]) -> str:
 
 
 def crds() -> str:
-    """The definitions of benchmarks, which stay when a release goes: benchmarks would go with them."""
-    rows = crd.definitions()
-    for row in rows:
-        row["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-    return yaml.safe_dump_all(rows, sort_keys=False, explicit_start=True)
+    """Write the CRDs of benchmarks.
+
+    They stay when a release is deleted: benchmarks would be deleted too.
+    """
+    definitions = crd.definitions()
+    for definition in definitions:
+        definition["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return yaml.safe_dump_all(definitions, sort_keys=False, explicit_start=True)
 
 
 def readme() -> str:
-    """The chart's README: how to begin, and every value with its comment."""
+    """Write the chart's README: first steps, and every value with its comment."""
     lines = [
         "# scaletest on Kubernetes",
         "",
@@ -261,23 +270,24 @@ def _table(path: Path, prefix: str) -> list[str]:
 
 
 def described(text: str) -> list[tuple[str, str, str]]:
-    """Key, default and comment of every value that has a comment."""
+    """List key, default and comment of every value that has a comment."""
     values = yaml.safe_load(text)
-    rows: list[tuple[str, str, str]] = []
+    descriptions: list[tuple[str, str, str]] = []
     stack: list[tuple[int, str]] = []
     comment: list[str] = []
     for line in text.splitlines():
-        if found := re.match(r"\s*# ?(.*)", line):
-            comment.append(found[1])
+        if match := re.match(r"\s*# ?(.*)", line):
+            comment.append(match[1])
             continue
-        if found := re.match(r"( *)([\w-]+):", line):
-            depth = len(found[1])
-            stack = [*(row for row in stack if row[0] < depth), (depth, found[2])]
+        if match := re.match(r"( *)([\w-]+):", line):
+            depth = len(match[1])
+            stack = [parent for parent in stack if parent[0] < depth]
+            stack.append((depth, match[2]))
             if comment:
                 key = ".".join(name for _, name in stack)
-                rows.append((key, _default(values, [name for _, name in stack]), " ".join(comment)))
+                descriptions.append((key, _default(values, [name for _, name in stack]), " ".join(comment)))
         comment = []
-    return rows
+    return descriptions
 
 
 def _default(values: Any, keys: list[str]) -> str:

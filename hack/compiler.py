@@ -1,4 +1,4 @@
-"""Shared libraries from C files of ours, made by this machine's compiler."""
+"""Compiles shared libraries from the project's C files, with this machine's compiler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class NoCompiler(Exception):
-    """The library cannot be made here; the text says why."""
+    """The library cannot be compiled here; the text says why."""
 
 
 def shared_library(source: Path, library: Path, *options: str) -> None:
@@ -16,9 +16,7 @@ def shared_library(source: Path, library: Path, *options: str) -> None:
     compiler = shutil.which("cc")
     if compiler is None:
         raise NoCompiler(f"no C compiler (cc) was found for {source.name}")
-    built = subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", *options, "-o", str(library), str(source)],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    line = [compiler, "-shared", "-fPIC", "-O1", *options, "-o", str(library), str(source)]
+    built = subprocess.run(line, capture_output=True, text=True, check=False)
     if built.returncode:
         raise NoCompiler(f"{source.name} cannot be compiled: {built.stderr[-500:]}")

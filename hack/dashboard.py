@@ -1,4 +1,4 @@
-"""The Grafana dashboard, charts/scaletest/dashboards/scaletest.json: one row here for each panel."""
+"""The Grafana dashboard, charts/scaletest/dashboards/scaletest.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 @dataclass(frozen=True)
 class Panel:
-    """kind: of Grafana. queries: (expression, legend). unit: of Grafana, as s or short. note: what it means."""
+    """A panel.
+
+    queries: pairs of expression and legend. unit: of Grafana, as in s or short. kind: of Grafana.
+    note: the description that users read.
+    """
 
     title: str
     queries: tuple[tuple[str, str], ...]
@@ -24,121 +28,200 @@ class Panel:
 
 
 def now(metric: str, more: str = "") -> str:
-    """A gauge. Several exporters of one Redis read the same number: they are one."""
+    """Query a gauge. Several exporters of one Redis read the same number, so the largest counts."""
     return f"max without (instance, pod) ({metric}{{{Q}{more}}})"
 
 
 def added(metric: str, by: str = "", more: str = "") -> str:
-    """A gauge, added up."""
-    return f"sum{f' by ({by})' if by else ''} ({now(metric, more)})"
+    """Query the sum of a gauge. by: labels to keep."""
+    labels = f" by ({by})" if by else ""
+    return f"sum{labels} ({now(metric, more)})"
 
 
 def rate(metric: str, by: str = "queue") -> str:
-    """A counter a second."""
+    """Query a counter's growth a second. by: labels to keep."""
     return f"sum by ({by}) (max without (instance, pod) (rate({metric}{{{Q}}}[$__rate_interval])))"
 
 
 def quantile(share: float, metric: str) -> str:
-    """A quantile of a histogram, by queue."""
+    """Query a quantile of a histogram, by queue."""
     return f"histogram_quantile({share}, {rate(metric + '_bucket', 'queue, le')})"
+
+
+def by_node(metric: str, more: str = "") -> str:
+    """Query a gauge of nodes. more: further labels, as in ", device".
+
+    A node that serves several queues is sampled for each of them, so the largest sample counts.
+    """
+    return f"max by (node{more}) ({metric}{{{Q}}})"
 
 
 ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Queues",
         (
-            Panel("Redis answers", (("min(scaletest_up)", "up"),), kind="stat", width=4,
-                  note="1 when Redis answered the last scrape. While it is 0 nothing else is known."),
-            Panel("Waiting", ((added("scaletest_queue_waiting"), "waiting"),), kind="stat", width=4,
-                  note="Requests that wait for a worker, in the chosen queues."),
-            Panel("Running", ((added("scaletest_queue_running"), "running"),), kind="stat", width=4,
-                  note="Requests that a worker runs, in the chosen queues."),
-            Panel("Workers", ((added("scaletest_workers"), "workers"),), kind="stat", width=4,
-                  note="Living workers of the chosen queues."),
-            Panel("Wanted", ((added("scaletest_queue_desired_workers"), "workers"),), kind="stat", width=4,
-                  note="Workers that the chosen queues need."),
-            Panel("Clients", (("max(scaletest_clients)", "clients"),), kind="stat", width=4,
-                  note="Clients that live, of all queues."),
+            Panel(
+                "Redis answers",
+                (("min(scaletest_up)", "up"),),
+                kind="stat",
+                width=4,
+                note="1 when Redis answered the last scrape. While it is 0 nothing else is known.",
+            ),
+            Panel(
+                "Waiting",
+                ((added("scaletest_queue_waiting"), "waiting"),),
+                kind="stat",
+                width=4,
+                note="Requests that wait for a worker, in the chosen queues.",
+            ),
+            Panel(
+                "Running",
+                ((added("scaletest_queue_running"), "running"),),
+                kind="stat",
+                width=4,
+                note="Requests that a worker runs, in the chosen queues.",
+            ),
+            Panel(
+                "Workers",
+                ((added("scaletest_workers"), "workers"),),
+                kind="stat",
+                width=4,
+                note="Living workers of the chosen queues.",
+            ),
+            Panel(
+                "Wanted",
+                ((added("scaletest_queue_desired_workers"), "workers"),),
+                kind="stat",
+                width=4,
+                note="Workers that the chosen queues need.",
+            ),
+            Panel(
+                "Clients",
+                (("max(scaletest_clients)", "clients"),),
+                kind="stat",
+                width=4,
+                note="Living clients, of all queues.",
+            ),
             Panel(
                 "Waiting and running",
-                ((added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
-                 (added("scaletest_queue_running", "queue"), "{{queue}} running")),
-                note="When as many run as there are workers and what waits grows, workers are missing.",
+                (
+                    (added("scaletest_queue_waiting", "queue"), "{{queue}} waiting"),
+                    (added("scaletest_queue_running", "queue"), "{{queue}} running"),
+                ),
+                note="When all workers are busy and the number waiting grows, there are too few workers.",
             ),
-            Panel("Oldest waiting request",
-                  ((f"max by (queue) (scaletest_queue_oldest_waiting_seconds{{{Q}}})", "{{queue}}"),), "s",
-                  note="Age of the request at the front; 0 when none waits. It grows at once when nobody serves."),
+            Panel(
+                "Oldest waiting request",
+                ((f"max by (queue) (scaletest_queue_oldest_waiting_seconds{{{Q}}})", "{{queue}}"),),
+                "s",
+                note="Age of the request at the front; 0 when none waits. It grows when no worker serves the queue.",
+            ),
             Panel(
                 "Submitted and ended a second",
-                ((rate("scaletest_requests_submitted_total"), "{{queue}} submitted"),
-                 (rate("scaletest_requests_total"), "{{queue}} ended")),
+                (
+                    (rate("scaletest_requests_submitted_total"), "{{queue}} submitted"),
+                    (rate("scaletest_requests_total"), "{{queue}} ended"),
+                ),
                 "reqps",
-                note="In the long run both are the same, or the queue grows.",
+                note="When more are submitted than end for long, the queue grows.",
             ),
         ),
     ),
     (
         "Workers",
         (
-            Panel("Workers by state", ((added("scaletest_workers", "state"), "{{state}}"),), width=12,
-                  note="A suspect worker fails everything at once: look at its device."),
+            Panel(
+                "Workers by state",
+                ((added("scaletest_workers", "state"), "{{state}}"),),
+                width=12,
+                note="A suspect worker fails everything at once: look at its device.",
+            ),
             Panel(
                 "Share of workers that are busy",
-                ((f"{added('scaletest_workers', 'queue', BUSY)} / ({added('scaletest_workers', 'queue')} > 0)",
-                  "{{queue}}"),),
+                (
+                    (
+                        f"{added('scaletest_workers', 'queue', BUSY)} / ({added('scaletest_workers', 'queue')} > 0)",
+                        "{{queue}}",
+                    ),
+                ),
                 "percentunit",
                 width=12,
-                note="Waits grow without bound as it comes near to 100 %. Empty while there is no worker.",
+                note="Waits grow without bound as it approaches 100 %. Empty while there is no worker.",
             ),
         ),
     ),
     (
         "Times",
         (
-            Panel("Wait", ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12,
-                  note="Time from submission to start: how many requests a second waited how long."),
-            Panel("Run", ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),), "s", "heatmap", 12,
-                  note="Run time: how many requests a second ran how long."),
+            Panel(
+                "Wait",
+                ((rate("scaletest_queue_wait_seconds_bucket", "le"), "{{le}}"),),
+                "s",
+                "heatmap",
+                12,
+                note="Time from submission to start: requests a second by the time that they waited.",
+            ),
+            Panel(
+                "Run",
+                ((rate("scaletest_request_run_seconds_bucket", "le"), "{{le}}"),),
+                "s",
+                "heatmap",
+                12,
+                note="Run time: requests a second by the time that they ran.",
+            ),
             Panel(
                 "Wait, median and 95 %",
-                ((quantile(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
-                 (quantile(0.95, "scaletest_queue_wait_seconds"), "{{queue}} p95")),
+                (
+                    (quantile(0.5, "scaletest_queue_wait_seconds"), "{{queue}} p50"),
+                    (quantile(0.95, "scaletest_queue_wait_seconds"), "{{queue}} p95"),
+                ),
                 "s",
                 note="From the histogram, so within its buckets.",
             ),
             Panel(
                 "Run, median and 95 %",
-                ((quantile(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
-                 (quantile(0.95, "scaletest_request_run_seconds"), "{{queue}} p95")),
+                (
+                    (quantile(0.5, "scaletest_request_run_seconds"), "{{queue}} p50"),
+                    (quantile(0.95, "scaletest_request_run_seconds"), "{{queue}} p95"),
+                ),
                 "s",
                 note="From the histogram, so within its buckets.",
             ),
             Panel(
-                "Longest of the exporter's window",
-                ((f"max by (queue) (scaletest_queue_wait_max_seconds{{{Q}}})", "{{queue}} wait"),
-                 (f"max by (queue) (scaletest_queue_run_max_seconds{{{Q}}})", "{{queue}} run"),
-                 (f"max by (queue) (scaletest_queue_total_max_seconds{{{Q}}})", "{{queue}} total")),
+                "Longest in the exporter's window",
+                (
+                    (f"max by (queue) (scaletest_queue_wait_max_seconds{{{Q}}})", "{{queue}} wait"),
+                    (f"max by (queue) (scaletest_queue_run_max_seconds{{{Q}}})", "{{queue}} run"),
+                    (f"max by (queue) (scaletest_queue_total_max_seconds{{{Q}}})", "{{queue}} total"),
+                ),
                 "s",
-                note="Of requests that ended in the last --window seconds, within 1 %.",
+                note="Longest times of requests that ended in the last --window seconds, within 1 %.",
             ),
         ),
     ),
     (
         "Outcomes",
         (
-            Panel("Ended a second", ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),), "reqps", width=12,
-                  note="Requests that ended, by outcome."),
             Panel(
-                "What went wrong a second",
-                ((rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
-                 (rate("scaletest_requests_abandoned_total"), "{{queue}} abandoned: client gone"),
-                 (rate("scaletest_requests_requeued_total"), "{{queue}} requeued: worker died"),
-                 (rate("scaletest_requests_lost_total"), "{{queue}} lost"),
-                 (rate("scaletest_requests_poison_total"), "{{queue}} unreadable"),
-                 (rate("scaletest_results_stale_total"), "{{queue}} stale results")),
+                "Ended a second",
+                ((rate("scaletest_requests_total", "outcome"), "{{outcome}}"),),
                 "reqps",
                 width=12,
-                note="All of them are 0 while all is well.",
+                note="Requests that ended, by outcome.",
+            ),
+            Panel(
+                "Problems a second",
+                (
+                    (rate("scaletest_requests_rejected_total"), "{{queue}} rejected: queue full"),
+                    (rate("scaletest_requests_abandoned_total"), "{{queue}} abandoned: client gone"),
+                    (rate("scaletest_requests_requeued_total"), "{{queue}} requeued: worker died"),
+                    (rate("scaletest_requests_lost_total"), "{{queue}} lost"),
+                    (rate("scaletest_requests_poison_total"), "{{queue}} unreadable"),
+                    (rate("scaletest_results_stale_total"), "{{queue}} stale results"),
+                ),
+                "reqps",
+                width=12,
+                note="All are 0 in normal operation.",
             ),
         ),
     ),
@@ -146,43 +229,118 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         "Autoscaling",
         (
             Panel(
-                "Wanted workers and those there",
-                ((added("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
-                 (added("scaletest_workers", "queue"), "{{queue}} there"),
-                 (added("scaletest_queue_demand", "queue"), "{{queue}} waiting + running")),
+                "Wanted and living workers",
+                (
+                    (added("scaletest_queue_desired_workers", "queue"), "{{queue}} wanted"),
+                    (added("scaletest_workers", "queue"), "{{queue}} living"),
+                    (added("scaletest_queue_demand", "queue"), "{{queue}} waiting + running"),
+                ),
                 width=12,
-                note="Lines that jump up and down: see docs/explanation/autoscaling.md.",
+                note="If the lines jump up and down, see docs/explanation/autoscaling.md.",
             ),
             Panel(
                 "Submitted a second",
                 ((added("scaletest_queue_submitted_per_second", "queue"), "{{queue}}"),),
                 "reqps",
                 width=4,
-                note="Over the exporter's window: one of the two numbers that the wanted workers are made of.",
+                note="Over the exporter's window. The wanted workers are computed from it and the mean run time.",
             ),
             Panel(
                 "Mean run time",
                 ((f"max by (queue) (scaletest_queue_run_mean_seconds{{{Q}}})", "{{queue}}"),),
                 "s",
                 width=4,
-                note="Over the exporter's window, or the last that is known: the other number.",
+                note="Over the exporter's window, or the last one that is known.",
             ),
-            Panel("Exporter: reading Redis", (("scaletest_exporter_read_seconds", "{{instance}}"),), "s", width=4,
-                  note="Time that one read of everything takes; it does not grow with what waits."),
+            Panel(
+                "Exporter: reading Redis",
+                (("scaletest_exporter_read_seconds", "{{instance}}"),),
+                "s",
+                width=4,
+                note="Time of one read of all numbers; it does not grow with the number of waiting requests.",
+            ),
         ),
     ),
-)  # fmt: skip
+    (
+        "Nodes and devices, while there is work",
+        (
+            Panel(
+                "Busy CPUs",
+                ((by_node("scaletest_node_cpu_busy_ratio"), "{{node}}"),),
+                "percentunit",
+                note="Share of the CPU time of a node that any program uses.",
+            ),
+            Panel(
+                "Pressure",
+                (
+                    (by_node("scaletest_node_cpu_pressure_ratio"), "{{node}} CPU"),
+                    (by_node("scaletest_node_memory_pressure_ratio"), "{{node}} memory"),
+                    (by_node("scaletest_node_io_pressure_ratio"), "{{node}} I/O"),
+                ),
+                "percentunit",
+                note="Share of the time in which some thread of the node waits for the resource.",
+            ),
+            Panel(
+                "CPU limit",
+                ((by_node("scaletest_node_container_throttled_ratio"), "{{node}}"),),
+                "percentunit",
+                note="Share of the periods in which the CPU limit throttles a worker. Empty without a limit.",
+            ),
+            Panel(
+                "Memory available",
+                ((by_node("scaletest_node_memory_available_bytes"), "{{node}}"),),
+                "bytes",
+                width=6,
+                note="Memory of a node that programs can still use.",
+            ),
+            Panel(
+                "Busy devices",
+                ((by_node("scaletest_device_busy_ratio", ", device"), "{{node}} {{device}}"),),
+                "percentunit",
+                width=6,
+                note="Share of the time in which a device is busy. Empty if its driver does not report it.",
+            ),
+            Panel(
+                "Device memory",
+                ((by_node("scaletest_device_memory_used_bytes", ", device"), "{{node}} {{device}}"),),
+                "bytes",
+                width=6,
+                note="Memory of a device that is in use.",
+            ),
+            Panel(
+                "Device power",
+                (
+                    (
+                        f"max by (node, device) (rate(scaletest_device_energy_joules_total{{{Q}}}[$__rate_interval]))",
+                        "{{node}} {{device}}",
+                    ),
+                ),
+                "watt",
+                width=6,
+                note="Power of a device, from the energy counter of its driver.",
+            ),
+        ),
+    ),
+)
 
 
 def dashboard() -> str:
-    """The JSON that Grafana imports; schema 39, Grafana 10 and later."""
+    """Write the JSON that Grafana imports; schema 39, Grafana 10 and later."""
     panels: list[dict[str, Any]] = []
     y = 0
-    for title, row in ROWS:
-        panels.append({"type": "row", "title": title, "id": len(panels) + 1, "collapsed": False, "panels": [],
-                       "gridPos": {"h": 1, "w": 24, "x": 0, "y": y}})  # fmt: skip
+    for title, row_panels in ROWS:
+        panels.append(
+            {
+                "type": "row",
+                "title": title,
+                "id": len(panels) + 1,
+                "collapsed": False,
+                "panels": [],
+                "gridPos": {"h": 1, "w": 24, "x": 0, "y": y},
+            }
+        )
         x, y, height = 0, y + 1, 0
-        for panel in row:
+        for panel in row_panels:
             if x + panel.width > 24:
                 x, y = 0, y + height
             height = 4 if panel.kind == "stat" else 8
@@ -194,33 +352,65 @@ def dashboard() -> str:
 
 def _frame(panels: list[dict[str, Any]]) -> dict[str, Any]:
     queue = {
-        "name": "queue", "label": "Queue", "type": "query", "datasource": SOURCE, "refresh": 2, "multi": True,
-        "includeAll": True, "allValue": ".*", "current": {"text": "All", "value": "$__all"}, "sort": 1,
+        "name": "queue",
+        "label": "Queue",
+        "type": "query",
+        "datasource": SOURCE,
+        "refresh": 2,
+        "multi": True,
+        "includeAll": True,
+        "allValue": ".*",
+        "current": {"text": "All", "value": "$__all"},
+        "sort": 1,
         "definition": "label_values(scaletest_queue_waiting, queue)",
         "query": {"query": "label_values(scaletest_queue_waiting, queue)", "refId": "queue"},
-    }  # fmt: skip
+    }
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "current": {}}
     return {
-        "title": "scaletest", "uid": "scaletest", "tags": ["scaletest"], "schemaVersion": 39, "version": 1,
-        "editable": True, "refresh": "10s", "time": {"from": "now-30m", "to": "now"}, "timezone": "browser",
-        "templating": {"list": [source, queue]}, "annotations": {"list": []}, "links": [], "panels": panels,
-    }  # fmt: skip
+        "title": "scaletest",
+        "uid": "scaletest",
+        "tags": ["scaletest"],
+        "schemaVersion": 39,
+        "version": 1,
+        "editable": True,
+        "refresh": "10s",
+        "time": {"from": "now-30m", "to": "now"},
+        "timezone": "browser",
+        "templating": {"list": [source, queue]},
+        "annotations": {"list": []},
+        "links": [],
+        "panels": panels,
+    }
 
 
 def _panel(panel: Panel, number: int, place: dict[str, int]) -> dict[str, Any]:
     heat = panel.kind == "heatmap"
+    query_format = "heatmap" if heat else "time_series"
     targets = [
-        {"refId": chr(65 + index), "expr": expression, "legendFormat": legend, "datasource": SOURCE,
-         "format": "heatmap" if heat else "time_series", "instant": False, "range": True}
+        {
+            "refId": chr(65 + index),
+            "expr": expression,
+            "legendFormat": legend,
+            "datasource": SOURCE,
+            "format": query_format,
+            "instant": False,
+            "range": True,
+        }
         for index, (expression, legend) in enumerate(panel.queries)
-    ]  # fmt: skip
+    ]
     options: dict[str, Any] = {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi"}}
     if heat:
         options = {"calculate": False, "yAxis": {"unit": panel.unit}, "color": {"scheme": "Oranges", "mode": "scheme"}}
     elif panel.kind == "stat":
         options = {"reduceOptions": {"calcs": ["lastNotNull"]}, "colorMode": "none", "graphMode": "area"}
     return {
-        "id": number, "type": panel.kind, "title": panel.title, "description": panel.note, "datasource": SOURCE,
-        "gridPos": place, "targets": targets, "options": options,
+        "id": number,
+        "type": panel.kind,
+        "title": panel.title,
+        "description": panel.note,
+        "datasource": SOURCE,
+        "gridPos": place,
+        "targets": targets,
+        "options": options,
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
-    }  # fmt: skip
+    }

@@ -1,5 +1,5 @@
-# Shared by the scripts in this folder: makes the virtual environment once, and anew when pyproject.toml changes.
-# Sourced, not run. Needs bash and a Python of 3.11 or newer.
+# Functions for the scripts in this folder: the virtual environment, which is created once and again when pyproject.toml
+# changes, Debian packages and tools. Sourced, not run. Needs bash and a Python of 3.11 or newer.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${SCALETEST_VENV:-$root/.venv}
@@ -26,7 +26,7 @@ find_python() {
 
 make_venv() {
   local python=$1
-  # Debian leaves ensurepip, and so the ability to make an environment, to a package of its own.
+  # Debian has ensurepip, which virtual environments need, in a package of its own.
   if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     local package
     package=python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv
@@ -35,13 +35,14 @@ make_venv() {
       apt-get update -qq >&2 && apt-get install -y -qq "$package" >&2 ||
         die "$package could not be installed" "install it yourself, then run this again: apt-get install $package"
     else
-      die "this Python cannot make a virtual environment" "sudo apt-get install $package"
+      die "this Python cannot create a virtual environment" "sudo apt-get install $package"
     fi
   fi
-  "$python" -m venv --clear "$venv" || die "no environment could be made in $venv" "remove it and run this again"
+  "$python" -m venv --clear "$venv" || die "the virtual environment $venv could not be created" "remove it and run this again"
 }
 
-# ensure_environment EXTRAS: an environment with the project and these extras, editable. Quick when nothing changed.
+# ensure_environment EXTRAS: installs the project and these extras, editable, into the virtual environment. Quick when
+# nothing changed.
 ensure_environment() {
   local extras=$1 stamp
   stamp=$(printf '%s ' "$extras" "$root" | cat - "$root/pyproject.toml" | sha256sum | cut -d' ' -f1)
@@ -50,17 +51,17 @@ ensure_environment() {
   fi
   local python
   python=$(find_python)
-  say "making the environment $venv (once, a minute or two)"
+  say "creating the virtual environment $venv (once, a minute or two)"
   [ -x "$venv/bin/python" ] && "$venv/bin/python" -c 'import pip' 2>/dev/null || make_venv "$python"
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable "$root[$extras]" >&2 ||
     die "the project could not be installed" "read the lines above; is the package index reachable?"
   printf '%s\n' "$stamp" >"$venv/.scaletest-stamp"
 }
 
-# Debian's packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (what the wheel
-# brings is tested beside it). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
+# Debian packages for tests, by a program that each has. redis-server, openssl: TLS, Sentinel, a replica (beside the
+# server of the wheel). prometheus: the dashboard and the alert rules. chromium, chromium-driver: pages and reports.
 # curl: the calls of scripts. npm: the pages' charts. ffmpeg, onevpl-tools: transcodes. buildah, debootstrap, podman, runc:
-# images (crun knows no mixture of cgroup versions). postgresql: the database of samples. iproute2 and what follows:
+# images (crun does not support mixed cgroup versions). postgresql: the database of samples. iproute2 and all after it:
 # benchmarks.
 declare -A test_packages=(
   [redis-server]=redis-server [openssl]=openssl [promtool]=prometheus [chromium]=chromium
@@ -69,8 +70,8 @@ declare -A test_packages=(
   [ip]=iproute2 [iperf]=iperf [iperf3]=iperf3 [fio]=fio [mpirun]=openmpi-bin [mpicc]=libopenmpi-dev [ib_read_bw]=perftest
 )
 
-# missing_test_packages [PROGRAM | node ...]: what this machine lacks of the packages with these programs, and of those
-# that the real node of the cluster tier needs; of all when nothing is named.
+# missing_test_packages [PROGRAM | node ...]: prints the packages of these programs that are not installed; node stands
+# for the packages of the cluster tier's real node. Without arguments it checks all packages.
 missing_test_packages() {
   [ $# -gt 0 ] || set -- "${!test_packages[@]}" node
   local name
@@ -78,18 +79,18 @@ missing_test_packages() {
     if [ "$name" = node ]; then
       (cd "$root" && python3 -m hack.kubernetes missing) || return
     elif ! command -v "$name" >/dev/null 2>&1; then
-      # Debian keeps the server's programs out of the way
+      # Debian does not install the server's programs into a folder of PATH
       [ "$name" = initdb ] && compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || echo "${test_packages[$name]}"
     fi
   done
 }
 
-# install_packages PACKAGE ...: Debian's, none of which starts a daemon: tests start their own, and want its ports and
-# sockets free.
+# install_packages PACKAGE ...: installs Debian packages without starting their daemons: tests start their own, which
+# need the ports and sockets.
 install_packages() (
   [ $# -gt 0 ] || return 0
   [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 ||
-    die "missing, and only root can install it: $*" "apt-get install $*; then run this again"
+    die "missing packages, which only root can install: $*" "apt-get install $*; then run this again"
   say "installing $*"
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
@@ -104,8 +105,8 @@ build_tool() {
   "$root/hack/tool" "$1" >/dev/null && echo "tool $1: $((SECONDS - began)) s"
 }
 
-# build_tools NAME ...: the tools of the cluster tier, built once a version, then found in the cache within a second. The
-# first brings the compiler; then two at a time, since one waits for its sources while the other is compiled.
+# build_tools NAME ...: builds tools of the cluster tier, once a version; later calls find them in the cache. The first
+# installs the compiler; the others are built two at a time, since one fetches its sources while the other is compiled.
 build_tools() {
   build_tool "$1" || return
   shift

@@ -1,4 +1,4 @@
-"""A TCP proxy that loses what it should forward, as a network does that drops packets: nobody is told."""
+"""A TCP proxy that can silently stop forwarding, like a network that drops packets."""
 
 from __future__ import annotations
 
@@ -13,50 +13,54 @@ from urllib.parse import urlsplit
 
 @dataclass(slots=True, eq=False)
 class Link:
-    """One connection through the proxy. silent: nothing is forwarded any more, neither data nor its end."""
+    """One connection through the proxy.
+
+    silent: nothing is forwarded any more, neither data nor the end.
+    """
 
     silent: bool = False
 
 
-# Sees what is to be forwarded on a link, and whether the server sent it; may make the link silent before.
+# Called before a chunk is forwarded on a link, with whether the server sent it; may silence the
+# link.
 Look = Callable[[Link, bytes, bool], None]
 
 
 def port_of(url: str) -> int:
-    """The port in a URL."""
+    """Return the port of a URL."""
     port = urlsplit(url).port
     assert port is not None
     return port
 
 
 class Proxy:
-    """Forwards connections to a port of this machine, in a thread of its own. Use it as a context."""
+    """Forwards connections to a port of this machine, in a thread of its own, as a context manager."""
 
-    def __init__(self, target_port: int, look: Look = lambda link, data, from_server: None) -> None:
+    def __init__(self, target_port: int, look: Look = lambda link, chunk, from_server: None) -> None:
         self._target_port = target_port
         self._look = look
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self.links: list[Link] = []
-        # Kept, since a silent link stays open whatever becomes of its ends.
+        # Kept here, so that a silent link stays open when its ends are gone.
         self._ends: list[asyncio.StreamWriter] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
 
     @property
     def url(self) -> str:
-        """Of the server behind it, a Redis."""
+        """The URL of the Redis behind the proxy."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def silence_one(self, chance: random.Random) -> int:
-        """Let a random link carry nothing any more; how many links that are, 0 where there was none."""
+        """Silence a random link; returns the number of silenced links, 0 when there was none."""
         links = [link for link in list(self.links) if not link.silent]
         if links:
             chance.choice(links).silent = True
         return min(1, len(links))
 
     def silence(self) -> int:
-        """Let no link carry anything any more; how many there were."""
+        """Silence all links; returns their number."""
         links = [link for link in list(self.links) if not link.silent]
         for link in links:
             link.silent = True
@@ -78,7 +82,7 @@ class Proxy:
             task.cancel()
         for end in self._ends:
             end.transport.abort()
-        self._loop.run_until_complete(asyncio.sleep(0.01))  # for what was aborted and cancelled to be closed
+        self._loop.run_until_complete(asyncio.sleep(0.01))  # lets aborted transports close
         self._loop.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -103,12 +107,12 @@ class Proxy:
         self, link: Link, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, from_server: bool
     ) -> None:
         try:
-            while data := await source.read(65536):
-                self._look(link, data, from_server)
+            while chunk := await source.read(65536):
+                self._look(link, chunk, from_server)
                 if not link.silent:
-                    sink.write(data)
+                    sink.write(chunk)
                     await sink.drain()
         except OSError:
-            pass  # the end of a connection, however it came
+            pass  # a reset is an end of the connection like any other
         if not link.silent:
             sink.close()

@@ -1,10 +1,13 @@
-"""A service with a known capacity: a fixed number of slots and a service time. For tests and bars, on loopback.
+"""A service with a known capacity: a fixed number of slots and a service time.
+
+For tests and bars, on loopback.
 
 python -m hack.service [--slots 8] [--seconds 0.01] [--room N] [--fail STATUS] [--port 0] [--log]
 
-Each request takes the slot that is free first, for exactly its time: slots are kept in virtual time, so the capacity is
-slots / seconds however late this process wakes up. More than `room` waiting are refused with 503. The answer says in
-Server-Time how long it waited and was served, and so does a line for each with --log. It prints its port.
+Each request takes the slot that is free first, for exactly its service time. Slots are computed in
+virtual time, so the capacity is slots / seconds even when this process wakes up late. Requests
+beyond `room` waiting ones are refused with 503. The header Server-Time of the answer has the
+seconds that the request waited and was served; --log also prints them. The service prints its port.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from scaletest.load.timers import new_loop
 
 
 class Slots:
-    """When a request that comes now would end, or None when there is no room."""
+    """Slots in virtual time. room: how many requests may wait; -1 for no limit."""
 
     def __init__(self, count: int, seconds: float, room: int, spread: float, chance: random.Random) -> None:
         self._free = [0.0] * count
@@ -28,6 +31,7 @@ class Slots:
         self._seconds, self._room, self._spread, self._chance = seconds, room, spread, chance
 
     def take(self, now: float) -> float | None:
+        """Take a slot and return when the request ends; None when no more requests may wait."""
         while self._starts and self._starts[0] <= now:
             heapq.heappop(self._starts)
         if self._room >= 0 and len(self._starts) > self._room:
@@ -40,21 +44,21 @@ class Slots:
         return start + self._seconds * factor
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """HTTP/1.1 as far as a tester needs it: one request after another on a kept connection."""
 
     def __init__(self, slots: Slots, fail: int, token: str, log: bool) -> None:
         self._slots, self._fail, self._token, self._log = slots, fail, token, log
-        self._data = b""
+        self._received = b""
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
-    def data_received(self, data: bytes) -> None:
-        self._data += data
+    def data_received(self, received: bytes) -> None:
+        self._received += received
         while True:
-            head, end, rest = self._data.partition(b"\r\n\r\n")
+            head, end, rest = self._received.partition(b"\r\n\r\n")
             if not end:
                 return
             lower = head.lower()
@@ -62,7 +66,7 @@ class Connection(asyncio.Protocol):
             size = int(lower[at + 15 :].split(b"\r\n", 1)[0]) if at >= 0 else 0
             if len(rest) < size:
                 return
-            self._data = rest[size:]
+            self._received = rest[size:]
             self._serve(head)
 
     def _serve(self, head: bytes) -> None:
@@ -89,8 +93,8 @@ class Connection(asyncio.Protocol):
             self._transport.write(head.encode())  # type: ignore[attr-defined]
 
 
-async def serve(host: str, port: int, make: Callable[[], Connection]) -> None:
-    """Until the process is ended."""
+async def serve(host: str, port: int, make: Callable[[], HttpConnection]) -> None:
+    """Serve until the process is ended."""
     server = await asyncio.get_running_loop().create_server(make, host, port, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     async with server:
@@ -109,11 +113,15 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--log", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    slots = Slots(given.slots, given.seconds, given.room, given.spread, random.Random(given.seed))
+    options = parser.parse_args()
+    slots = Slots(options.slots, options.seconds, options.room, options.spread, random.Random(options.seed))
+
+    def accept() -> HttpConnection:
+        return HttpConnection(slots, options.fail, options.token, options.log)
+
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
-            runner.run(serve(given.host, given.port, lambda: Connection(slots, given.fail, given.token, given.log)))
+            runner.run(serve(options.host, options.port, accept))
     except KeyboardInterrupt:
         sys.exit(0)
 

@@ -1,4 +1,4 @@
-"""A Redis whose wall clock can be set while it runs, as a node's clock is: a small library is preloaded into it."""
+"""A Redis whose wall clock can be set while it runs, by a small library that is preloaded into it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ SOURCE = Path(__file__).with_name("wall_clock.c")
 
 
 class WallClock:
-    """Makes a program that runs a server with this clock: `program` takes the server's own options."""
+    """A wall clock for a server.
+
+    program: runs the server with it, and takes the server's own options.
+    """
 
     def __init__(self, server: str, folder: Path) -> None:
         """Raises NoCompiler."""
@@ -26,6 +29,6 @@ class WallClock:
         Path(self.program).chmod(0o755)
 
     def set(self, ahead_s: int) -> None:
-        """Let the server's clock be so far ahead of this machine's, or behind where negative."""
+        """Set how many seconds the server's clock is ahead of this machine's; behind if negative."""
         with self._file.open("r+b" if self._file.exists() else "wb") as file:
             file.write(struct.pack("=q", ahead_s))

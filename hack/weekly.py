@@ -1,8 +1,8 @@
 """Tests of code that changes rarely: CI leaves them out, ./hack/test --weekly [PART] runs them.
 
-A test belongs to a part by the marker weekly(part="..."). The last pass of each part is a line in RESULTS, with the
-hash of the files that the part guards: commits are made anew when history is rewritten, the content of files is not.
-CI compares the hashes, and says which parts should be run again.
+A test belongs to a part by the marker weekly(part="..."). The last pass of each part is a line in
+RESULTS, with a hash of the files that the part guards: unlike the id of a commit, it stays valid
+when history is rewritten. CI compares the hashes, and names the parts that should be run again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ SHOWN_FILES = 3
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """guards: files and folders for whose changes it is there; tools: of hack/tools; programs: as in hack/lib.sh."""
+    """A part of the weekly tests.
+
+    guards: files and folders that it tests. tools: of hack/tools. programs: as in hack/lib.sh.
+    """
 
     guards: tuple[str, ...]
     tools: tuple[str, ...] = ()
@@ -88,7 +91,7 @@ PARTS = {
             "hack/kubernetes/controllers.py",
             "hack/tools/jobset",
             "hack/tools/kueue",
-            "scaletest/benchmarks/gang.py",
+            "scaletest/benchmarks/gang_scheduling.py",
             "scaletest/operator",
             "tests/cluster/test_operator_queues.py",
         ),
@@ -140,35 +143,43 @@ PARTS = {
 
 
 class NoHistory(Exception):
-    """This is no checkout of git."""
+    """This folder is not a checkout of git."""
 
 
 def content(part: Part, root: Path = ROOT) -> str:
-    """A hash of the names and contents of what it guards, as they are in the index. Raises NoHistory."""
+    """Hash the names and contents of the guarded files, as they are in the index.
+
+    Raises NoHistory.
+    """
     return hashlib.sha256(_git(root, "ls-files", "--stage", "--", *part.guards).encode()).hexdigest()[:16]
 
 
 def uncommitted(part: Part, root: Path = ROOT) -> list[str]:
-    """What it guards and differs from the commit, files that git does not know included. Raises NoHistory."""
+    """List guarded files that differ from the commit, and those that git does not know.
+
+    Raises NoHistory.
+    """
     return [line[3:] for line in _git(root, "status", "--porcelain", "--", *part.guards).splitlines()]
 
 
 def passes(root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """The last pass of each part that has one."""
+    """Read the last pass of each part that has one."""
     path = root / RESULTS
-    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
-    return {row["part"]: row for row in rows}
+    if not path.exists():
+        return {}
+    last = map(json.loads, path.read_text("utf-8").splitlines())
+    return {part_pass["part"]: part_pass for part_pass in last}
 
 
-def note(row: dict[str, Any], root: Path = ROOT) -> None:
-    """Keep a pass in place of the part's last one."""
-    kept = passes(root) | {row["part"]: row}
-    lines = [json.dumps(kept[name]) + "\n" for name in sorted(kept)]
+def note(new_pass: dict[str, Any], root: Path = ROOT) -> None:
+    """Store a pass in place of the part's last one."""
+    all_passes = passes(root) | {new_pass["part"]: new_pass}
+    lines = [json.dumps(all_passes[name]) + "\n" for name in sorted(all_passes)]
     (root / RESULTS).write_text("".join(lines), "utf-8")
 
 
 def warning(name: str, part: Part, root: Path = ROOT) -> str:
-    """What there is to say of a part, or nothing when what it guards is what it passed with."""
+    """Write a warning when guarded files have changed since the last pass; "" when they have not."""
     advice = f"./hack/test --weekly {name}"
     last = passes(root).get(name)
     if last is None:
@@ -179,36 +190,36 @@ def warning(name: str, part: Part, root: Path = ROOT) -> str:
         if not dirty and content(part, root) == last["content"]:
             return ""
     except NoHistory as error:
-        return f"weekly {name}: nobody can tell what changed {since}: {error}"
+        return f"weekly {name}: it is unknown what changed {since}: {error}"
     try:
         files = _git(root, "diff", "--name-only", last["commit"], "--", *part.guards).splitlines()
-    except NoHistory:  # a shallow clone, or commits that were made anew
+    except NoHistory:  # a shallow clone, or a rewritten history
         return f"weekly {name}: files that it guards changed {since}, which is not in this history; {advice}"
     return f"weekly {name}: {_shown({*files, *dirty})} changed {since}; {advice}"
 
 
 def _shown(files: Collection[str]) -> str:
-    """Some of these files, and how many more."""
+    """Name some of these files, and the number of the others."""
     more = f" and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
-    return ", ".join(sorted(files)[:SHOWN_FILES]) + more or "what it guards"
+    return ", ".join(sorted(files)[:SHOWN_FILES]) + more or "files that it guards"
 
 
 def counted(report: Path) -> tuple[int, int]:
-    """How many tests passed and were skipped by a JUnit report of a run without failures."""
+    """Count passed and skipped tests in a JUnit report of a run without failures."""
     suites = ElementTree.parse(report).getroot().iter("testsuite")
     totals = [(int(suite.attrib["tests"]), int(suite.attrib["skipped"])) for suite in suites]
-    skipped = sum(row[1] for row in totals)
-    return sum(row[0] for row in totals) - skipped, skipped
+    skipped = sum(skips for _, skips in totals)
+    return sum(tests for tests, _ in totals) - skipped, skipped
 
 
 def pytest_of(name: str, report: Path, options: Sequence[str]) -> int:
-    """Run a part's tests; the exit code of pytest."""
+    """Run a part's tests and return pytest's exit code."""
     line = [sys.executable, "-m", "pytest", "-m", f'weekly(part="{name}")', f"--junitxml={report}"]
     return subprocess.run([*line, "-o", "testpaths=tests/cluster", *options], cwd=ROOT, check=False).returncode
 
 
 def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
-    """Run a part's tests, and note when all of them passed. False when one did not."""
+    """Run a part's tests, and store the pass when all of them passed. False when one failed."""
     part = PARTS[name]
     before = _state(part, root)
     began = time.monotonic()
@@ -221,9 +232,9 @@ def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
     if not obstacle and _state(part, root) != before:
         obstacle = "files that it guards changed meanwhile"
     if obstacle:
-        print(f"weekly {name}: passed, but not noted: {obstacle}")
+        print(f"weekly {name}: passed, but not recorded: {obstacle}")
         return True
-    row = {
+    new_pass = {
         "part": name,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": _git(root, "rev-parse", "--short=12", "HEAD").strip(),
@@ -231,8 +242,8 @@ def run(name: str, options: Sequence[str], root: Path = ROOT) -> bool:
         "tests": passed,
         "seconds": round(time.monotonic() - began),
     }
-    note(row, root)
-    print(f"weekly {name}: {passed} passed in {row['seconds']} s, noted in {RESULTS}")
+    note(new_pass, root)
+    print(f"weekly {name}: {passed} passed in {new_pass['seconds']} s, recorded in {RESULTS}")
     return True
 
 
@@ -240,7 +251,7 @@ State = tuple[str, list[str]]
 
 
 def _state(part: Part, root: Path) -> State:
-    """Hash of what it guards, and what of it is not committed; ("", []) without git."""
+    """Return the hash of the guarded files and those not committed; ("", []) without git."""
     try:
         return content(part, root), uncommitted(part, root)
     except NoHistory:
@@ -248,13 +259,13 @@ def _state(part: Part, root: Path) -> State:
 
 
 def _obstacle(before: State, skipped: int, options: Sequence[str]) -> str:
-    """Why a run without failures is not one of the whole part at a commit."""
+    """Explain why a run without failures does not count as a pass of the whole part at a commit."""
     if options:
         return "options of pytest may have left tests out"
     if skipped:
         return f"{skipped} tests were skipped"
     if not before[0]:
-        return "this is no checkout of git"
+        return "this folder is not a checkout of git"
     if before[1]:
         return f"not committed: {_shown(before[1])}"
     return ""
@@ -264,21 +275,24 @@ def _git(root: Path, *arguments: str) -> str:
     try:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
-        raise NoHistory("there is no git") from error
+        raise NoHistory("git is not installed") from error
     if done.returncode:
         raise NoHistory(done.stderr.strip())
     return done.stdout
 
 
-def _chosen(words: Sequence[str], attribute: str) -> list[str]:
-    """What the parts need of one sort, each once, in the order in which they name it."""
-    return list(dict.fromkeys(need for name in words for need in getattr(PARTS[name], attribute)))
+def _needs(names: Sequence[str], attribute: str) -> list[str]:
+    """Collect the tools or programs of these parts, each once, in the order of the parts."""
+    needs: dict[str, None] = {}
+    for name in names:
+        needs |= dict.fromkeys(getattr(PARTS[name], attribute))
+    return list(needs)
 
 
-def _part(word: str) -> str:
-    if word not in PARTS:
-        raise argparse.ArgumentTypeError(f"there is no part {word}; there are: {', '.join(PARTS)}")
-    return word
+def _part(name: str) -> str:
+    if name not in PARTS:
+        raise argparse.ArgumentTypeError(f"unknown part {name}; the parts are: {', '.join(PARTS)}")
+    return name
 
 
 def main() -> None:
@@ -288,15 +302,17 @@ def main() -> None:
         actions.add_parser(action).add_argument("parts", nargs="*", type=_part, default=list(PARTS), metavar="PART")
     actions.choices["run"].add_argument("--options", nargs=argparse.REMAINDER, default=[], help="of pytest")
     actions.add_parser("changed")
-    given = parser.parse_args()
-    if given.action == "changed":
-        for line in filter(None, (warning(*item) for item in PARTS.items())):
-            print(line)
-    elif given.action == "run":
-        failed = [name for name in given.parts if not run(name, given.options)]
+    options = parser.parse_args()
+    if options.action == "changed":
+        for name, part in PARTS.items():
+            line = warning(name, part)
+            if line:
+                print(line)
+    elif options.action == "run":
+        failed = [name for name in options.parts if not run(name, options.options)]
         sys.exit(f"failed: {', '.join(failed)}" if failed else 0)
     else:
-        print(*_chosen(given.parts, given.action))
+        print(*_needs(options.parts, options.action))
 
 
 if __name__ == "__main__":

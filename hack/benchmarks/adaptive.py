@@ -1,12 +1,14 @@
-"""How much time does measuring until it is decided save against a fixed 20 request lengths a step?
+"""Compares adaptive stopping with a fixed measuring time of 20 request lengths a step.
 
-Both methods measure the same workload with 1, 2, 4, 8 and 16 workers, 20 times, on a virtual clock; the truth is known.
-fixed: wait one request length, then count completions for 20 request lengths, as the tool before this one does.
-adaptive: the production stopping rule and estimate. For each the seconds a run takes, drains included, and the root
-mean square of the relative error of all steps. The last column is how much longer the fixed method would take for the
-error of the adaptive one: its window is doubled until it gets there.
+Both methods measure the same workload with 1, 2, 4, 8 and 16 workers, 20 times, on a virtual clock;
+the truth is known. fixed: wait one request length, then count completions for 20 request lengths,
+as the predecessor of this tool does. adaptive: the production stopping rule and estimate. The table
+has for each method the seconds of a run, drains included, and the root mean square of the relative
+error of all steps. The last column is how many times longer the fixed method takes to reach the
+error of the adaptive one: its window is doubled until it does.
 
-With --real SECONDS both methods run on this machine with real workers (scaletest validate), in turn.
+With --real SECONDS both methods run on this machine with real workers (scaletest validate), in
+alternation.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from scaletest.model import Plan
 LIMIT = 16
 WINDOW = 20
 REPETITIONS = 20
-# What a sleep takes longer than it should, seconds: measured with ./hack/demo, mean and standard deviation.
+# By how many seconds a sleep ends late, mean and standard deviation: measured with ./hack/demo.
 LATE, JITTER = 0.0012, 0.0005
 
 RunTimes = Callable[[random.Random], float]
@@ -40,24 +42,27 @@ RunTimes = Callable[[random.Random], float]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """What one method needed and how wrong it was."""
+    """Cost and error of one method.
+
+    seconds: of a run. error: root mean square of the relative errors.
+    """
 
     seconds: float
     error: float
 
 
 def sleeps(seconds: float) -> RunTimes:
-    """A sleep that wakes up a little late."""
+    """Return run times of a sleep that ends a little late."""
     return lambda chance: seconds + max(0.0, chance.gauss(LATE, JITTER))
 
 
 def exponential(seconds: float) -> RunTimes:
-    """Run times that scatter as widely as they last."""
+    """Return run times with an exponential distribution."""
     return lambda chance: chance.expovariate(1 / seconds)
 
 
 def stream(times: RunTimes, chance: random.Random) -> Iterator[float]:
-    """When one worker finishes its requests, for ever."""
+    """Yield the times at which one worker finishes its requests, without end."""
     now = chance.uniform(0, 0.002)
     while True:
         now += times(chance)
@@ -65,23 +70,26 @@ def stream(times: RunTimes, chance: random.Random) -> Iterator[float]:
 
 
 def until(streams: list[Iterator[float]], end_s: float) -> tuple[list[list[float]], float]:
-    """Completions of requests that began before `end_s`, and when the last of them ended."""
-    rows = []
-    for one in streams:
-        row: list[float] = []
-        for now in one:
-            row.append(now)
+    """List the ends of requests that began before `end_s`, by worker, and the last of them."""
+    completions = []
+    for worker in streams:
+        ended: list[float] = []
+        for now in worker:
+            ended.append(now)
             if now >= end_s:
                 break
-        rows.append(row)
-    return rows, max(row[-1] for row in rows)
+        completions.append(ended)
+    return completions, max(ended[-1] for ended in completions)
 
 
 def fixed(times: RunTimes, seconds: float, workers: int, chance: random.Random, window: float) -> tuple[float, float]:
-    """(requests/s, seconds used) of the fixed method."""
+    """Measure by the fixed method; returns requests/s and the seconds used."""
     begin, end = seconds, seconds * (1 + window)
-    rows, last = until([stream(times, chance) for _ in range(workers)], end)
-    return sum(begin < now <= end for row in rows for now in row) / (end - begin), last
+    completions, last = until([stream(times, chance) for _ in range(workers)], end)
+    count = 0
+    for ended in completions:
+        count += sum(begin < now <= end for now in ended)
+    return count / (end - begin), last
 
 
 class _Streams:
@@ -93,28 +101,31 @@ class _Streams:
         heapify(self._heap)
 
     def next_s(self) -> float:
-        """When the next request ends."""
+        """Return when the next request ends."""
         return self._heap[0][0]
 
     def take(self) -> tuple[str, float]:
-        """The next completion: worker and when."""
+        """Take the next completion: worker and time."""
         at, number = self._heap[0]
         heapreplace(self._heap, (next(self._streams[number]), number))
         return str(number), at
 
     def in_flight(self) -> list[tuple[str, float]]:
-        """Of every worker when the request ends that runs now."""
+        """List every worker with the end of its running request."""
         return [(str(number), at) for at, number in self._heap]
 
 
 def adaptive(plan: Plan, times: RunTimes, chance: random.Random) -> tuple[list[float], float]:
-    """(requests/s of every step, seconds used) of the production rules; starting workers takes no time."""
+    """Measure by the production rules; returns requests/s of every step and the seconds used.
+
+    Starting workers takes no time.
+    """
     outcome = Run(plan, lambda count, began_s: _Streams(count, times, chance), between_s=0.0).simulate()
     return [rate.per_s for rate in outcome.rates], outcome.seconds
 
 
 def compare(name: str, times: RunTimes, seconds: float, truth: float) -> dict[str, object]:
-    """One row of the table. truth: requests/s of one worker."""
+    """Compare both methods for one workload. truth: requests/s of one worker."""
     plan = Plan(limit=LIMIT, seconds=seconds, order="mirrored")
     ours = _repeat(lambda chance: adaptive(plan, times, chance), truth, plan, f"{name} adaptive")
     window = float(WINDOW)
@@ -148,11 +159,14 @@ def _repeat(once: Callable[[random.Random], tuple[list[float], float]], truth: f
         rates, seconds = once(random.Random(f"{seed} {repetition}"))
         errors += [rate / (workers * truth) - 1 for rate, workers in zip(rates, plan.steps, strict=True)]
         used.append(seconds)
-    return Method(statistics.fmean(used), math.sqrt(statistics.fmean(error**2 for error in errors)))
+    return Method(statistics.fmean(used), _root_mean_square(errors))
 
 
 def real(seconds: float, rounds: int) -> dict[str, object]:
-    """Both methods on this machine, in turn; the fixed one's count is made from the records of a run of its length."""
+    """Compare both methods on this machine, in alternation.
+
+    The throughput of the fixed method is counted in the records of a run of its length.
+    """
     errors: dict[str, list[float]] = {"fixed": [], "adaptive": []}
     used: dict[str, list[float]] = {"fixed": [], "adaptive": []}
     fixed_window = ("--order", "ascending", "--step-time", repr(WINDOW * seconds))
@@ -164,21 +178,26 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
                 subprocess.run(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
                 stored = RunFolder(Path(folder) / "run").load()
             used[method].append(float(stored.result["elapsed_s"]))
-            for one in stored.measurements:
-                rows = stored.records[one.key]
-                found = sample(stored.plan, one, rows)
-                rate = found.throughput.per_s
+            for measurement in stored.measurements:
+                records = stored.records[measurement.key]
+                measured = sample(stored.plan, measurement, records)
+                rate = measured.throughput.per_s
                 if method == "fixed":
-                    begin = found.began_s + seconds
+                    begin = measured.began_s + seconds
                     end = begin + WINDOW * seconds
-                    rate = sum(begin < row.reply.ended_s <= end for row in rows if row.ok) / (end - begin)
-                errors[method].append(rate * seconds / one.workers - 1)
+                    count = sum(begin < record.reply.ended_s <= end for record in records if record.ok)
+                    rate = count / (end - begin)
+                errors[method].append(rate * seconds / measurement.workers - 1)
     return {
         "workload": f"sleep {seconds:g} s, real",
-        **{f"{method}_s": [round(min(row), 1), round(max(row), 1)] for method, row in used.items()},
-        **{f"{method}_error": math.sqrt(statistics.fmean(e * e for e in row)) for method, row in errors.items()},
+        **{f"{method}_s": [round(min(times), 1), round(max(times), 1)] for method, times in used.items()},
+        **{f"{method}_error": _root_mean_square(relative) for method, relative in errors.items()},
         "time_ratio": statistics.fmean(used["fixed"]) / statistics.fmean(used["adaptive"]),
     }
+
+
+def _root_mean_square(errors: list[float]) -> float:
+    return math.sqrt(statistics.fmean(error**2 for error in errors))
 
 
 def main() -> None:
@@ -186,9 +205,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--real", type=float, metavar="SECONDS")
     parser.add_argument("--rounds", type=int, default=REPETITIONS)
-    given = parser.parse_args()
-    if given.real:
-        print(json.dumps(real(given.real, given.rounds)))
+    options = parser.parse_args()
+    if options.real:
+        print(json.dumps(real(options.real, options.rounds)))
         return
     for seconds in (0.5, 2.0, 10.0):
         print(json.dumps(compare(f"sleep {seconds:g} s", sleeps(seconds), seconds, 1 / (seconds + LATE))), flush=True)

@@ -1,4 +1,4 @@
-"""How long does it take to simulate a day: 100,000 requests, 500 workers at most?"""
+"""Measures the time to simulate a day of autoscaling: 100,000 requests, at most 500 workers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ def main() -> None:
     rows = {}
     for name, rule in RULES.items():
         began = time.perf_counter()
-        result = simulate(played, replace(rule, maximum=500), Setting(), random.Random(1))
-        rows[name] = {"s": time.perf_counter() - began, "ended": result.ended, "peak_pods": result.peak}
-        print(f"{name:20} {rows[name]['s']:5.2f} s, {result.ended} requests, {result.peak} pods at most", flush=True)
+        simulated = simulate(played, replace(rule, maximum=500), Setting(), random.Random(1))
+        rows[name] = {"s": time.perf_counter() - began, "ended": simulated.ended, "peak_pods": simulated.peak}
+        print(
+            f"{name:20} {rows[name]['s']:5.2f} s, {simulated.ended} requests, at most {simulated.peak} pods", flush=True
+        )
     print(json.dumps({"schema_version": 1, "kind": "bench.autoscale", "requests": len(played.runs), "rules": rows}))
 
 

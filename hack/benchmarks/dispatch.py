@@ -1,6 +1,7 @@
-"""How long does a request wait at an idle worker, and how long does one take to go round? One at a time, no load.
+"""Measures the wait and the round trip of a request with an idle worker, one request at a time.
 
-The wait is Redis time from the end of the submission to the take; the round trip is the client's own monotonic clock.
+The wait is Redis time from the end of the submission until the worker takes it; the round trip is
+measured by the client's own monotonic clock.
 """
 
 from __future__ import annotations
@@ -31,31 +32,31 @@ def main() -> None:
         waits, rounds = measure(server.url, options.requests)
         worker.terminate()
         worker.wait(20)
-    row = {"dispatch": spread(waits), "round_trip": spread(rounds)}
-    for name, values in row.items():
+    spreads = {"dispatch": spread(waits), "round_trip": spread(rounds)}
+    for name, values in spreads.items():
         print(f"{name:10}  p50 {values['p50_ms']:.3f} ms  p99 {values['p99_ms']:.3f} ms")
-    print(json.dumps({"schema_version": 1, "kind": "bench.dispatch", "requests": options.requests, **row}))
+    print(json.dumps({"schema_version": 1, "kind": "bench.dispatch", "requests": options.requests, **spreads}))
 
 
 def measure(url: str, count: int) -> tuple[list[float], list[float]]:
-    """Waits and round trips in seconds, after a warm-up of a tenth."""
+    """Measure waits and round trips in seconds, after a warm-up of a tenth."""
     waits, rounds = [], []
     with Client(connect(url)) as client:
         for number in range(count + count // 10):
             request = Request(client.new_id(), "bench", ("0",))
             began = time.perf_counter()
             client.submit_one(request)
-            while not (found := client.replies(5.0)):
+            while not (replies := client.replies(5.0)):
                 pass
             ended = time.perf_counter()
             if number >= count // 10:
-                waits.append(found[0].reply.wait_s)
+                waits.append(replies[0].reply.wait_s)
                 rounds.append(ended - began)
     return waits, rounds
 
 
 def spread(values: list[float]) -> dict[str, float]:
-    """Median and 99th percentile in milliseconds."""
+    """Compute median and 99th percentile in milliseconds."""
     cuts = statistics.quantiles(values, n=100, method="inclusive")
     return {"p50_ms": statistics.median(values) * 1e3, "p99_ms": cuts[98] * 1e3}
 

@@ -1,7 +1,8 @@
-"""Drain empty requests with one of our workers and with a stock RQ SimpleWorker, in alternation.
+"""Drains empty requests with scaletest's worker and with a stock RQ SimpleWorker, in alternation.
 
-Both workers are processes of their own in burst mode on the same embedded server over TCP loopback. The drain is timed
-from Redis: from the first to the last percent of the queue, so that neither start-up nor shut-down counts.
+Both workers are processes of their own in burst mode on the same embedded server over TCP loopback.
+The drain is timed from Redis: from the first to the last percent of the queue, so that neither
+start-up nor shut-down counts.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ def main() -> None:
     parser.add_argument("--stock-requests", type=int, default=3_000, help="fewer: it is slow, and its rate is flat")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    rows: dict[str, list[dict[str, float]]] = {OURS: [], STOCK: []}
+    drains: dict[str, list[dict[str, float]]] = {OURS: [], STOCK: []}
     with EmbeddedServer(tcp=True) as server:
         for number in range(options.rounds):
             order = [(OURS, options.requests), (STOCK, options.stock_requests)]
             for name, count in order if number % 2 == 0 else reversed(order):
-                row = drain(server.url, name, count)
-                rows[name].append(row)
+                figures = drain(server.url, name, count)
+                drains[name].append(figures)
                 print(
-                    f"round {number + 1}  {name:30} {row['per_s']:8.0f} requests/s  "
-                    f"Redis {row['redis_us']:5.0f} us  worker {row['worker_us']:5.0f} us a request",
+                    f"round {number + 1}  {name:30} {figures['per_s']:8.0f} requests/s  "
+                    f"Redis {figures['redis_us']:5.0f} us  worker {figures['worker_us']:5.0f} us a request",
                     flush=True,
                 )
-    print(json.dumps(report(rows, options)))
+    print(json.dumps(report(drains, options)))
 
 
 def drain(url: str, name: str, count: int) -> dict[str, float]:
@@ -55,15 +56,15 @@ def drain(url: str, name: str, count: int) -> dict[str, float]:
             fill_stock(redis, count)
         with tempfile.TemporaryFile() as log:
             process = subprocess.Popen(command(url, name), stdout=log, stderr=log, cwd=tempfile.gettempdir())
-            row = watch(redis, process.pid, count)
+            figures = watch(redis, process.pid, count)
             if process.wait(60) != 0:
                 log.seek(0)
                 raise SystemExit(f"{name} failed: {log.read()[-2000:].decode()}")
-    return row
+    return figures
 
 
 def fill_stock(redis: Any, count: int) -> None:
-    """Jobs as a stock client enqueues them: a function that does nothing, results kept for the default time."""
+    """Enqueue jobs as a stock client does: a cheap function, results stored for the default time."""
     from rq import Queue
     from rq.serializers import JSONSerializer
 
@@ -74,7 +75,7 @@ def fill_stock(redis: Any, count: int) -> None:
 
 
 def command(url: str, name: str) -> list[str]:
-    """One worker in burst mode."""
+    """Return the command line of one worker in burst mode."""
     if name == OURS:
         return [
             sys.executable,
@@ -88,12 +89,12 @@ def command(url: str, name: str) -> list[str]:
             url,
         ]
     rq = str(Path(sys.executable).parent / "rq")
-    return [rq, "worker", "-u", url, "-S", "json", "-w", "rq.SimpleWorker", "--burst", "-q", "bench",
-            "--disable-job-desc-logging"]  # fmt: skip
+    options = ["-S", "json", "-w", "rq.SimpleWorker", "--burst", "-q", "bench", "--disable-job-desc-logging"]
+    return [rq, "worker", "-u", url, *options]
 
 
 def watch(redis: Any, pid: int, count: int) -> dict[str, float]:
-    """Look at the queue's length every few milliseconds; differences between the first and the last look that count."""
+    """Sample the queue's length every few milliseconds, and compute rates over the middle 98 %."""
     first: tuple[float, int, float, float] | None = None
     while True:
         length = redis.llen("rq:queue:bench")
@@ -114,13 +115,13 @@ def watch(redis: Any, pid: int, count: int) -> dict[str, float]:
 
 
 def server_cpu(redis: Any) -> float:
-    """CPU seconds of the server so far."""
+    """Return the CPU seconds of the server so far."""
     info = redis.info("cpu")
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
 def process_cpu(pid: int) -> float:
-    """CPU seconds of a process so far; 0 when it is gone."""
+    """Return the CPU seconds of a process so far; 0 when it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except OSError:
@@ -128,10 +129,10 @@ def process_cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / 100.0
 
 
-def report(rows: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> dict[str, Any]:
-    """Medians, and the ratio round by round with its spread."""
-    ratios = [ours["per_s"] / stock["per_s"] for ours, stock in zip(rows[OURS], rows[STOCK], strict=True)]
-    redis = [ours["redis_us"] / stock["redis_us"] for ours, stock in zip(rows[OURS], rows[STOCK], strict=True)]
+def report(drains: dict[str, list[dict[str, float]]], options: argparse.Namespace) -> dict[str, Any]:
+    """Compute medians, and the ratio of each round with its spread."""
+    ratios = [ours["per_s"] / stock["per_s"] for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)]
+    redis = [ours["redis_us"] / stock["redis_us"] for ours, stock in zip(drains[OURS], drains[STOCK], strict=True)]
     print(f"\nthroughput: {statistics.median(ratios):.1f} times stock ({min(ratios):.1f} to {max(ratios):.1f})")
     print(f"Redis CPU a request: {statistics.median(redis):.3f} of stock ({min(redis):.3f} to {max(redis):.3f})")
     return {
@@ -141,11 +142,18 @@ def report(rows: dict[str, list[dict[str, float]]], options: argparse.Namespace)
         "requests": options.requests,
         "ratio": {"median": statistics.median(ratios), "min": min(ratios), "max": max(ratios)},
         "redis_cpu_ratio": {"median": statistics.median(redis), "min": min(redis), "max": max(redis)},
-        **{
-            name: {key: statistics.median(row[key] for row in rows[name]) for key in rows[name][0]}
-            for name in (OURS, STOCK)
-        },
+        OURS: medians(drains[OURS]),
+        STOCK: medians(drains[STOCK]),
     }
+
+
+def medians(drains: list[dict[str, float]]) -> dict[str, float]:
+    """Compute the median of each figure."""
+    by_figure: dict[str, list[float]] = {}
+    for figures in drains:
+        for name, figure in figures.items():
+            by_figure.setdefault(name, []).append(figure)
+    return {name: statistics.median(values) for name, values in by_figure.items()}
 
 
 if __name__ == "__main__":

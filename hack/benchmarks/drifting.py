@@ -1,8 +1,9 @@
-"""Does a device that slows down or speeds up all the time change a verdict? Real runs through the command line.
+"""Checks that devices which slow down or speed up steadily do not change a verdict, in real runs.
 
-Simulated devices (fakedev) drift by 0.1 % a second, half of the runs downwards and half upwards. Every other run has
-devices that share nothing, which must not FAIL; the others have one device whose contention leaves 1.6 of a doubling,
-which must not PASS. Prints one line of JSON a run, and one for all.
+Simulated devices (fakedev) drift by 0.1 % a second, half of the runs downwards and half upwards.
+Every other run has devices that share nothing, which must not FAIL; the others have one device
+whose contention limits a doubling to 1.6, which must not PASS. Prints one line of JSON a run, and
+one for all.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ LIMIT = 4
 
 
 def run(number: int, order: str) -> dict[str, object]:
-    """One validation in a folder of its own."""
+    """Run one validation in a folder of its own."""
     drift = DRIFT if number % 4 >= 2 else -DRIFT
     shared = number % 2 == 1
     with tempfile.TemporaryDirectory() as text:
@@ -48,33 +49,33 @@ def run(number: int, order: str) -> dict[str, object]:
         done = subprocess.run(
             [*line, "-o", "json", "--", *work], capture_output=True, text=True, env=environment, check=False
         )
-    result = json.loads(done.stdout)
-    verdict = result["verdict"]["kind"]
+    report = json.loads(done.stdout)
+    verdict = report["verdict"]["kind"]
     return {
         "drift_per_s": drift,
         "shared": shared,
         "verdict": verdict,
-        "reason": result["verdict"]["reason"],
-        "ratios": [step["ratio"]["value"] for step in result["steps"] if step["ratio"]],
-        "trend_per_s": result["trend_per_s"],
-        "seconds": round(result["elapsed_s"]),
+        "reason": report["verdict"]["reason"],
+        "ratios": [step["ratio"]["value"] for step in report["steps"] if step["ratio"]],
+        "trend_per_s": report["trend_per_s"],
+        "seconds": round(report["elapsed_s"]),
         "met": verdict != ("PASS" if shared else "FAIL"),
     }
 
 
 def main() -> None:
-    """Print every run, and how many verdicts were wrong."""
+    """Print every run, and the number of wrong verdicts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--order", default="mirrored")
     options = parser.parse_args()
-    rows = []
+    runs = []
     for number in range(options.runs):
-        rows.append(run(number, options.order))
-        print(json.dumps(rows[-1]), flush=True)
-    wrong = sum(not row["met"] for row in rows)
-    verdicts = Counter(str(row["verdict"]) for row in rows)
-    print(json.dumps({"runs": len(rows), "wrong": wrong, **verdicts, "met": wrong == 0}))
+        runs.append(run(number, options.order))
+        print(json.dumps(runs[-1]), flush=True)
+    wrong = sum(not outcome["met"] for outcome in runs)
+    verdicts = Counter(str(outcome["verdict"]) for outcome in runs)
+    print(json.dumps({"runs": len(runs), "wrong": wrong, **verdicts, "met": wrong == 0}))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Do exporter and client answer while others misuse them? /healthz and /metrics beside slow peers and large bodies.
+"""Bar: exporter and client answer within a second while other connections misuse them.
 
-250 connections begin a request and send a byte of it every second; 100 announce a body of 1 GB and send as much of it
-as is taken. Meanwhile both paths are asked ten times. The bar: every answer within a second, no file, no growth. One
-line of JSON a program.
+250 connections begin a request and send a byte of it every second; 100 announce a body of 1 GB and
+send as much of it as the program accepts. Meanwhile /healthz and /metrics are requested ten times.
+The bar: every answer within a second, no temporary file, no growth of memory. One line of JSON a
+program.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def main() -> int:
 
 @contextmanager
 def running(url: str, *command: str) -> Iterator[tuple[subprocess.Popen[str], tuple[str, int]]]:
-    """A program that serves HTTP, and its address."""
+    """Start a program that serves HTTP; yields the process and its address."""
     line = [sys.executable, "-m", "scaletest", *command, "--redis-url", url, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
@@ -61,7 +62,7 @@ def running(url: str, *command: str) -> Iterator[tuple[subprocess.Popen[str], tu
 
 
 def measured(process: subprocess.Popen[str], address: tuple[str, int], slow: int, bodies: int) -> dict[str, Any]:
-    """The longest time of an answer, and what the program took meanwhile."""
+    """Measure the longest time of an answer, and the program's memory and files meanwhile."""
     base = f"http://{address[0]}:{address[1]}"
     for path in ("/healthz", "/metrics"):
         answered_s(base + path)
@@ -83,9 +84,14 @@ def measured(process: subprocess.Popen[str], address: tuple[str, int], slow: int
         thread.join()
     met = max(longest.values()) < LONGEST_S and files == 0 and most - before < MOST_GROWTH_MIB
     return {
-        "met": met, "slow": slow, "bodies": bodies, "longest_s": {path: round(s, 3) for path, s in longest.items()},
-        "taken_mb": round(sum(sent) / 1e6), "files_mib": files, "grown_mib": most - before,
-    }  # fmt: skip
+        "met": met,
+        "slow": slow,
+        "bodies": bodies,
+        "longest_s": {path: round(seconds, 3) for path, seconds in longest.items()},
+        "taken_mb": round(sum(sent) / 1e6),
+        "files_mib": files,
+        "grown_mib": most - before,
+    }
 
 
 def crawl(address: tuple[str, int], stop: threading.Event) -> None:
@@ -98,7 +104,7 @@ def crawl(address: tuple[str, int], stop: threading.Event) -> None:
 
 
 def push(address: tuple[str, int], stop: threading.Event, sent: list[int], place: int) -> None:
-    """Send a body that is too large, again and again, once a second; how much of it was taken."""
+    """Send a body that is too large, once a second; counts the accepted bytes in `sent[place]`."""
     head = f"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_BYTES}\r\n\r\n".encode()
     while not stop.wait(1.0):
         with suppress(OSError), socket.create_connection(address, timeout=10) as peer:
@@ -110,7 +116,7 @@ def push(address: tuple[str, int], stop: threading.Event, sent: list[int], place
 
 
 def answered_s(url: str) -> float:
-    """Seconds until the whole answer was there; 30 when none came."""
+    """Measure the seconds until the whole answer has arrived; 30 without an answer."""
     began = time.monotonic()
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:
@@ -121,13 +127,13 @@ def answered_s(url: str) -> float:
 
 
 def resident_mib(pid: int) -> int:
-    """Memory of a process."""
-    rows = dict(row.split(":", 1) for row in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return int(rows["VmRSS"].split()[0]) // 1024
+    """Return the resident memory of a process."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return int(fields["VmRSS"].split()[0]) // 1024
 
 
 def file_mib(pid: int) -> int:
-    """What a process keeps in temporary files, those without a name included."""
+    """Sum the sizes of a process's open files, deleted ones included."""
     total = 0
     for link in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""The control plane of the lifecycle's bars: thousands of simulated devices, pods that take a while and end.
+"""The control plane of the lifecycle's bars: simulated devices, and pods that run and end.
 
-kwok's stages for pods are replaced by those beside this file; `collected`: so many finished pods may stay before the
-control plane collects them.
+Stages of this folder replace kwok's stages of pods. collected: number of finished pods that the
+control plane keeps before it collects the oldest.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NODES_S = 600.0
 
 
 class Plane(ControlPlane):
-    """Pods start after about a second and run for about ten."""
+    """A control plane whose pods start after about a second and run for about ten."""
 
     def __init__(self, folder: Path, collected: int = 12_500) -> None:
         super().__init__(folder)
@@ -28,15 +28,9 @@ class Plane(ControlPlane):
     def start(
         self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
     ) -> None:
-        """As the plane's own, with other stages and flags."""
+        """Start a program as ControlPlane does, with other stages and flags."""
         if name == "kwok":
-            given = next(part for part in line if part.startswith("--config="))
-            stages = Path(given.removeprefix("--config=")).read_text()
-            replaced = ("name: pod-ready", "name: pod-complete")
-            kept = [part for part in stages.split("---\n") if not any(name in part for name in replaced)]
-            own = self.folder / "stages.yaml"
-            own.write_text(STAGES.read_text() + "---\n" + "---\n".join(part for part in kept if part.strip()))
-            line = [f"--config={own}" if part is given else part for part in line]
+            line = self._with_stages(line)
         if name == "kube-controller-manager":
             line = [*line, f"--terminated-pod-gc-threshold={self._collected}", "--concurrent-job-syncs=20"]
             line += ["--kube-api-qps=500", "--kube-api-burst=1000"]
@@ -45,7 +39,7 @@ class Plane(ControlPlane):
         super().start(name, line, environment, inside=inside)
 
     def _wait_nodes(self, count: int) -> None:
-        """A thousand nodes take longer than the few of a test."""
+        """Wait longer than ControlPlane does, for a thousand nodes."""
         deadline = time.monotonic() + NODES_S
         while True:
             try:
@@ -54,17 +48,28 @@ class Plane(ControlPlane):
                 if time.monotonic() > deadline:
                     raise
 
+    def _with_stages(self, line: list[str]) -> list[str]:
+        """Write kwok's stages with this folder's stages of pods, and return kwok's command line."""
+        (index,) = [index for index, argument in enumerate(line) if argument.startswith("--config=")]
+        texts = [STAGES.read_text()]
+        for stage in Path(line[index].removeprefix("--config=")).read_text().split("---\n"):
+            if stage.strip() and "name: pod-ready" not in stage and "name: pod-complete" not in stage:
+                texts.append(stage)
+        own = self.folder / "stages.yaml"
+        own.write_text("---\n".join(texts))
+        return [*line[:index], f"--config={own}", *line[index + 1 :]]
+
 
 def main() -> None:
-    """Start one, and keep it until this process is ended."""
+    """Start a control plane, and run it until this process is ended."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--collected", type=int, default=12_500)
-    given = parser.parse_args()
-    plane = Plane(given.folder, given.collected)
+    options = parser.parse_args()
+    plane = Plane(options.folder, options.collected)
     try:
-        plane.up([Pool("nvidia", given.nodes, 8)])
+        plane.up([Pool("nvidia", options.nodes, 8)])
         print(plane.kubeconfig, flush=True)
         signal.sigwait({signal.SIGINT, signal.SIGTERM})
     finally:

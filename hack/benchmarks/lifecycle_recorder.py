@@ -1,7 +1,10 @@
-"""An independent witness: watches the pods of a namespace and notes when it saw what. Imports nothing of scaletest.
+"""An independent witness: watches the pods of a namespace and notes when it saw what.
 
-When its input ends it prints a JSON line for each pod and milestone: uid, milestone, seconds since the epoch. Not
-before: a pipe that nobody reads meanwhile is full after some 900 lines, and who writes to it sees nothing any more.
+Imports nothing of scaletest.
+
+When its input ends it prints a JSON line for each pod and milestone: uid, milestone, seconds since
+the epoch. Not before: a pipe that nobody reads meanwhile is full after some 900 lines, and who
+writes to it sees nothing any more.
 """
 
 from __future__ import annotations
@@ -34,27 +37,31 @@ def main(kubeconfig: str, namespace: str) -> None:
     answer = line.getresponse()
     assert answer.status == 200, answer.read()
     print("ready", flush=True)
-    seen: dict[tuple[str, str], float] = {}
-    threading.Thread(target=end, args=(seen,), daemon=True).start()
-    while row := answer.readline():
+    stamps: dict[tuple[str, str], float] = {}
+    threading.Thread(target=end, args=(stamps,), daemon=True).start()
+    while event := answer.readline():
         now = time.time()
-        pod = json.loads(row)["object"]
+        pod = json.loads(event)["object"]
         for milestone in passed(pod):
-            seen.setdefault((pod["metadata"]["uid"], milestone), now)
+            stamps.setdefault((pod["metadata"]["uid"], milestone), now)
 
 
 def passed(pod: dict) -> list[str]:  # type: ignore[type-arg]
-    """The milestones that a pod shows."""
+    """List the milestones that a pod has passed."""
     status = pod.get("status", {})
-    found = [CONDITIONS[one["type"]] for one in status.get("conditions", ())
-             if one["type"] in CONDITIONS and one["status"] == "True"]  # fmt: skip
-    return ["created", *found, *(["finished"] if status.get("phase") in ("Succeeded", "Failed") else [])]
+    milestones = ["created"]
+    for condition in status.get("conditions", ()):
+        if condition["type"] in CONDITIONS and condition["status"] == "True":
+            milestones.append(CONDITIONS[condition["type"]])
+    if status.get("phase") in ("Succeeded", "Failed"):
+        milestones.append("finished")
+    return milestones
 
 
-def end(seen: dict[tuple[str, str], float]) -> None:
-    """With who started us, and tell what was seen."""
+def end(stamps: dict[tuple[str, str], float]) -> None:
+    """Wait until standard input is closed, then print the stamps and end."""
     sys.stdin.read()
-    for key, at_s in seen.copy().items():
+    for key, at_s in stamps.copy().items():
         print(json.dumps([*key, at_s]))
     sys.stdout.flush()
     os._exit(0)

@@ -1,4 +1,4 @@
-"""A machine whose speed changes while simulated requests run on it, and the workloads that verdicts are tried with."""
+"""A simulated machine whose speed changes, and the workloads of the studies of verdicts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ PARETO = 1.5
 HALF_SPEED_S, HALF_SPEED_EVERY_S = 5.0, 35.0
 FLUCTUATION, FLUCTUATION_S = 0.1, 10.0
 DRIFT_PER_S = 0.001
-# A machine that changes all the time ends there.
+# Limits of the speed of a machine that drifts.
 SLOWEST, FASTEST = 0.2, 5.0
 
 
 class Machine:
-    """Speed by time, in cells of a second: 1 is what run times are told for.
+    """Speed by time, in cells of a second: run times are for speed 1.
 
-    per_s: steady relative change. jump: (seconds, factor) of one change. kind: of workload; some shake all workers.
+    kind: of workload; some affect all workers. per_s: steady relative change. jump: (seconds,
+    factor) of a single change.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class Machine:
         self._constant = not self._per_s and math.isinf(jump[0]) and kind not in ("fluctuates", "half speed")
 
     def done_at(self, start_s: float, work: float) -> float:
-        """When `work` seconds of work end that begin at start_s."""
+        """Compute when `work` seconds of work end that begin at start_s."""
         if self._constant:
             return start_s + work
         now = start_s
@@ -49,16 +50,16 @@ class Machine:
             now = edge
 
     def speed(self, cell: int) -> float:
-        """The speed in the cell of that number."""
+        """Compute the speed in the cell of that number."""
         now = (cell + 0.5) * CELL_S
-        value = min(FASTEST, max(SLOWEST, math.exp(self._per_s * now))) * (
-            self._jump[1] if now >= self._jump[0] else 1.0
-        )
+        speed = min(FASTEST, max(SLOWEST, math.exp(self._per_s * now)))
+        if now >= self._jump[0]:
+            speed *= self._jump[1]
         if self._kind == "half speed" and now % HALF_SPEED_EVERY_S < HALF_SPEED_S:
-            value *= 0.5
+            speed *= 0.5
         if self._kind == "fluctuates":
-            value *= max(0.2, 1.0 + FLUCTUATION * self._shaken(cell))
-        return value
+            speed *= max(0.2, 1.0 + FLUCTUATION * self._shaken(cell))
+        return speed
 
     def _shaken(self, cell: int) -> float:
         keep = math.exp(-CELL_S / FLUCTUATION_S)
@@ -69,7 +70,7 @@ class Machine:
 
 
 def _lognormal(chance: random.Random) -> float:
-    """As wide as its mean of 1."""
+    """Draw from a lognormal distribution with mean 1 and standard deviation 1."""
     return chance.lognormvariate(-math.log(2) / 2, math.sqrt(math.log(2)))
 
 
@@ -92,7 +93,7 @@ WORKLOADS = ("iid", "lognormal", "pareto", "rare", "slows down", "speeds up", "f
 
 
 def run_times(kind: str, chance: random.Random) -> Iterator[float]:
-    """Run times with mean 1, or 1 after a ramp has ended."""
+    """Yield run times with mean 1."""
     if kind in _DRAWS:
         while True:
             yield _DRAWS[kind](chance)
@@ -104,7 +105,7 @@ def run_times(kind: str, chance: random.Random) -> Iterator[float]:
 
 
 def ramped(start_s: float, work: float) -> float:
-    """When `work` is done that began at start_s, while the speed rises from RAMP_FROM to 1 in RAMP_S."""
+    """Compute the end of work from start_s on, while speed rises from RAMP_FROM to 1 in RAMP_S."""
     grow = (1.0 - RAMP_FROM) / RAMP_S
 
     def done(t: float) -> float:
@@ -119,7 +120,7 @@ def ramped(start_s: float, work: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """What happens to the machine beside the workload. jump: a change by 10 % either way at a random time."""
+    """A change of the machine during a run. jump: a change by 10 % either way at a random time."""
 
     name: str
     per_s: float = 0.0

@@ -1,6 +1,7 @@
-"""Does a worker's memory stay flat? Feeds one worker a million requests and looks at its resident memory.
+"""Measures the growth of a worker's resident memory over a million requests.
 
-The growth counts from the first ten thousand requests on, when everything has been imported and every cache is warm.
+The growth counts after the first ten thousand requests, when everything is imported and caches are
+warm.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LIMIT_KIB = 1024
 
 
 class Watcher:
-    """Notes the worker's resident memory at set numbers of replies."""
+    """Records the worker's resident memory at fixed numbers of replies."""
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -53,13 +54,13 @@ def main() -> int:
     first = next(kib for count, kib in watcher.rows if count == WARM)
     growth = watcher.rows[-1][1] - first
     verdict = "PASS" if growth < LIMIT_KIB else "FAIL"
-    print(f"{verdict}: {growth} KiB of growth after the first {WARM} requests, {LIMIT_KIB} are allowed")
+    print(f"{verdict}: memory grew by {growth} KiB after the first {WARM} requests; the limit is {LIMIT_KIB} KiB")
     print(json.dumps({"schema_version": 1, "kind": "bench.memory", "growth_kib": growth, "rows": watcher.rows}))
     return 0 if verdict == "PASS" else 3
 
 
 def feed(url: str, watcher: Watcher, total: int) -> None:
-    """Closed load, so that the queue itself stays short."""
+    """Apply a closed load, so that the queue stays short."""
     with Client(connect(url)) as client:
         loop = ClosedLoop(client, "bench", watcher.add, arguments=("0",), total=total)
         loop.set_parallel(64)
@@ -69,7 +70,7 @@ def feed(url: str, watcher: Watcher, total: int) -> None:
 
 
 def resident_kib(pid: int) -> int:
-    """VmRSS of a process in KiB."""
+    """Return VmRSS of a process in KiB."""
     text: Any = Path(f"/proc/{pid}/status").read_text()
     return int(text.split("VmRSS:")[1].split()[0])
 

@@ -1,7 +1,7 @@
-"""How long a request of a worker that is killed waits until it starts again, with the default heartbeat interval.
+"""Measures how long the request of a killed worker waits until it starts again.
 
-One worker runs the request, another one is idle. The first is killed with -9 at a random moment of its interval, the
-other goes on with the request, and a new one takes the idle one's place.
+One worker runs the request, another one is idle. The first is killed with -9 at a random moment of
+its heartbeat interval, the other takes over the request, and a new idle worker is started.
 """
 
 from __future__ import annotations
@@ -34,15 +34,21 @@ def main() -> int:
     chance = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder, EmbeddedServer(tcp=True) as server:
         waits = measure(server, Path(folder), options.rounds, chance)
-    print(json.dumps({
-        "schema_version": 1, "kind": "bench.recovery", "interval_s": DEFAULT_INTERVAL_S, "rounds": len(waits),
-        "median_s": statistics.median(waits), "longest_s": max(waits), "shortest_s": min(waits),
-    }))  # fmt: skip
+    report = {
+        "schema_version": 1,
+        "kind": "bench.recovery",
+        "interval_s": DEFAULT_INTERVAL_S,
+        "rounds": len(waits),
+        "median_s": statistics.median(waits),
+        "longest_s": max(waits),
+        "shortest_s": min(waits),
+    }
+    print(json.dumps(report))
     return 0 if max(waits) <= 2 * DEFAULT_INTERVAL_S else 3
 
 
 def measure(server: EmbeddedServer, folder: Path, rounds: int, chance: random.Random) -> list[float]:
-    """Seconds from each kill to the request's next start."""
+    """Measure the seconds from each kill to the request's next start."""
     queues = Queues(connect(server.url))
     queues.add("q")
     starts = folder / "starts"
@@ -82,16 +88,16 @@ def measure(server: EmbeddedServer, folder: Path, rounds: int, chance: random.Ra
 
 
 def lines(path: Path) -> list[str]:
-    """The names of the workers that started the request, in order."""
+    """Read the names of the workers that started the request, in order."""
     return path.read_text().split()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Look often until it holds."""
+    """Wait until a condition holds."""
     ends = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > ends:
-            raise SystemExit("what should have happened did not, within two minutes")
+            raise SystemExit(f"error: the workers did not reach the expected state within {PATIENCE_S:.0f} s")
         time.sleep(LOOK_S)
 
 

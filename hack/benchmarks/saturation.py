@@ -1,4 +1,4 @@
-"""What the bars of the saturation search share: a service of known capacity, and one line of JSON a bar."""
+"""Functions for the bars of the saturation search: a service, a run, one JSON line a bar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCHES = 20
 
 @contextmanager
 def service(*arguments: str) -> Iterator[str]:
-    """The URL of `hack.service` in a process of its own, on loopback."""
+    """Start `hack.service` in a process of its own, on loopback; yields its URL."""
     process = subprocess.Popen(
         [sys.executable, "-m", "hack.service", *arguments],
         stdout=subprocess.PIPE,
@@ -42,28 +42,29 @@ def service(*arguments: str) -> Iterator[str]:
 
 
 def line(*arguments: str) -> list[str]:
-    """The command line of a run whose result is JSON."""
+    """Build the command line of a run whose result is JSON."""
     return [sys.executable, "-m", "scaletest", "saturate", "-o", "json", "--progress", "plain", *arguments]
 
 
 def saturate(*arguments: str) -> dict[str, Any]:
-    """The result of a run, which is kept nowhere. Its last step has `mean_latency_s` with an interval beside it."""
+    """Run a saturation; returns its result, with the last step's `mean_latency_s` and interval."""
     with tempfile.TemporaryDirectory() as folder:
-        words = line("--run-dir", f"{folder}/run", *arguments)
-        done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ)
+        command = line("--run-dir", f"{folder}/run", *arguments)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
         if done.returncode not in (0, 3, 4):
-            sys.exit(f"{' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
         stored = SaturationFolder(Path(folder) / "run").saturation()
     last = stored.steps[-1]
     return {**json.loads(done.stdout), "mean_latency_s": mean_latency(last, stored.samples[last.number])}
 
 
 def mean_latency(step: SaturationStep, samples: Sequence[Attempt]) -> Estimate | None:
-    """Mean latency in s of the successes due after the warm-up, with its 95 % interval; None with fewer than 200.
+    """Compute the mean latency in s of successes after the warm-up, with its 95 % interval.
 
-    Latencies of neighbours hang together, means of 20 batches by time do not.
+    None with fewer than 200. The interval is that of the means of 20 batches by time, which are
+    independent; latencies of neighbours are not.
     """
-    good = sorted((one.due_s, one.latency_s) for one in samples if one.ok and one.final)
+    good = sorted((sample.due_s, sample.latency_s) for sample in samples if sample.ok and sample.final)
     values = [latency for due, latency in good if step.warmup_s <= due < step.seconds]
     if len(values) < 10 * BATCHES:
         return None

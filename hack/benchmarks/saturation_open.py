@@ -1,4 +1,4 @@
-"""Bar: open load at 2,000 requests/s over HTTP/1.1 for 60 s from one process, lag p99 under 5 ms, not INVALID."""
+"""Bar: open load at 2,000 requests/s for 60 s from one process: lag p99 under 5 ms, not INVALID."""
 
 from __future__ import annotations
 
@@ -12,18 +12,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rate", type=float, default=2000.0)
     parser.add_argument("--seconds", default="60")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with service("--slots", "200") as url:
-        found = saturate(
-            *("--url", url, "--mode", "sweep", "--start", str(given.rate), "--step-time", given.seconds, "--warm", "1")
+        outcome = saturate(
+            *(
+                "--url",
+                url,
+                "--mode",
+                "sweep",
+                "--start",
+                str(options.rate),
+                "--step-time",
+                options.seconds,
+                "--warm",
+                "1",
+            )
         )
-    last = found["steps"][-1]
+    last = outcome["steps"][-1]
     lag_ms = 1e3 * last["lag_p99_s"]
     return report(
-        f"open load at {given.rate:g}/s from one process",
-        lag_ms < 5.0 and found["verdict"]["kind"] != "INVALID",
+        f"open load at {options.rate:g}/s from one process",
+        lag_ms < 5.0 and outcome["verdict"]["kind"] != "INVALID",
         lag_p99_ms=lag_ms,
-        verdict=found["verdict"],
+        verdict=outcome["verdict"],
         offered_per_s=last["offered_per_s"],
         goodput_per_s=last["goodput_per_s"],
         latency_mean_ms=1e3 * (last["latency_s"]["mean"] or 0.0),

@@ -1,8 +1,9 @@
-"""What does a scrape of twenty queues cost, with ten requests waiting and with a million?
+"""Measures a scrape of twenty queues, with ten requests waiting and with a million.
 
-The exporter is a process of its own, asked over HTTP in alternation. What waits is written into the lists directly:
-only the first of a queue is a whole request, since a scrape looks at no other. Each histogram has 400 buckets filled,
-which is durations from a millisecond to three seconds, so that a scrape has to read what it would read in earnest.
+The exporter is a process of its own, scraped over HTTP in alternation. Waiting requests are written
+into the lists directly: only the first of a queue is a complete request, since a scrape reads no
+other. Each histogram has 400 buckets filled, durations from a millisecond to three seconds, as in
+real use.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scrapes", type=int, default=50)
     options = parser.parse_args()
-    rows: dict[int, list[float]] = {10: [], 1_000_000: []}
+    times: dict[int, list[float]] = {10: [], 1_000_000: []}
     commands = {}
     with EmbeddedServer(tcp=True) as server:
         redis: Any = connect(server.url)
@@ -41,18 +42,18 @@ def main() -> None:
         assert exporter.stderr is not None
         url = exporter.stderr.readline().split()[-1] + "/metrics"
         for number in range(options.rounds):
-            for waiting in sorted(rows, reverse=bool(number % 2)):
+            for waiting in sorted(times, reverse=bool(number % 2)):
                 fill(redis, waiting)
-                rows[waiting].append(scrape(url, options.scrapes))
+                times[waiting].append(scrape(url, options.scrapes))
                 commands[waiting] = commands_of(redis, url)
-                print(f"round {number + 1}  {waiting:>9,} waiting  {rows[waiting][-1]:6.2f} ms", flush=True)
+                print(f"round {number + 1}  {waiting:>9,} waiting  {times[waiting][-1]:6.2f} ms", flush=True)
         exporter.terminate()
         exporter.wait(30)
-    print(json.dumps(report(rows, commands)))
+    print(json.dumps(report(times, commands)))
 
 
 def prepare(redis: Any, url: str) -> None:
-    """Twenty queues with full histograms, and a request at the front of each."""
+    """Create twenty queues with full histograms, and a request at the front of each."""
     with Client(connect(url)) as client:
         for number in range(QUEUES):
             name = f"q{number}"
@@ -63,7 +64,7 @@ def prepare(redis: Any, url: str) -> None:
 
 
 def fill(redis: Any, waiting: int) -> None:
-    """So many requests wait in all."""
+    """Let this number of requests wait in all queues together."""
     for number in range(QUEUES):
         key, share = f"rq:queue:q{number}", waiting // QUEUES
         redis.ltrim(key, 0, max(0, share - 1) if waiting >= QUEUES else 0)
@@ -73,7 +74,7 @@ def fill(redis: Any, waiting: int) -> None:
 
 
 def scrape(url: str, count: int) -> float:
-    """Median time of a scrape in milliseconds."""
+    """Measure the median time of a scrape in milliseconds."""
     times = []
     for _ in range(count):
         began = time.perf_counter()
@@ -85,10 +86,13 @@ def scrape(url: str, count: int) -> float:
 
 
 def commands_of(redis: Any, url: str) -> int:
-    """Redis commands of one scrape, those inside scripts included. The exporter's other work may add to some looks."""
+    """Count the Redis commands of one scrape, those inside scripts included.
+
+    The least of several counts, since the exporter's other work may add to some.
+    """
 
     def calls() -> int:
-        return sum(row["calls"] for row in redis.info("commandstats").values())
+        return sum(command["calls"] for command in redis.info("commandstats").values())
 
     def look() -> int:
         before = calls()
@@ -98,9 +102,9 @@ def commands_of(redis: Any, url: str) -> int:
     return min(look() for _ in range(LOOKS))
 
 
-def report(rows: dict[int, list[float]], commands: dict[int, int]) -> dict[str, Any]:
-    """Medians and the ratio."""
-    few, many = (statistics.median(rows[waiting]) for waiting in sorted(rows))
+def report(times: dict[int, list[float]], commands: dict[int, int]) -> dict[str, Any]:
+    """Compute medians and their ratio."""
+    few, many = (statistics.median(times[waiting]) for waiting in sorted(times))
     return {
         "schema_version": 1,
         "kind": "bench.scrape",

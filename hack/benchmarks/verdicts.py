@@ -1,12 +1,13 @@
-"""Does the verdict keep its word? Runs with known truth, the production rules, coverage and error rates.
+"""Measures coverage and error rates of verdicts, in simulated runs with known truth.
 
-Each run measures steps of 1, 2 and 4 workers on a virtual clock, in the order and as often as a validation would.
-Between steps the true throughput grows by the ratio under test. Prints one line of JSON a cell; `study` is what the
-tests call.
+Each run measures steps of 1, 2 and 4 workers on a virtual clock, in the order and as often as a
+validation would. Between steps the true throughput grows by the ratio under test. Prints one line
+of JSON a cell; tests call `study`.
 
-    python -m hack.benchmarks.verdicts                      coverage and verdicts, a step of 100 requests a part
-    python -m hack.benchmarks.verdicts --workloads          wrong verdicts by workload and disturbance, default options
-    python -m hack.benchmarks.verdicts --workloads --max-step 100000    the same with as much time as it takes
+python -m hack.benchmarks.verdicts coverage and verdicts, a step of 100 requests a part python -m
+hack.benchmarks.verdicts --workloads wrong verdicts by workload and disturbance, default options
+python -m hack.benchmarks.verdicts --workloads --max-step 100000 the same with as much time as it
+takes
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ from scaletest.model import Plan
 # Two parts of 100 requests a worker, or of as many after a ramp.
 STEP_S = {"ramp": 240.0}
 USUAL_STEP_S = 200.0
-# From one measuring to the next: workers start or end.
+# Between two measurements: workers start or end.
 BETWEEN_S = 0.5
-# How often a measuring is looked at, as the runner does.
+# Seconds between two checks of the stopping rule, as in the runner.
 LOOK_S = 0.1
 TRUTHS = (1.6, 1.75, 1.85, 1.95)
 VERDICTS = ("PASS", "FAIL", "INVALID")
@@ -54,9 +55,10 @@ VERDICTS = ("PASS", "FAIL", "INVALID")
 
 @dataclass
 class Outcome:
-    """One simulated run: the throughput of every step, the verdict of every doubling, and how measurings ended.
+    """Outcome of one simulated run.
 
-    verdict: of the run, by its doublings. seconds: of the whole run. pairs: ways up and down.
+    rates: the throughput of every step. doublings: the verdict of every doubling. stops: how
+    measurements ended. seconds: of the whole run. pairs: passes through the steps, up and down.
     """
 
     rates: list[Throughput] = field(default_factory=list)
@@ -67,13 +69,16 @@ class Outcome:
 
     @property
     def verdict(self) -> str:
-        """FAIL before INVALID before PASS, as the judge has it."""
+        """The run's verdict: FAIL before INVALID before PASS, as in the judge."""
         return next((kind for kind in ("FAIL", "INVALID") if kind in self.doublings), "PASS")
 
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """Shares over many runs. coverage, sound: by step; doublings: verdicts of each; seconds: mean of a run."""
+    """Shares over many runs.
+
+    coverage, sound: by step; doublings: verdicts of each; seconds: mean of a run.
+    """
 
     coverage: list[float]
     sound: list[float]
@@ -85,22 +90,23 @@ class Study:
 
 
 class Workers(Protocol):
-    """Workers that finish one request after the other; times in s from the beginning of the measuring."""
+    """Workers that finish one request after the other; times in s since the measurement began."""
 
     def next_s(self) -> float:
-        """When the next request ends."""
+        """Return when the next request ends."""
 
     def take(self) -> tuple[str, float]:
-        """The next completion: worker and when."""
+        """Take the next completion: worker and time."""
 
     def in_flight(self) -> list[tuple[str, float]]:
-        """Of every worker when the request ends that runs now."""
+        """List every worker with the end of its running request."""
 
 
 class Run:
-    """One simulated run of a plan. workers: makes so many for a measuring that begins at that time of the run.
+    """One simulated run of a plan.
 
-    between_s: from one measuring to the next, for workers to start or end.
+    workers: creates workers from their number and the time at which the measurement begins.
+    between_s: from one measurement to the next, for workers to start or end.
     """
 
     def __init__(self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S) -> None:
@@ -110,7 +116,7 @@ class Run:
         self._outcome = Outcome()
 
     def simulate(self) -> Outcome:
-        """Measure until the rules say that it is enough, then judge every doubling."""
+        """Measure until the stopping rules are satisfied, then judge every doubling."""
         turns = first_pair(self._plan)
         if not self._plan.mirrored:
             turns = turns[: len(self._plan.steps)]
@@ -128,8 +134,8 @@ class Run:
         return self._outcome
 
     def _judged(self, first: list[Part], second: list[Part], course: Course) -> str:
-        found = doubling(first, second, self._plan, course=course)
-        return str(found.kind) if found else "INVALID"
+        doubled = doubling(first, second, self._plan, course=course)
+        return str(doubled.kind) if doubled else "INVALID"
 
     def _measure(self, turn: Turn) -> None:
         plan, steps = self._plan, self._plan.steps
@@ -164,7 +170,7 @@ class Run:
 
 
 class _Workers:
-    """Workers of one kind of workload on a machine; `slow` times as long as its run times say."""
+    """Workers of one kind of workload on a machine. slow: factor of their run times."""
 
     def __init__(
         self, count: int, slow: float, kind: str, chance: random.Random, machine: Machine, began_s: float
@@ -175,17 +181,17 @@ class _Workers:
         heapify(self._heap)
 
     def next_s(self) -> float:
-        """When the next request ends."""
+        """Return when the next request ends."""
         return self._heap[0][0]
 
     def take(self) -> tuple[str, float]:
-        """The next completion: worker and when."""
+        """Take the next completion: worker and time."""
         at, number = self._heap[0]
         heapreplace(self._heap, (self._end(at, self._times[number]), number))
         return str(number), at
 
     def in_flight(self) -> list[tuple[str, float]]:
-        """Of every worker when the request ends that runs now."""
+        """List every worker with the end of its running request."""
         return [(str(number), at) for at, number in self._heap]
 
     def _end(self, start_s: float, times: Iterator[float]) -> float:
@@ -196,7 +202,10 @@ class _Workers:
 
 
 def simulate(kind: str, truth: float, plan: Plan, seed: str, disturbance: Disturbance = DISTURBANCES[0]) -> Outcome:
-    """One run. A jump comes at a random time of what the run would be without it."""
+    """Simulate one run.
+
+    A jump comes at a random time within the length of the run without a jump.
+    """
     chance, jump = random.Random(seed), (float("inf"), 1.0)
     if disturbance.jump:
         whole = simulate(kind, truth, plan, seed).seconds
@@ -214,7 +223,7 @@ def simulate(kind: str, truth: float, plan: Plan, seed: str, disturbance: Distur
 def study(
     kind: str, truth: float, runs: int, plan: Plan | None = None, disturbance: Disturbance = DISTURBANCES[0]
 ) -> Study:
-    """Shares over `runs` runs with fixed seeds: coverage, verdicts, and how measurings ended."""
+    """Compute shares of coverage, verdicts and stops over `runs` runs with fixed seeds."""
     plan = plan or Plan(limit=4, scale=1.8, order="mirrored", max_step_s=STEP_S.get(kind, USUAL_STEP_S))
     steps = len(plan.steps)
     covered, sound = [0] * steps, [0] * steps
@@ -236,16 +245,20 @@ def study(
     return Study(
         coverage=[hits / max(1, count) for hits, count in zip(covered, sound, strict=True)],
         sound=[count / runs for count in sound],
-        doublings=[{name: counter[name] / runs for name in VERDICTS} for counter in doublings],
-        verdicts={name: verdicts[name] / runs for name in VERDICTS},
+        doublings=[_verdict_shares(counter, runs) for counter in doublings],
+        verdicts=_verdict_shares(verdicts, runs),
         stops={name: count / sum(stops.values()) for name, count in sorted(stops.items())},
         seconds=seconds / runs,
         pairs=pairs / runs,
     )
 
 
+def _verdict_shares(counts: Counter[str], runs: int) -> dict[str, float]:
+    return {name: counts[name] / runs for name in VERDICTS}
+
+
 def workloads(runs: int, plan: Plan, kinds: list[str], disturbances: list[Disturbance]) -> Iterator[dict[str, object]]:
-    """One row for every workload and disturbance: the shares of wrong and of missing verdicts by truth."""
+    """Yield the shares of wrong and of missing verdicts for every workload and disturbance."""
     for disturbance in disturbances:
         for kind in kinds:
             shares = {truth: study(kind, truth, runs, plan, disturbance) for truth in TRUTHS}
@@ -270,12 +283,13 @@ def main(show: Callable[[str], None] = print) -> None:
     parser.add_argument("--max-step", type=float, default=0.0)
     parser.add_argument("--order", default="mirrored")
     options = parser.parse_args()
-    kinds = options.kinds.split(",") if options.kinds else list(WORKLOADS if options.workloads else KINDS)
+    every = WORKLOADS if options.workloads else KINDS
+    kinds = options.kinds.split(",") if options.kinds else list(every)
     if options.workloads:
         plan = Plan(limit=4, scale=1.8, order=options.order, max_step_s=options.max_step)
         disturbances = [DISTURBANCES[int(number)] for number in options.disturbances.split(",")]
-        for row in workloads(options.runs or 200, plan, kinds, disturbances):
-            show(json.dumps(row))
+        for shares in workloads(options.runs or 200, plan, kinds, disturbances):
+            show(json.dumps(shares))
         return
     for kind in kinds:
         for truth in TRUTHS:

@@ -1,7 +1,8 @@
-"""A real Kubernetes control plane on this machine, from the tools that hack/tool builds, for tests and trials.
+"""A real Kubernetes control plane on this machine, for tests and trials.
 
-plane.py starts and ends it; pools.py has the fake nodes, node.py the real one in the namespaces of box.py; flags.py,
-settings.py, keys.py and process.py are what they need.
+Its programs are built by hack/tool. plane.py starts and ends it; pools.py defines fake nodes,
+node.py the real node, which runs in the namespaces of box.py; flags.py, settings.py, keys.py and
+process.py have their flags, configuration files, certificates and process handling.
 """
 
 from hack.kubernetes.plane import ControlPlane, Refused

@@ -20,20 +20,20 @@ from hack.kubernetes.policies import Policies
 
 
 def main() -> None:
-    given = _arguments()
+    options = _arguments()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     plane = ControlPlane(cache / "scaletest" / "cluster")
-    if given.action == "up":
-        _up(plane, given)
-    elif given.action == "pods":
-        _pods(plane, given.namespace)
-    elif given.action == "load":
-        plane.node.load(given.image)
-    elif given.action == "down":
+    if options.action == "up":
+        _up(plane, options)
+    elif options.action == "pods":
+        _pods(plane, options.namespace)
+    elif options.action == "load":
+        plane.node.load(options.image)
+    elif options.action == "down":
         plane.down()
-    elif given.action == "kubeconfig":
+    elif options.action == "kubeconfig":
         print(plane.kubeconfig)
-    elif given.action == "missing":
+    elif options.action == "missing":
         for package in missing_packages():
             print(package)
     else:
@@ -41,20 +41,20 @@ def main() -> None:
             print(f"{name:24} {'runs' if alive else 'ended'}; log: {plane.folder}/{name}.log")
 
 
-def _up(plane: ControlPlane, given: argparse.Namespace) -> None:
+def _up(plane: ControlPlane, options: argparse.Namespace) -> None:
     if any(plane.running().values()):
-        sys.exit("it runs already: hack/cluster down ends it")
-    plane.down()  # what a killed one left
-    pools = given.pool or ([] if given.real else [Pool("plain", 2, 0)])
+        sys.exit("error: the cluster runs already; end it by hack/cluster down")
+    plane.down()  # removes what a killed one left behind
+    pools = options.pool or ([] if options.real else [Pool("plain", 2, 0)])
     try:
-        plane.up(pools, real=given.real, images=given.image)
-        if given.keda:
+        plane.up(pools, real=options.real, images=options.image)
+        if options.keda:
             Keda(plane, Names(plane.folder)).up()
-        if given.adapter:
+        if options.adapter:
             Adapter(plane, Names(plane.folder)).up()
-        for kind in (JobSets, PyTorchJobs) if given.controllers else ():
+        for kind in (JobSets, PyTorchJobs) if options.controllers else ():
             kind(plane).up()
-        if given.policies:
+        if options.policies:
             Policies(plane).up()
     except NotBuilt as error:
         sys.exit(f"error: {error}")
@@ -79,22 +79,24 @@ def _pods(plane: ControlPlane, namespace: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="hack/cluster", description="A control plane and its nodes, for tests.")
     parser.add_argument("action", choices=["up", "pods", "load", "down", "status", "kubeconfig", "missing"])
-    parser.add_argument("namespace", nargs="?", default="default", help="of pods")
+    parser.add_argument("namespace", nargs="?", default="default", help="for the action pods: whose pods to run")
     parser.add_argument("--pool", action="append", type=Pool.parse, metavar="NAME=NODESxDEVICES", default=[])
-    parser.add_argument("--real", action="store_true", help="also a real node, which runs its pods; needs root")
-    parser.add_argument("--image", action="append", type=Path, metavar="ARCHIVE", default=[], help="import it there")
-    # only one can answer for external.metrics.k8s.io
+    parser.add_argument("--real", action="store_true", help="add a real node, which runs its pods; needs root")
+    parser.add_argument(
+        "--image", action="append", type=Path, metavar="ARCHIVE", default=[], help="import an image into the real node"
+    )
+    # only one of them can answer for external.metrics.k8s.io
     scalers = parser.add_mutually_exclusive_group()
-    scalers.add_argument("--keda", action="store_true", help="KEDA beside it")
-    scalers.add_argument("--adapter", action="store_true", help="prometheus-adapter over Debian's Prometheus beside it")
-    parser.add_argument("--controllers", action="store_true", help="JobSet's and PyTorchJob's beside it")
+    scalers.add_argument("--keda", action="store_true", help="start KEDA")
+    scalers.add_argument("--adapter", action="store_true", help="start prometheus-adapter and Debian's Prometheus")
+    parser.add_argument("--controllers", action="store_true", help="start the controllers of JobSet and PyTorchJob")
     parser.add_argument("--policies", action="store_true", help="enforce NetworkPolicies on the real node")
-    given = parser.parse_args()
-    if given.real and given.controllers:
-        parser.error("--controllers answer on this machine's loopback, which a real node's API server does not see")
-    if given.policies and not given.real:
+    options = parser.parse_args()
+    if options.real and options.controllers:
+        parser.error("--controllers listen on this machine's loopback, which a real node's API server cannot reach")
+    if options.policies and not options.real:
         parser.error("--policies needs --real: pods on fake nodes have no network")
-    return given
+    return options
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A service account's kubeconfig: who has it can do what the account may, and nothing else."""
+"""Kubeconfigs of service accounts: they grant the rights of the account and no others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIFE = "24h"
 
 
 def kubeconfig(plane: ControlPlane, namespace: str, account: str, path: Path) -> Path:
-    """Write it. The account must exist."""
+    """Write the kubeconfig and return its path. The account must exist."""
     whole = json.loads(plane.kubectl("config", "view", "--raw", "--flatten", "--minify", "-o", "json"))
     context = whole["contexts"][0]["context"]
     token = plane.kubectl("-n", namespace, "create", "token", account, f"--duration={LIFE}").strip()

@@ -1,6 +1,7 @@
-"""prometheus-adapter over Debian's Prometheus, as processes beside the control plane: HPAs read the exporter's metrics.
+"""prometheus-adapter and Debian's Prometheus as processes beside the control plane.
 
-Its rules are those of the chart, charts/scaletest/prometheus-adapter.yaml.
+HPAs read the exporter's metrics from them, by the rules of
+charts/scaletest/prometheus-adapter.yaml.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ class Adapter:
         self._extension = Extension(plane, NAMESPACE, NAME, NAME)
 
     def up(self) -> None:
-        """Start both and wait until the metrics APIs are served. Raises NotBuilt, Refused."""
+        """Start both and wait until the metrics APIs answer. Raises NotBuilt, Refused."""
         prometheus, adapter = shutil.which("prometheus"), tool("prometheus-adapter", "adapter")
         if not prometheus:
-            raise NotBuilt("there is no Prometheus on this machine; apt-get install prometheus")
+            raise NotBuilt("Prometheus is not installed on this machine; apt-get install prometheus")
         for group, _ in GROUPS:
             check_free(self._plane, group, NAME)
         self._plane.apply(_rights())
-        # what the chart's monitoring values make
+        # the kinds of objects that the chart's monitoring values create
         self._plane.kubectl("apply", "--server-side", "-f", tool("crds", "crds.yaml"))
         self._extension.prepare()
         (port,) = free_ports(1)
@@ -60,7 +61,7 @@ class Adapter:
         self._extension.register(GROUPS)
 
     def scrape(self, namespace: str, service: str, port: int = 9998) -> None:
-        """Have Prometheus scrape a Service, with the labels that a ServiceMonitor gives."""
+        """Let Prometheus scrape a Service, with the labels that a ServiceMonitor adds."""
         target = f"{service}.{namespace}.svc:{port}"
         known = json.loads(self._targets.read_text())
         known.append({"targets": [target], "labels": {"namespace": namespace, "service": service}})
@@ -73,8 +74,8 @@ class Adapter:
             self._plane.stop(name)
 
     def _job(self) -> dict[str, Any]:
-        found = {"files": [str(self._targets)], "refresh_interval": INTERVAL}
-        return {"job_name": "services", "file_sd_configs": [found]}
+        discovery = {"files": [str(self._targets)], "refresh_interval": INTERVAL}
+        return {"job_name": "services", "file_sd_configs": [discovery]}
 
     @property
     def _targets(self) -> Path:
@@ -82,7 +83,7 @@ class Adapter:
 
 
 def _rights() -> list[dict[str, Any]]:
-    """What the adapter may, and that HPAs may read what it serves."""
+    """Build the roles and bindings of the adapter, and of HPAs to read its metrics."""
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
     hpa = {"kind": "ServiceAccount", "name": "horizontal-pod-autoscaler", "namespace": "kube-system"}
     group = "rbac.authorization.k8s.io"

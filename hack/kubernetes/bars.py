@@ -1,10 +1,11 @@
-"""Bars that need a cluster and minutes: each prints one JSON line with what was seen, and whether that is enough.
+"""Acceptance bars that need a cluster or minutes; each prints its figures as a JSON line.
 
-The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are real processes; nodes
-are kwok's. In bars on a real node the chart's pods are containers there. Autoscalers keep their examples' settings;
-only KEDA goes to zero after 20 s, and an HPA down after 30 s.
-Those of lifecycle, saturation, scripts, laws, causes, drifting, servers, workers and http-peers are programs of
-hack/benchmarks: the first have a control plane of their own, the others need none, but a quiet machine.
+The control plane, KEDA, prometheus-adapter, Prometheus, Redis, exporter, workers and clients are
+real processes; nodes are kwok's. In bars on a real node the chart's pods are containers there.
+Autoscalers keep the settings of the chart's examples, except that KEDA scales to zero after 20 s,
+and an HPA down after 30 s. The bars of lifecycle, saturation, scripts, laws, causes, drifting,
+servers, workers and http-peers are programs of hack/benchmarks: those of lifecycle start a control
+plane of their own, the others need a quiet machine.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ DOWN = f"{SCALING}.behavior.scaleDown.stabilizationWindowSeconds=30"
 
 
 class Site:
-    """A control plane for one bar. real: with a real node, where all pods run."""
+    """A control plane for one bar. real: with a real node, on which all pods run."""
 
     def __init__(self, stack: ExitStack, *, real: bool) -> None:
         self._stack = stack
@@ -50,20 +51,20 @@ class Site:
         self.names = Names(self.plane.folder)
 
     def keda(self) -> None:
-        """KEDA beside it."""
-        made = Keda(self.plane, self.names)
-        self._stack.callback(made.down)
-        made.up()
+        """Start KEDA."""
+        keda = Keda(self.plane, self.names)
+        self._stack.callback(keda.down)
+        keda.up()
 
     def adapter(self) -> Adapter:
-        """prometheus-adapter beside it."""
-        made = Adapter(self.plane, self.names)
-        self._stack.callback(made.down)
-        made.up()
-        return made
+        """Start prometheus-adapter."""
+        adapter = Adapter(self.plane, self.names)
+        self._stack.callback(adapter.down)
+        adapter.up()
+        return adapter
 
     def release(self, example: str, *settings: str) -> Release:
-        """The chart, with real processes."""
+        """Install the chart, with real processes."""
         return self._stack.enter_context(Release(self.plane, self.names, example, *settings))
 
 
@@ -76,7 +77,7 @@ def keda_burst(site: Site) -> dict[str, Any]:
 
 
 def keda_burst_real(site: Site) -> dict[str, Any]:
-    """The same in containers on a real node; needs root."""
+    """200 requests scale containers on a real node from zero and back to zero; needs root."""
     return keda_burst(site)
 
 
@@ -91,7 +92,7 @@ def hpa_custom(site: Site) -> dict[str, Any]:
 
 
 def validate_1_8(site: Site) -> dict[str, Any]:
-    """scaletest validate, with the chart's own rights: every doubling of sleep workers to 8 at least 1.9, and PASS."""
+    """scaletest validate, with the chart's rights: PASS for sleep workers to 8 at scale 1.9."""
     release = site.release("sleep")
     _until(release.declared)
     before = release.wanted
@@ -102,11 +103,11 @@ def validate_1_8(site: Site) -> dict[str, Any]:
     line += ["-o", "json", "--run-dir", str(folder / "run")]
     environment = {**os.environ, "KUBECONFIG": str(config)}
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
-    result = json.loads(done.stdout) if done.stdout else {"verdict": {"kind": done.stderr}, "steps": []}
+    report = json.loads(done.stdout) if done.stdout else {"verdict": {"kind": done.stderr}, "steps": []}
     return {
         "passed": done.returncode == 0 and release.wanted == before,
-        "verdict": result["verdict"],
-        "workers": [step["workers"] for step in result["steps"]],
+        "verdict": report["verdict"],
+        "workers": [step["workers"] for step in report["steps"]],
         "replicas_before": before,
         "replicas_after": release.wanted,
     }
@@ -142,7 +143,7 @@ def _until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"it did not happen within {PATIENCE_S:.0f} s")
+            raise TimeoutError(f"the expected state was not reached within {PATIENCE_S:.0f} s")
         time.sleep(0.5)
 
 
@@ -155,78 +156,84 @@ BARS: dict[str, Callable[[Site], dict[str, Any]]] = {
 }
 
 
-# Their programs in hack/benchmarks, and what each shows.
+# Programs of hack/benchmarks, and what each checks.
 PROGRAMS = {
     "lifecycle-jobs": "2,000 Jobs and 1,000 Indexed Jobs of 7 pods on 1,000 nodes: every one measured. 20 minutes.",
     "lifecycle-pods": "20,000 pods without devices: memory, requests, and none miscounted though they are collected.",
-    "lifecycle-clock": "Our stamps against those of an independent recorder, at 5 objects a second.",
-    "scripts-bounded": "no script keeps Redis for 10 ms: 10,000 of 100,000 cancelled, 1,000,000 purged. 1 minute.",
-    "laws": "ceiling, contention, coherency, peak and lock of known laws come back from real runs. 15 minutes.",
+    "lifecycle-clock": "scaletest's time stamps against an independent recorder's, at 5 objects a second.",
+    "scripts-bounded": "no script blocks Redis for 10 ms: 10,000 of 100,000 cancelled, 1,000,000 purged. 1 minute.",
+    "laws": "real runs find ceiling, contention, coherency, peak and lock of known laws. 15 minutes.",
     "causes": "20 real runs of each of 13 injected bottlenecks, and 100 linear ones: cause, object, share. 2 hours.",
     "drifting": "10 validations of devices that get 0.1 % slower or faster every second: no wrong verdict. 20 minutes.",
     "workers": "10,000 workers' heartbeats beside 8 real workers: Redis, scripts, scrapes, 1,000 deaths. 5 minutes.",
     "servers": "the tests of queue, worker and books on Redis 6.2, 7.0 and 8.2 and Valkey 9.1. 10 minutes.",
-    "saturation-search": "8 slots of 10 ms saturate at 800/s within 3 %, and the latency at 70 % is that of theory.",
-    "saturation-refusing": "the same where more than 64 waiting are refused with 503.",
+    "saturation-search": "8 slots of 10 ms saturate at 800/s within 3 %, and latency at 70 % is as in theory.",
+    "saturation-refusing": "as saturation-search, and requests beyond 64 waiting are refused with 503.",
     "saturation-open": "open load at 2,000 requests/s for 60 s: lag p99 under 5 ms, not INVALID.",
-    "saturation-tester": "a tester held to 20 % CPU gives INVALID and says that it was the bottleneck.",
+    "saturation-tester": "a tester limited to 20 % CPU ends INVALID and names itself as the bottleneck.",
     "saturation-agents": "four agents at 100 requests/s each equal one at 400 within 3 %.",
     "http-peers": "exporter and client answer within 1 s beside 250 slow connections and 100 bodies of 1 GB.",
 }
 
-# Programs that are another one with other options.
+# Bars that run another bar's program with other options.
 VARIANTS = {"scripts-bounded": ("scripts",), "saturation-refusing": ("saturation-search", "--room", "64")}
 
 
-def words(name: str) -> list[str]:
-    """A program's module, and its arguments."""
+def module_and_arguments(name: str) -> list[str]:
+    """Return the module of a bar's program, and its arguments."""
     base, *arguments = VARIANTS.get(name, (name,))
     return [f"hack.benchmarks.{base.replace('-', '_')}", *arguments]
 
 
 def program(name: str) -> dict[str, Any]:
-    """What a program of lines of JSON says, and whether all of them, one at least, are met."""
-    line = [sys.executable, "-m", *words(name)]
+    """Run a program that prints lines of JSON.
+
+    It passes when all of them, at least one, are met.
+    """
+    line = [sys.executable, "-m", *module_and_arguments(name)]
     done = subprocess.run(line, stdout=subprocess.PIPE, text=True, check=False)
-    found = [json.loads(row) for row in done.stdout.splitlines()]
-    passed = done.returncode == 0 and bool(found) and all(one["met"] for one in found)
-    return {"passed": passed, "exit_code": done.returncode, "results": found}
+    results = [json.loads(printed) for printed in done.stdout.splitlines()]
+    passed = done.returncode == 0 and bool(results) and all(bar["met"] for bar in results)
+    return {"passed": passed, "exit_code": done.returncode, "results": results}
 
 
 def run(name: str) -> dict[str, Any]:
-    """One bar, on a control plane of its own. Raises NotBuilt; whatever else goes wrong, it is not passed."""
-    made: dict[str, Any] = {"bar": name, "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
-    made["conditions"] = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}
+    """Run one bar, on a control plane of its own.
+
+    Raises NotBuilt; any other error is a bar that did not pass.
+    """
+    outcome: dict[str, Any] = {"bar": name, "at": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    outcome["conditions"] = {"cpus": os.cpu_count(), "load_before": round(os.getloadavg()[0], 1)}
     with ExitStack() as stack:
         try:
             if name in PROGRAMS:
-                return made | program(name)
+                return outcome | program(name)
             site = Site(stack, real=name.endswith("-real"))
             version = json.loads(site.plane.kubectl("version", "-o", "json"))["serverVersion"]["gitVersion"]
-            made["conditions"]["kubernetes"] = version
-            made |= BARS[name](site)
+            outcome["conditions"]["kubernetes"] = version
+            outcome |= BARS[name](site)
         except NotBuilt:
             raise
         except Exception as error:
-            made |= {"passed": False, "error": f"{type(error).__name__}: {error}"}
-    return made
+            outcome |= {"passed": False, "error": f"{type(error).__name__}: {error}"}
+    return outcome
 
 
 def main() -> None:
-    says = {**{name: bar.__doc__ for name, bar in BARS.items()}, **PROGRAMS}
-    lines = [f"{name:19} {said}" for name, said in says.items()]
+    descriptions = {**{name: bar.__doc__ for name, bar in BARS.items()}, **PROGRAMS}
+    lines = [f"{name:19} {description}" for name, description in descriptions.items()]
     parser = argparse.ArgumentParser(
         prog="hack/bars", description="\n".join(lines), formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="+", choices=says, metavar="NAME")
+    parser.add_argument("names", nargs="+", choices=descriptions, metavar="NAME")
     failed = False
     for name in parser.parse_args().names:
         try:
-            made = run(name)
+            outcome = run(name)
         except NotBuilt as error:
             sys.exit(f"error: {error}")
-        print(json.dumps(made), flush=True)
-        failed |= not made["passed"]
+        print(json.dumps(outcome), flush=True)
+        failed |= not outcome["passed"]
     sys.exit(3 if failed else 0)
 
 

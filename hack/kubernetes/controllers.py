@@ -1,8 +1,8 @@
-"""Controllers of workload kinds as processes beside the control plane: JobSet's, PyTorchJob's of Kubeflow, and Kueue.
+"""Controllers of JobSet, PyTorchJob and Kueue, as processes beside the control plane.
 
-Each has its kinds and the rights that its makers give it, on a service account of its own. The API server asks the
-webhooks of JobSet and Kueue, which fill in defaults, over loopback with a certificate of ours; PyTorchJob's only
-validate and are left out.
+Each has its kinds of objects and the rights of its own manifests, on a service account of its own.
+The API server calls the webhooks of JobSet and Kueue, which fill in defaults, over loopback with a
+certificate that is created here. PyTorchJob's webhooks only validate and are left out.
 """
 
 from __future__ import annotations
@@ -24,10 +24,13 @@ HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
 class Controller:
-    """One of them, for a control plane without a real node. name: of its tool, namespace and account."""
+    """A controller for a control plane without a real node.
+
+    name: of its tool, namespace and account.
+    """
 
     name = program = kind = ""
-    # kinds whose webhooks are served; None for all
+    # resources whose webhooks are registered; None for all
     hooked: frozenset[str] | None = None
 
     def __init__(self, plane: ControlPlane) -> None:
@@ -37,35 +40,36 @@ class Controller:
         self._defined: list[str] = []
 
     def up(self) -> None:
-        """Start it and wait until it works. Raises NotBuilt, Refused, TimeoutError."""
+        """Start it and wait until it is ready. Raises NotBuilt, Refused, TimeoutError."""
         import yaml  # as in plane.py
 
         program = tool(self.name, self.program)
-        rows = list(yaml.safe_load_all(Path(tool(self.name, "install.yaml")).read_text()))
+        documents = list(filter(None, yaml.safe_load_all(Path(tool(self.name, "install.yaml")).read_text())))
         self.folder.mkdir(exist_ok=True)
-        hooks = [row for row in rows if row and row["kind"] in HOOKS]
-        given = [row for row in rows if row and row["kind"] not in HOOKS]
-        for row in given:
-            if row["kind"] == "ClusterRole":
-                row["metadata"]["name"] = self.name
-        self._defined = [row["metadata"]["name"] for row in given if row["kind"] == "CustomResourceDefinition"]
-        self._plane.apply([*given, *self._account()])
+        hooks = [document for document in documents if document["kind"] in HOOKS]
+        objects = [document for document in documents if document["kind"] not in HOOKS]
+        for document in objects:
+            if document["kind"] == "ClusterRole":
+                document["metadata"]["name"] = self.name
+            if document["kind"] == "CustomResourceDefinition":
+                self._defined.append(document["metadata"]["name"])
+        self._plane.apply([*objects, *self._account()])
         self._plane.insist("get", self.kind, "--all-namespaces")
         config = kubeconfig(self._plane, self.name, self.name, self.folder / "kubeconfig")
         self._plane.start(self.name, [program, *self.flags()], {"KUBECONFIG": str(config)})
         self._wait_ready()
-        self._plane.apply([self._reachable(row) for row in hooks])
-        self._defined += [f"{row['kind']}/{row['metadata']['name']}" for row in hooks]
+        self._plane.apply([self._reachable(document) for document in hooks])
+        self._defined += [f"{document['kind']}/{document['metadata']['name']}" for document in hooks]
 
     def flags(self) -> list[str]:
-        """Its own."""
+        """Return its own flags."""
         return [f"--health-probe-bind-address=127.0.0.1:{self._health}"]
 
     def down(self) -> None:
-        """End it, and take its kinds away with all objects of theirs."""
+        """End it, and delete its kinds with all their objects."""
         for name in reversed(self._defined):
-            what = name if "/" in name else f"crd/{name}"
-            self._plane.kubectl("delete", what, "--ignore-not-found", "--timeout=30s")
+            target = name if "/" in name else f"crd/{name}"
+            self._plane.kubectl("delete", target, "--ignore-not-found", "--timeout=30s")
         self._plane.stop(self.name)
 
     def _account(self) -> list[dict[str, Any]]:
@@ -75,24 +79,31 @@ class Controller:
         return [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}},
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-            {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": self.name},
-             "roleRef": role, "subjects": [{"kind": "ServiceAccount", **meta}]},
-        ]  # fmt: skip
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": self.name},
+                "roleRef": role,
+                "subjects": [{"kind": "ServiceAccount", **meta}],
+            },
+        ]
 
-    def _reachable(self, row: dict[str, Any]) -> dict[str, Any]:
-        """A webhook configuration with the address of this process instead of a Service."""
+    def _reachable(self, configuration: dict[str, Any]) -> dict[str, Any]:
+        """Replace the Service in a webhook configuration by the address of this process."""
         authority = base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
-        row["metadata"]["name"] = f"{self.name}-{row['metadata']['name']}"
+        configuration["metadata"]["name"] = f"{self.name}-{configuration['metadata']['name']}"
         if self.hooked is not None:
-            row["webhooks"] = [hook for hook in row["webhooks"] if self.hooked & set(hook["rules"][0]["resources"])]
-        for hook in row["webhooks"]:
+            configuration["webhooks"] = [
+                hook for hook in configuration["webhooks"] if self.hooked & set(hook["rules"][0]["resources"])
+            ]
+        for hook in configuration["webhooks"]:
             path = hook["clientConfig"]["service"]["path"]
             hook["clientConfig"] = {"url": f"https://localhost:{self._port}{path}", "caBundle": authority}
             if "pods" in hook["rules"][0]["resources"]:
-                # as in its makers' patches: nobody else's pods
+                # as in JobSet's own kustomize patches: no webhook for pods of others
                 labelled = {"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}
                 hook["objectSelector"] = {"matchExpressions": [labelled]}
-        return row
+        return configuration
 
     def _wait_ready(self) -> None:
         deadline = time.monotonic() + READY_S
@@ -113,7 +124,7 @@ class JobSets(Controller):
     name, program, kind = "jobset", "jobset", "jobsets"
 
     def flags(self) -> list[str]:
-        """A file says what flags cannot."""
+        """Write the configuration file, for settings that have no flag."""
         keys.serving(self.folder, "localhost")
         whole = {
             "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
@@ -135,13 +146,16 @@ class PyTorchJobs(Controller):
 
 
 class Kueue(Controller):
-    """Kueue's, of Jobs and JobSets, with its webhooks; JobSets are to be there already."""
+    """Kueue's controller of Jobs and JobSets, with its webhooks.
+
+    JobSet's controller must run already.
+    """
 
     name, program, kind = "kueue", "kueue", "clusterqueues"
     hooked = frozenset({"jobs", "jobsets", "clusterqueues", "resourceflavors", "workloads", "cohorts"})
 
     def flags(self) -> list[str]:
-        """A file says everything."""
+        """Write the configuration file, which has all settings."""
         keys.serving(self.folder, "localhost")
         whole = {
             "apiVersion": "config.kueue.x-k8s.io/v1beta1",

@@ -1,7 +1,8 @@
-"""A server beside the API server that answers for an API group: its keys, its flags, and its registration.
+"""An extension API server, which answers for an API group: its keys, flags and registration.
 
-It runs outside the cluster on the loopback address. The API server finds it by a Service of type ExternalName, knows it
-by its own authority, and tells it who asks with the aggregator's certificate.
+It runs outside the cluster on the loopback address. The API server finds it by a Service of type
+ExternalName, trusts it by its own certificate authority, and passes on the user's name with the
+aggregator's certificate.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hack.kubernetes.process import free_ports
 
 
 class Extension:
-    """One such server. namespace, account and service must be those that its rights name."""
+    """One extension API server. Its roles must name the same namespace, account and service."""
 
     def __init__(self, plane: ControlPlane, namespace: str, account: str, service: str) -> None:
         self._plane, self._namespace, self._account, self._service = plane, namespace, account, service
@@ -27,13 +28,16 @@ class Extension:
         (self._port,) = free_ports(1)
 
     def prepare(self) -> Path:
-        """Its folder with keys and a kubeconfig, when its account is there."""
+        """Create its keys and a kubeconfig, and return the kubeconfig's path.
+
+        Its account must exist.
+        """
         self.folder.mkdir(exist_ok=True)
         keys.serving(self.folder, f"{self._service}.{self._namespace}.svc", "localhost")
         return kubeconfig(self._plane, self._namespace, self._account, self.folder / "kubeconfig")
 
     def flags(self) -> list[str]:
-        """Those that every such server has."""
+        """Return the flags that every extension API server has."""
         config = self.folder / "kubeconfig"
         return [
             "--bind-address=127.0.0.1",
@@ -46,14 +50,14 @@ class Extension:
         ]
 
     def register(self, groups: Sequence[tuple[str, str]]) -> None:
-        """Have the API server send it these groups and versions, and wait until it answers. Raises Refused."""
+        """Register it for these groups and versions, and wait until it answers. Raises Refused."""
         meta = {"name": self._service, "namespace": self._namespace}
         spec = {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": self._port}]}
         self._plane.apply([{"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}])
         authority = base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
         self._registered = [f"{version}.{group}" for group, version in groups]
         for name, (group, version) in zip(self._registered, groups, strict=True):
-            what = {
+            registration = {
                 "group": group,
                 "version": version,
                 "service": {**meta, "port": self._port},
@@ -62,12 +66,12 @@ class Extension:
                 "versionPriority": 100,
             }
             head = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
-            self._plane.apply([{**head, "spec": what}])
+            self._plane.apply([{**head, "spec": registration}])
         for name in self._registered:
             self._plane.insist("wait", "--for=condition=Available", f"apiservice/{name}", "--timeout=5s")
 
     def forget(self) -> None:
-        """Take the groups back."""
+        """Delete its registrations."""
         for name in self._registered:
             self._plane.kubectl("delete", "apiservice", name, "--ignore-not-found")
         self._registered = []
@@ -75,9 +79,9 @@ class Extension:
 
 def check_free(plane: ControlPlane, group: str, program: str) -> None:
     """Raises Refused when another program answers for the group: only one can."""
-    for row in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
-        owner = (row["spec"].get("service") or {}).get("name", "")
-        if row["spec"].get("group") == group and owner:
+    for service in json.loads(plane.kubectl("get", "apiservices", "-o", "json"))["items"]:
+        owner = (service["spec"].get("service") or {}).get("name", "")
+        if service["spec"].get("group") == group and owner:
             raise Refused(
                 f"{program} cannot run: {owner} answers for {group}, and only one can; "
                 "hack/cluster down ends it, then `up` with one of --keda and --adapter"

@@ -1,4 +1,4 @@
-"""What the programs of the control plane are started with."""
+"""Command-line flags of the control plane's programs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ def etcd(folder: Path, client: str, peer: str) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=default={peer}",
-        "--unsafe-no-fsync",  # nothing of it must survive
+        "--unsafe-no-fsync",  # its data need not survive a crash
         "--log-level=warn",
     ]
 
 
 def apiserver(folder: Path, store: str, port: int, address: str | None) -> list[str]:
-    """With the address of a real node, else for this machine alone."""
+    """Flags of the API server.
+
+    address: of a real node; without one it serves this machine alone.
+    """
     if address:
-        where = ["--bind-address=0.0.0.0", f"--advertise-address={address}"]
-        where += ["--kubelet-preferred-address-types=InternalIP"]
-        where += [
-            f"--kubelet-client-{kind}={folder}/kubelet-client.{end}"
-            for kind, end in (("certificate", "crt"), ("key", "key"))
-        ]
+        network = ["--bind-address=0.0.0.0", f"--advertise-address={address}"]
+        network += ["--kubelet-preferred-address-types=InternalIP"]
+        network += [f"--kubelet-client-certificate={folder}/kubelet-client.crt"]
+        network += [f"--kubelet-client-key={folder}/kubelet-client.key"]
     else:
-        where = ["--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"]
+        network = ["--bind-address=127.0.0.1", "--endpoint-reconciler-type=none"]
     return [
-        *where,
+        *network,
         f"--etcd-servers={store}",
         f"--secure-port={port}",
         f"--cert-dir={folder}",

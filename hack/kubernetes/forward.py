@@ -1,8 +1,9 @@
-"""Lets this machine reach one port inside a box: listens on loopback outside, connects to loopback inside.
+"""Forwards a port of this machine's loopback to the same port of the loopback inside a box.
 
-    forward.py PORT NETWORK-NAMESPACE
+forward.py PORT NETWORK-NAMESPACE
 
-A socket belongs to the network namespace in which it was made, so the process listens first and then moves inside.
+A socket belongs to the network namespace in which it was created, so the process listens first and
+then moves inside.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CHUNK = 1 << 16
 def main() -> None:
     port, namespace = int(sys.argv[1]), sys.argv[2]
     listener = socket.create_server(("127.0.0.1", port), backlog=128)
-    # Python has os.setns from 3.12 on only
+    # os.setns exists only since Python 3.12
     with Path(namespace).open() as file:
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET):
             raise OSError(ctypes.get_errno(), "the namespace cannot be entered", namespace)
@@ -44,7 +45,7 @@ async def _serve(listener: socket.socket, port: int) -> None:
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until one side ends; the other may still have something to say."""
+    """Copy until one side ends; the other direction goes on."""
     with contextlib.suppress(OSError):
         while chunk := await reader.read(CHUNK):
             writer.write(chunk)

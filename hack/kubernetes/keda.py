@@ -1,4 +1,4 @@
-"""KEDA as processes beside the control plane: its operator and its metrics API server, with their own rights."""
+"""KEDA as processes beside the control plane: its operator and its metrics API server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PROGRAMS = ("keda-adapter", "keda-operator")
 
 
 class Keda:
-    """KEDA for one control plane. names: how its triggers find Services."""
+    """KEDA for one control plane, with its own rights. names: how its triggers find Services."""
 
     def __init__(self, plane: ControlPlane, names: Names) -> None:
         self._plane, self._names = plane, names
         self._extension = Extension(plane, NAMESPACE, "keda-operator", "keda-metrics-apiserver")
 
     def up(self) -> None:
-        """Start it and wait until its metrics API is served. Raises NotBuilt, Refused."""
+        """Start it and wait until its metrics API answers. Raises NotBuilt, Refused."""
         operator, adapter = tool("keda", "operator"), tool("keda", "adapter")
         check_free(self._plane, GROUP[0], "KEDA")
         self._plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
@@ -46,7 +46,7 @@ class Keda:
         self._wait_ready(health)
 
     def down(self) -> None:
-        """End it. What it scaled stays as it is."""
+        """End it. Deployments that it scaled stay as they are."""
         self._extension.forget()
         for name in PROGRAMS:
             self._plane.stop(name)
@@ -84,6 +84,6 @@ def _adapter(folder: Path, metrics: int) -> list[str]:
         f"--metrics-service-address=localhost:{metrics}",
         f"--cert-dir={folder}",
         f"--client-ca-file={folder}/ca.crt",
-        "--port=0",  # of its own metrics: it knows no address for them, and nobody is told the port
+        "--port=0",  # no metrics of its own: they would listen on all addresses of this machine
         "--zap-encoder=console",
     ]

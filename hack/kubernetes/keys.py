@@ -1,4 +1,4 @@
-"""Keys and certificates, made with openssl."""
+"""Keys and certificates, created with openssl."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 
 
 def make(folder: Path, *addresses: str) -> None:
-    """A key for service accounts, an authority with certificates for the aggregator and for the API server as client of
-    a kubelet, and a certificate of the API server for loopback and further addresses."""
+    """Create the control plane's keys and certificates.
+
+    These are a key for service accounts; an authority with certificates for the aggregator and for
+    the API server as client of a kubelet; and a certificate of the API server for loopback and
+    `addresses`.
+    """
     _openssl(folder, "genrsa", "-out", "sa.key", "2048")
     _openssl(folder, "rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
     _certificate(folder, "front-ca", "/CN=front-ca")
@@ -21,7 +25,7 @@ def make(folder: Path, *addresses: str) -> None:
 
 
 def kubeconfig(path: Path, port: int, token: str) -> None:
-    """For the API server at a port of loopback."""
+    """Write a kubeconfig for the API server at a port of loopback."""
     cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority": str(path.parent / "apiserver.crt")}
     whole = {
         "apiVersion": "v1",
@@ -36,10 +40,10 @@ def kubeconfig(path: Path, port: int, token: str) -> None:
 
 
 def serving(folder: Path, *names: str) -> None:
-    """What a server of these names needs, as in a Secret of type TLS: ca.crt, tls.crt and tls.key."""
+    """Create ca.crt, tls.crt and tls.key of a server with these names, as in a TLS Secret."""
     _certificate(folder, "ca", "/CN=ca")
-    told = ",".join(f"DNS:{name}" for name in names)
-    _certificate(folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={told}", signer="ca")
+    alternatives = ",".join(f"DNS:{name}" for name in names)
+    _certificate(folder, "tls", f"/CN={names[0]}", "-addext", f"subjectAltName={alternatives}", signer="ca")
 
 
 def _certificate(folder: Path, name: str, subject: str, *extensions: str, signer: str = "") -> None:

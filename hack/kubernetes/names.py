@@ -1,6 +1,8 @@
-"""Names of Services for processes on this machine: each Service has a loopback address of its own, and files in the
-form of /etc/hosts stand for the cluster's DNS. A process sees such a file in a mount namespace of its own. Where there
-is a real node, its DNS answers instead.
+"""Names of Services for processes on this machine.
+
+Each Service has a loopback address of its own, and files in the form of /etc/hosts replace the
+cluster's DNS. A process sees such a file in a mount namespace of its own. With a real node, its DNS
+answers instead.
 """
 
 from __future__ import annotations
@@ -18,7 +20,10 @@ _LOCK = threading.Lock()
 
 
 class Names:
-    """The Services of one control plane. everywhere: the file for processes outside of namespaces."""
+    """The Services of one control plane.
+
+    everywhere: the file for processes outside of namespaces.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "names"
@@ -27,22 +32,22 @@ class Names:
         _begin(self.everywhere)
 
     def address(self, namespace: str, service: str) -> str:
-        """The Service's address, made at the first call."""
+        """Return the Service's address, which the first call chooses."""
         full = f"{service}.{namespace}.svc"
         with _LOCK:
             for line in self.everywhere.read_text().splitlines():
                 address, *names = line.split()
                 if full in names:
                     return address
-            # by chance: other control planes on this machine have theirs
-            made = ".".join(["127", *(str(2 + secrets.randbelow(252)) for _ in range(3))])
+            # random, since other control planes on this machine choose addresses too
+            new_address = ".".join(["127", *(str(2 + secrets.randbelow(252)) for _ in range(3))])
             names = [full, f"{full}.cluster.local"]
-            _add(self.everywhere, made, names)
-            _add(self.within(namespace), made, [service, f"{service}.{namespace}", *names])
-            return made
+            _add(self.everywhere, new_address, names)
+            _add(self.within(namespace), new_address, [service, f"{service}.{namespace}", *names])
+            return new_address
 
     def served(self, plane: ControlPlane, line: Sequence[str]) -> list[str]:
-        """The command line of a process that finds Services: from these files, or from a real node's DNS."""
+        """Wrap a command line so that it finds Services, by these files or by a real node's DNS."""
         if not plane.node.box.running():
             return seeing(self.everywhere, line)
         resolver = self._folder / "resolv.conf"
@@ -50,14 +55,14 @@ class Names:
         return seeing(resolver, line, "/etc/resolv.conf")
 
     def within(self, namespace: str) -> Path:
-        """The file for processes of a namespace, to whom a Service's bare name is enough."""
+        """Return the file for processes of a namespace, which may leave the namespace out of names."""
         file = self._folder / namespace
         _begin(file)
         return file
 
 
 def seeing(file: Path, line: Sequence[str], at: str = "/etc/hosts") -> list[str]:
-    """The command line of a process that sees this file in that place. It keeps its process id."""
+    """Wrap a command line so that it sees this file at the path `at`. It keeps its process id."""
     user = [] if os.geteuid() == 0 else ["--map-current-user", "--keep-caps"]
     script = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
     return ["unshare", *user, "--mount", "sh", "-c", script, "sh", str(file), at, *line]
@@ -69,6 +74,6 @@ def _begin(file: Path) -> None:
 
 
 def _add(file: Path, address: str, names: list[str]) -> None:
-    # in place: whoever sees the file through a mount must see this too
-    with file.open("a") as one:
-        one.write(f"{address} {' '.join(names)}\n")
+    # appended in place: a mount shows the same inode, and a replaced file would be another one
+    with file.open("a") as hosts:
+        hosts.write(f"{address} {' '.join(names)}\n")

@@ -1,8 +1,11 @@
-"""One real node in a box: containerd, kubelet, kube-proxy and CoreDNS, from Debian's packages and hack/tool.
+"""A real node in a box: containerd, kubelet, kube-proxy and CoreDNS.
 
-The node is called `real`. Fake nodes beside it are tainted, so that pods come here unless they tolerate
-`kwok.x-k8s.io/node=fake`. Volumes are folders below the cluster's own, behind the default storage class `local`: static
-ones, for one claim each. There is no way out of the node: names outside the cluster are unknown, images are imported.
+The programs come from Debian's packages and hack/tool.
+
+The node is called `real`. Fake nodes beside it are tainted, so that pods come to the real one
+unless they tolerate `kwok.x-k8s.io/node=fake`. Volumes are static folders below the cluster's own,
+for one claim each, with the default storage class `local`. The node has no access to other
+networks: names outside the cluster are unknown, and images must be imported.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from hack.kubernetes.process import NotBuilt, tool
 NAME = "real"
 VOLUMES = 16
 START_S = 30.0
-# What is called, and the Debian package that has it.
+# Programs that are needed, and the Debian packages that have them.
 NEEDED = {
     "containerd": "containerd",
     "ctr": "containerd",
@@ -36,7 +39,7 @@ TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
 
 
 def missing_packages() -> list[str]:
-    """What Debian has and this machine has not."""
+    """List the Debian packages that this machine lacks for a real node."""
     return sorted({package for name, package in NEEDED.items() if not shutil.which(name)})
 
 
@@ -45,21 +48,21 @@ def check() -> None:
     if os.geteuid():
         raise NotBuilt("a real node needs root")
     if missing := missing_packages():
-        raise NotBuilt(f"a real node needs Debian's packages; apt-get install {' '.join(missing)}")
+        raise NotBuilt(f"a real node needs more Debian packages; apt-get install {' '.join(missing)}")
     for name in ("kubelet", "kube-proxy"):
         tool("kubernetes", name)
     tool("coredns", "coredns")
 
 
 class RealNode:
-    """In a box of a folder."""
+    """The real node of a cluster's folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.box = Box(folder / "box")
 
     def start(self, run: Callable[[str, list[str]], None], kubeconfigs: dict[str, Path]) -> None:
-        """Start everything with `run`, given who is who. Raises TimeoutError."""
+        """Start the node's programs with `run`. kubeconfigs: by user. Raises TimeoutError."""
         for name, text in settings.files(
             self._folder, NAME, ADDRESS, kubeconfigs["proxy"], kubeconfigs["admin"]
         ).items():
@@ -77,19 +80,19 @@ class RealNode:
         run("coredns", [*network, tool("coredns", "coredns"), f"-conf={self._folder}/Corefile"])
 
     def ctr(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """containerd's own client, in the kubelet's namespace of images."""
+        """Run containerd's own client, in the namespace of the kubelet's images."""
         line = [*self.box.inside(), "ctr", "--namespace=k8s.io", *arguments]
         return subprocess.run(line, capture_output=True, text=True, check=False)
 
     def load(self, archives: Iterable[Path]) -> None:
-        """Import images. Raises ValueError with what containerd said."""
+        """Import images. Raises ValueError with containerd's message."""
         for archive in archives:
             done = self.ctr("images", "import", str(archive))
             if done.returncode:
                 raise ValueError(f"{archive} cannot be imported: {done.stderr.strip()}")
 
     def objects(self) -> list[dict[str, Any]]:
-        """Volumes and their class, and a Service for names."""
+        """Build the volumes, their storage class, and the Service of the DNS."""
         (self._folder / "volumes").mkdir(exist_ok=True)
         storage = {
             "apiVersion": "storage.k8s.io/v1",
@@ -110,7 +113,7 @@ class RealNode:
             "metadata": {"name": f"local-{index}"},
             "spec": {
                 "capacity": {"storage": "10Gi"},
-                # all of a folder's users are on this one node
+                # many pods may share a folder, since all of them are on this node
                 "accessModes": ["ReadWriteOnce", "ReadWriteMany"],
                 "persistentVolumeReclaimPolicy": "Retain",
                 "storageClassName": "local",
@@ -121,7 +124,7 @@ class RealNode:
 
 
 def _names() -> list[dict[str, Any]]:
-    """A Service whose end is no pod: CoreDNS runs as a process of the node."""
+    """Build a Service whose endpoint is not a pod, since CoreDNS runs as a process of the node."""
     meta = {"name": "kube-dns", "namespace": "kube-system"}
     ports = [(f"dns-{kind.lower()}", kind) for kind in ("UDP", "TCP")]
     return [

@@ -1,9 +1,11 @@
-"""A real control plane on this machine, from the tools that hack/tool builds: etcd, kube-apiserver with the aggregator,
-controller manager, scheduler, and kwok, which plays nodes. Its folder holds its data, keys, logs and kubeconfig.
+"""A real control plane on this machine, from the tools that hack/tool builds.
 
-On fake nodes pods become Running without running anything. With a real node (node.py) all of it is in the network of
-that node's box, and pods that tolerate no fake node run there. Every process ends with `down`, or with the guard of who
-started it.
+It is etcd, kube-apiserver with the aggregator, controller manager, scheduler, and kwok, which
+simulates nodes. Its folder holds its data, keys, logs and kubeconfig.
+
+On fake nodes pods become Running without running anything. With a real node (node.py) all programs
+are in the network of that node's box, and pods that do not tolerate fake nodes run there. Every
+process ends with `down`, or with the guard of the process that started it.
 """
 
 from __future__ import annotations
@@ -32,13 +34,13 @@ from hack.kubernetes.reader import Reader
 
 START_S = 90.0
 SERVICE = "10.96.0.1"
-# Who may call, with what the API server knows of them: user, user's id, groups.
+# Users of the API server, as in its token file: name, id, groups.
 USERS = {
     "admin": 'admin,admin,"system:masters"',
     "kubelet": f'system:node:{NAME},kubelet,"system:nodes"',
     "proxy": "system:kube-proxy,proxy",
 }
-# Without leases the controller manager takes kwok's nodes for dead after a minute.
+# Without leases the controller manager treats kwok's nodes as dead after a minute.
 LEASE = "--node-lease-duration-seconds=40"
 
 
@@ -47,7 +49,7 @@ class Refused(Exception):
 
 
 class ControlPlane:
-    """In a folder of its own, on ports of its own."""
+    """A control plane in a folder of its own, on ports of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -59,8 +61,10 @@ class ControlPlane:
         self._children: list[subprocess.Popen[bytes]] = []
 
     def up(self, pools: Sequence[Pool] = (), *, real: bool = False, images: Sequence[Path] = ()) -> None:
-        """Start everything and wait until a node of every pool is ready, and the real one with these images when one is
-        wanted. Raises NotBuilt, TimeoutError."""
+        """Start everything and wait until all nodes are ready. Raises NotBuilt, TimeoutError.
+
+        real: add a real node. images: archives to import there.
+        """
         if real:
             check()
         for name in ("kubernetes", "etcd", "kwok"):
@@ -78,29 +82,34 @@ class ControlPlane:
         self.start("kwok", [tool("kwok", "kwok"), config, "--manage-all-nodes=false", fake, LEASE, stages])
         if real:
             self._start_node(api, images)
-        self.apply([row for pool in pools for row in pool.objects([TAINT] if real else [])])
+        taints = [TAINT] if real else []
+        for pool in pools:
+            self.apply(pool.objects(taints))
         self._wait_nodes(sum(pool.nodes for pool in pools) + real)
 
     def _stages(self) -> Path:
-        """kwok's stages, but for one: pods of PyTorchJobs end as those of Jobs do; those of benchmarks, which Jobs own
-        too, go on."""
-        import yaml  # a bare machine asks what it lacks before it has this
+        """Write kwok's stages, with another rule for the end of pods.
 
-        rows = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
-        for row in rows:
-            if row["metadata"]["name"] == "pod-complete":
+        Pods of PyTorchJobs end as pods of Jobs do; pods of benchmarks, which Jobs own too, run on.
+        """
+        import yaml  # late: `hack/cluster missing` runs before PyYAML is installed
+
+        stages = list(yaml.safe_load_all(Path(tool("kwok", "stages.yaml")).read_text()))
+        for stage in stages:
+            if stage["metadata"]["name"] == "pod-complete":
                 unless = {"key": '.metadata.labels["scaletest.dev/benchmark"]', "operator": "DoesNotExist"}
-                rules = row["spec"]["selector"]["matchExpressions"]
+                rules = stage["spec"]["selector"]["matchExpressions"]
                 next(rule for rule in rules if "ownerReferences" in rule["key"])["values"].append("PyTorchJob")
                 rules.append(unless)
         path = self.folder / "stages.yaml"
-        path.write_text(yaml.safe_dump_all(rows))
+        path.write_text(yaml.safe_dump_all(stages))
         return path
 
     def _start_api(self, real: bool) -> int:
-        """etcd and the API server, inside the box of a real node when there is one; the port on this machine."""
+        """Start etcd and the API server, in the box of a real node if any; returns its port."""
         client, peer, api = free_ports(3)
-        keys.make(self.folder, *([ADDRESS, SERVICE] if real else []))
+        addresses = [ADDRESS, SERVICE] if real else []
+        keys.make(self.folder, *addresses)
         self._tokens = {name: secrets.token_hex(16) for name in USERS}
         lines = [f"{token},{USERS[name]}" for name, token in self._tokens.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
@@ -128,11 +137,12 @@ class ControlPlane:
         self.apply(self.node.objects())
 
     def down(self) -> None:
-        """End every process that `up` started, and what these started. Raises TimeoutError."""
-        # first, and at once: pods get no grace, and whoever still watches keeps the API server from ending
+        """End every process that `up` started, and all their children. Raises TimeoutError."""
+        # the node first and without a grace period: open watches would keep the API server from
+        # ending
         self.node.box.down()
         pids = self._noted()
-        # controllers first: what they would want to write has nobody to take it any more
+        # in reverse, so that controllers end before the API server that they write to
         for name in reversed(list(pids)):
             end(pids[name])
         for child in self._children:
@@ -140,13 +150,13 @@ class ControlPlane:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def running(self) -> dict[str, bool]:
-        """Which of the processes live."""
+        """Map the processes to whether they are alive."""
         return {name: alive(pid) for name, pid in self._noted().items()}
 
     def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
-        """What kubectl printed. Raises Refused with what it said."""
-        if self._reader and stdin is None and (told := self._reader(arguments)) is not None:
-            return told
+        """Run kubectl and return its output. Raises Refused with its error message."""
+        if self._reader and stdin is None and (answer := self._reader(arguments)) is not None:
+            return answer
         line = [tool("kubernetes", "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
         done = subprocess.run(line, input=stdin, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -154,12 +164,18 @@ class ControlPlane:
         return done.stdout
 
     def reader(self) -> Reader:
-        """What spares `kubectl` its start. For who called `up`."""
+        """Build the reader that answers calls without starting kubectl.
+
+        Only after `up`, by the same process.
+        """
         port = int((self.folder / "port").read_text())
         return Reader(self.folder, port, self._tokens["admin"])
 
     def insist(self, *arguments: str, seconds: float = START_S) -> None:
-        """The same kubectl until it succeeds: what was just made is refused for a while. Raises Refused."""
+        """Repeat a kubectl call until it succeeds: calls for new kinds fail for a while.
+
+        Raises Refused.
+        """
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -170,17 +186,19 @@ class ControlPlane:
                     raise
                 time.sleep(0.3)
 
-    def apply(self, rows: Sequence[dict[str, Any]]) -> None:
+    def apply(self, objects: Sequence[dict[str, Any]]) -> None:
         """Create or update objects."""
-        if rows:
-            body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rows)})
+        if objects:
+            body = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
             self.kubectl("apply", "--server-side", "-f", "-", stdin=body)
 
     def start(
         self, name: str, line: list[str], environment: dict[str, str] | None = None, *, inside: bool = True
     ) -> None:
-        """Start a program that belongs to the cluster: `down` ends it. Its log is NAME.log. It runs in the network of
-        the real node, when there is one, unless its line says where."""
+        """Start a program that belongs to the cluster, so that `down` ends it. Its log is NAME.log.
+
+        inside: run it in the real node's network, when there is one.
+        """
         if inside and self.node.box.running():
             line = [*self.node.box.network(), *line]
         with (self.folder / f"{name}.log").open("ab") as log:
@@ -197,7 +215,7 @@ class ControlPlane:
         self._note({**self._noted(), name: process.pid})
 
     def stop(self, name: str) -> None:
-        """End one of them."""
+        """End one program by its name."""
         pids = self._noted()
         if name in pids:
             end(pids.pop(name))

@@ -1,8 +1,9 @@
-"""Real processes for pods on fake nodes: a release's workers, exporter, client and Redis run on this machine.
+"""Real processes on this machine for pods on fake nodes.
 
-kwok makes a pod Running without running anything. Here each such pod of a namespace gets its init containers' and its
-container's command, environment (with Secrets and fields), the loopback address of its Service, restarts, and its grace
-period. Probes, limits, users and images are not played.
+kwok sets pods to Running without running anything. This module runs the commands of init containers
+and container of each such pod of a namespace, with the environment (from Secrets and fields too),
+the loopback address of the pod's Service, restarts and grace period. Probes, limits, users and
+images are not simulated.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ SERVERS = ("valkey-server", "redis-server")
 
 
 class Pods:
-    """Processes for the pods of one namespace. Use it as a context; python has scaletest installed."""
+    """Processes for the pods of one namespace, as a context manager.
+
+    python: has scaletest installed.
+    """
 
     def __init__(self, plane: ControlPlane, names: Names, namespace: str, python: str = sys.executable) -> None:
         self._plane, self._names, self.namespace, self._python = plane, names, namespace, python
@@ -50,12 +54,12 @@ class Pods:
         for pod in [*self._pods.values(), *self._ended]:
             pod.join()
 
-    def get(self, what: str, name: str = "") -> Any:
-        """An object of the namespace, or a list."""
-        return json.loads(self._plane.kubectl("-n", self.namespace, "get", what, *filter(None, [name]), "-o", "json"))
+    def get(self, kind: str, name: str = "") -> Any:
+        """Get an object of the namespace, or all objects of a kind."""
+        return json.loads(self._plane.kubectl("-n", self.namespace, "get", kind, *filter(None, [name]), "-o", "json"))
 
     def secret(self, name: str, key: str) -> str:
-        """What a Secret holds."""
+        """Return the text under a key of a Secret."""
         return base64.b64decode(self.get("secret", name)["data"][key]).decode()
 
     def _see(self, kind: str, pod: dict[str, Any]) -> None:
@@ -71,24 +75,27 @@ class Pods:
             self._pods[name].start()
 
     def line(self, pod: dict[str, Any], container: dict[str, Any], folder: Path) -> tuple[list[str], dict[str, str]]:
-        """A container's command line and environment here."""
+        """Translate a container's command line and environment to this machine."""
         environment = self._environment(pod, container)
         arguments = [*container.get("command", []), *container.get("args", [])]
         address = self._address(pod)
         if container.get("command"):
-            line = [_server(), *(self._here(pod, container, folder, one) for one in arguments[1:]), "--bind", address]
+            # the chart's only container with a command is Redis
+            options = [self._here(pod, container, folder, argument) for argument in arguments[1:]]
+            line = [_server(), *options, "--bind", address]
         else:
-            line = [self._python, "-m", "scaletest", *(one.replace("0.0.0.0", address) for one in arguments)]
+            options = [argument.replace("0.0.0.0", address) for argument in arguments]
+            line = [self._python, "-m", "scaletest", *options]
         if pod["spec"].get("automountServiceAccountToken"):
             account = pod["spec"]["serviceAccountName"]
             environment["KUBECONFIG"] = str(kubeconfig(self._plane, self.namespace, account, folder / "kubeconfig"))
         return seeing(self._names.within(self.namespace), line), environment
 
     def folder(self, pod: dict[str, Any]) -> Path:
-        """Where its files and its log are."""
-        made = self._plane.folder / "pods" / self.namespace / pod["metadata"]["name"]
-        made.mkdir(parents=True, exist_ok=True)
-        return made
+        """Return the folder of the pod's files and its log."""
+        folder = self._plane.folder / "pods" / self.namespace / pod["metadata"]["name"]
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _address(self, pod: dict[str, Any]) -> str:
         labels = pod["metadata"].get("labels", {}).items()
@@ -99,40 +106,40 @@ class Pods:
         return "127.0.0.1"
 
     def _environment(self, pod: dict[str, Any], container: dict[str, Any]) -> dict[str, str]:
-        found: dict[str, str] = {}
+        environment: dict[str, str] = {}
         fields = {"spec.nodeName": pod["spec"]["nodeName"], "metadata.name": pod["metadata"]["name"]}
-        for one in container.get("env", []):
-            source = one.get("valueFrom", {})
+        for variable in container.get("env", []):
+            source = variable.get("valueFrom", {})
             if "secretKeyRef" in source:
-                value = self.secret(source["secretKeyRef"]["name"], source["secretKeyRef"]["key"])
+                text = self.secret(source["secretKeyRef"]["name"], source["secretKeyRef"]["key"])
             elif "fieldRef" in source:
-                value = fields[source["fieldRef"]["fieldPath"]]
+                text = fields[source["fieldRef"]["fieldPath"]]
             else:
-                value = re.sub(r"\$\((\w+)\)", lambda m: found.get(m[1], m[0]), one.get("value", ""))
-            found[one["name"]] = value
-        return found
+                text = re.sub(r"\$\((\w+)\)", lambda m: environment.get(m[1], m[0]), variable.get("value", ""))
+            environment[variable["name"]] = text
+        return environment
 
     def _here(self, pod: dict[str, Any], container: dict[str, Any], folder: Path, text: str) -> str:
-        """A text with the container's paths: those of its volumes become folders here, with what they hold."""
-        volumes = {one["name"]: one for one in pod["spec"].get("volumes", [])}
-        mounts = sorted(container.get("volumeMounts", []), key=lambda one: -len(one["mountPath"]))
+        """Replace the paths of volumes in a text by folders here that have the volumes' files."""
+        volumes = {volume["name"]: volume for volume in pod["spec"].get("volumes", [])}
+        mounts = sorted(container.get("volumeMounts", []), key=lambda mount: -len(mount["mountPath"]))
         for mount in mounts:
             text = text.replace(mount["mountPath"], str(folder / mount["name"]))
         for mount in mounts:
-            held, here = volumes[mount["name"]], folder / mount["name"]
-            if here.exists():
+            source, target = volumes[mount["name"]], folder / mount["name"]
+            if target.exists():
                 continue
-            here.mkdir()
-            if "configMap" in held:
-                for name, value in self.get("configmap", held["configMap"]["name"])["data"].items():
-                    (here / name).write_text(self._here(pod, container, folder, value))
-            for item in held.get("secret", {}).get("items", []):
-                (here / item["path"]).write_text(self.secret(held["secret"]["secretName"], item["key"]))
+            target.mkdir()
+            if "configMap" in source:
+                for name, content in self.get("configmap", source["configMap"]["name"])["data"].items():
+                    (target / name).write_text(self._here(pod, container, folder, content))
+            for key in source.get("secret", {}).get("items", []):
+                (target / key["path"]).write_text(self.secret(source["secret"]["secretName"], key["key"]))
         return text
 
 
 class _Pod(threading.Thread):
-    """Init containers until they succeed, then the container again and again, until the pod goes."""
+    """Runs init containers until they succeed, then the container until the pod is deleted."""
 
     def __init__(self, pods: Pods, pod: dict[str, Any]) -> None:
         super().__init__(daemon=True)
@@ -140,7 +147,7 @@ class _Pod(threading.Thread):
         self._gone = threading.Event()
 
     def end(self) -> None:
-        """Have it stop within its grace period."""
+        """Let it stop within its grace period."""
         self._gone.set()
 
     def run(self) -> None:
@@ -184,4 +191,4 @@ def _server() -> str:
         path = shutil.which(name)
         if path:
             return path
-    raise NotBuilt(f"there is no {' or '.join(SERVERS)} on this machine; apt-get install redis-server")
+    raise NotBuilt(f"neither {' nor '.join(SERVERS)} is installed on this machine; apt-get install redis-server")

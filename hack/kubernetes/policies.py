@@ -1,9 +1,10 @@
-"""Enforces NetworkPolicies on the real node with nftables, so that a policy that cuts too much, or nothing, is found.
+"""Enforces NetworkPolicies on the real node with nftables, so that tests find wrong ones.
 
-Pods of that node have a link of their own each, so every packet between two of them passes the node's `forward` hook,
-with the addresses that are left when Services were translated. What pods and their node say to each other passes other
-hooks: no policy touches that. A new connection that no policy allows is refused with an ICMP message, which a client
-tells from a port on which nobody listens; connections that are there stay.
+Each pod of that node has a link of its own, so every packet between two of them passes the node's
+`forward` hook, after the addresses of Services were translated. Packets between pods and their node
+pass other hooks, which no policy affects. A new connection that no policy allows is refused with an
+ICMP message, so that a client can distinguish it from a port without a listener. Open connections
+stay.
 """
 
 from __future__ import annotations
@@ -26,17 +27,20 @@ from hack.kubernetes.watch import Watch
 TABLE, START_S = "inet policies", 60.0
 PATHS = ("/api/v1/pods", "/api/v1/namespaces", "/apis/networking.k8s.io/v1/networkpolicies")
 REFUSE = "reject with icmpx type admin-prohibited"
-Row = dict[str, Any]
+Document = dict[str, Any]
 
 
 class Policies:
-    """Those of a control plane with a real node, enforced by a process beside it."""
+    """Enforcement for a control plane with a real node, by a process beside it."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
 
     def up(self) -> None:
-        """Start it. What is there counts when it returns, what changes later a moment after. Raises TimeoutError."""
+        """Start it and wait until it enforces all existing policies. Raises TimeoutError.
+
+        Changes take effect a moment after they are made.
+        """
         line = [sys.executable, "-m", "hack.kubernetes.policies", str(self._plane.folder)]
         self._plane.start("policies", line, {"PYTHONPATH": str(ROOT)}, inside=False)
         deadline = time.monotonic() + START_S
@@ -48,57 +52,72 @@ class Policies:
             time.sleep(0.2)
 
     def down(self) -> None:
-        """End it: everything is allowed again."""
+        """End it, so that everything is allowed again."""
         self._plane.stop("policies")
 
 
-def ruleset(policies: Iterable[Row], namespaces: Iterable[Row], pods: Iterable[Row]) -> str:
-    """What nft replaces the table with."""
-    known = {row["metadata"]["name"]: row["metadata"].get("labels", {}) for row in namespaces}
-    there = [row for row in pods if _addresses(row)]
-    rows, chains, jumps = list(policies), [], []
-    for index, pod in enumerate(there):
-        for kind, mine, word in (("Egress", "saddr", "leave"), ("Ingress", "daddr", "enter")):
-            applied = [row for row in rows if _selects(row, pod) and kind in _types(row)]
+def ruleset(policies: Iterable[Document], namespaces: Iterable[Document], pods: Iterable[Document]) -> str:
+    """Write the input of nft that replaces the table by the rules of these policies."""
+    known = {namespace["metadata"]["name"]: namespace["metadata"].get("labels", {}) for namespace in namespaces}
+    reachable = [pod for pod in pods if _addresses(pod)]
+    everything = list(policies)
+    chains: list[str] = []
+    jumps: list[str] = []
+    for index, pod in enumerate(reachable):
+        for kind, own_side, verb in (("Egress", "saddr", "leave"), ("Ingress", "daddr", "enter")):
+            applied = [policy for policy in everything if _selects(policy, pod) and kind in _types(policy)]
             if not applied:
                 continue
-            name = f"{word}_{index}"
-            lines = [line for row in applied for line in _allowed(row, kind, pod, there, known)]
-            chains.append(f"  chain {name} {{\n" + "".join(f"    {one}\n" for one in (*lines, REFUSE)) + "  }\n")
-            jumps += [f"{_family(one)} {mine} {one} jump {name}" for one in _addresses(pod)]
-    # both ends must allow it: a chain that allows returns, and the other end's is asked
+            name = f"{verb}_{index}"
+            rules: list[str] = []
+            for policy in applied:
+                rules += _allowed(policy, kind, pod, reachable, known)
+            chains.append(_chain(name, [*rules, REFUSE]))
+            jumps += [f"{_family(address)} {own_side} {address} jump {name}" for address in _addresses(pod)]
+    # both ends must allow a connection: a chain that allows it returns, and the other end's follows
     first = ["type filter hook forward priority 0; policy accept;", "ct state established,related accept"]
-    forward = "  chain forward {\n" + "".join(f"    {one}\n" for one in (*first, *jumps)) + "  }\n"
-    # made before it is deleted, since it may not be there; nft does all of it or nothing
+    forward = _chain("forward", [*first, *jumps])
+    # `delete` fails without the table, so it is created before; nft applies all of it or nothing
     return f"table {TABLE} {{}}\ndelete table {TABLE}\ntable {TABLE} {{\n{''.join(chains)}{forward}}}\n"
 
 
-def _types(policy: Row) -> list[str]:
+def _chain(name: str, rules: Iterable[str]) -> str:
+    return f"  chain {name} {{\n" + "".join(f"    {rule}\n" for rule in rules) + "  }\n"
+
+
+def _types(policy: Document) -> list[str]:
     spec = policy["spec"]
     return list(spec.get("policyTypes") or ["Ingress", *(["Egress"] if spec.get("egress") else [])])
 
 
-def _selects(policy: Row, pod: Row) -> bool:
+def _selects(policy: Document, pod: Document) -> bool:
     same = policy["metadata"]["namespace"] == pod["metadata"]["namespace"]
     return same and matches(policy["spec"].get("podSelector") or {}, pod["metadata"].get("labels", {}))
 
 
-def _allowed(policy: Row, kind: str, pod: Row, pods: list[Row], namespaces: dict[str, Row]) -> Iterator[str]:
-    """The lines of a chain that allow what one policy of a pod allows."""
-    others, other = ("from", "saddr") if kind == "Ingress" else ("to", "daddr")
+def _allowed(
+    policy: Document, kind: str, pod: Document, pods: list[Document], namespaces: dict[str, Document]
+) -> Iterator[str]:
+    """Yield the rules of a chain for the connections that one policy of a pod allows."""
+    peers_key, peer_side = ("from", "saddr") if kind == "Ingress" else ("to", "daddr")
+    targets = [pod] if kind == "Ingress" else pods
     for rule in policy["spec"].get(kind.lower()) or []:
-        peers = rule.get(others)
-        found = [match for one in peers for match in _peer(one, other, policy, pods, namespaces)] if peers else [""]
-        for match in found:
-            targets = [pod] if kind == "Ingress" else pods
+        matches_of_peers: list[str] = []
+        for peer in rule.get(peers_key) or []:
+            matches_of_peers += _peer(peer, peer_side, policy, pods, namespaces)
+        if not rule.get(peers_key):
+            matches_of_peers = [""]  # no peers mean all peers
+        for match in matches_of_peers:
             for port in _ports(rule.get("ports"), targets):
-                yield " ".join(word for word in (match, port, "return") if word)
+                yield " ".join(filter(None, (match, port, "return")))
 
 
-def _peer(peer: Row, side: str, policy: Row, pods: list[Row], namespaces: dict[str, Row]) -> Iterator[str]:
+def _peer(
+    peer: Document, side: str, policy: Document, pods: list[Document], namespaces: dict[str, Document]
+) -> Iterator[str]:
     if block := peer.get("ipBlock"):
         family = _family(block["cidr"])
-        without = "".join(f" {family} {side} != {one}" for one in block.get("except") or [])
+        without = "".join(f" {family} {side} != {excluded}" for excluded in block.get("except") or [])
         yield f"{family} {side} {block['cidr']}{without}"
         return
     home, anywhere = policy["metadata"]["namespace"], peer.get("namespaceSelector")
@@ -111,7 +130,7 @@ def _peer(peer: Row, side: str, policy: Row, pods: list[Row], namespaces: dict[s
                 yield f"{_family(address)} {side} {address}"
 
 
-def _ports(ports: list[Row] | None, targets: list[Row]) -> Iterator[str]:
+def _ports(ports: list[Document] | None, targets: list[Document]) -> Iterator[str]:
     if not ports:
         yield ""
     for port in ports or []:
@@ -119,43 +138,46 @@ def _ports(ports: list[Row] | None, targets: list[Row]) -> Iterator[str]:
         if number is None:
             yield f"meta l4proto {protocol.lower()}"
         elif isinstance(number, int):
-            yield f"{protocol.lower()} dport {number}" + (f"-{port['endPort']}" if "endPort" in port else "")
+            last = f"-{port['endPort']}" if "endPort" in port else ""
+            yield f"{protocol.lower()} dport {number}{last}"
         else:
             yield from _named(number, protocol, targets)
 
 
-def _named(name: str, protocol: str, targets: list[Row]) -> Iterator[str]:
-    """Each pod has its own number for a name."""
+def _named(name: str, protocol: str, targets: list[Document]) -> Iterator[str]:
+    """Yield matches for a named port, whose number each pod defines."""
     for pod in targets:
-        rows = [one for each in pod["spec"]["containers"] for one in each.get("ports", [])]
-        numbers = [
-            row["containerPort"] for row in rows if (row.get("name"), row.get("protocol", "TCP")) == (name, protocol)
-        ]
+        numbers = []
+        for container in pod["spec"]["containers"]:
+            for port in container.get("ports", []):
+                if (port.get("name"), port.get("protocol", "TCP")) == (name, protocol):
+                    numbers.append(port["containerPort"])
         for address in _addresses(pod):
-            yield from (f"{_family(address)} daddr {address} {protocol.lower()} dport {one}" for one in numbers)
+            for number in numbers:
+                yield f"{_family(address)} daddr {address} {protocol.lower()} dport {number}"
 
 
-def matches(selector: Row, labels: Row) -> bool:
-    """Whether a label selector takes these labels; an empty one takes all."""
+def matches(selector: Document, labels: Document) -> bool:
+    """Check whether a label selector matches these labels; an empty one matches all."""
     tests: dict[str, Callable[[str, list[str]], bool]] = {
-        "In": lambda key, values: labels.get(key) in values,
-        "NotIn": lambda key, values: labels.get(key) not in values,
+        "In": lambda key, accepted: labels.get(key) in accepted,
+        "NotIn": lambda key, accepted: labels.get(key) not in accepted,
         "Exists": lambda key, _: key in labels,
         "DoesNotExist": lambda key, _: key not in labels,
     }
-    wanted = selector.get("matchLabels") or {}
+    for key, text in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != text:
+            return False
     rules = selector.get("matchExpressions") or []
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        tests[rule["operator"]](rule["key"], rule.get("values") or []) for rule in rules
-    )
+    return all(tests[rule["operator"]](rule["key"], rule.get("values") or []) for rule in rules)
 
 
-def _addresses(pod: Row) -> list[str]:
-    """A pod's own; one that ended, or uses its node's, has none."""
+def _addresses(pod: Document) -> list[str]:
+    """List a pod's own addresses; a pod that ended, or uses its node's network, has none."""
     status = pod.get("status", {})
     if pod["spec"].get("hostNetwork") or status.get("phase") in ("Succeeded", "Failed"):
         return []
-    return [one["ip"] for one in status.get("podIPs", [])]
+    return [assigned["ip"] for assigned in status.get("podIPs", [])]
 
 
 def _family(address: str) -> str:
@@ -163,41 +185,46 @@ def _family(address: str) -> str:
 
 
 class _Enforcer:
-    """Follows what the API server says."""
+    """Watches the API server and writes the rules anew after each change."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self._plane = plane
-        self._rows: dict[str, dict[str, Row]] = {path: self._listed(path) for path in PATHS}
+        self._objects: dict[str, dict[str, Document]] = {path: self._listed(path) for path in PATHS}
         self._changed, self._lock = threading.Event(), threading.Lock()
         self._changed.set()
         self._watches = [Watch(plane, f"{path}?watch=true", self._see(path)) for path in PATHS]
 
     def run(self) -> None:
-        """Until the process is told to end."""
+        """Enforce the policies until the process is ended."""
         try:
             while self._changed.wait():
                 self._changed.clear()
                 with self._lock:
-                    pods, namespaces, policies = (list(self._rows[path].values()) for path in PATHS)
+                    pods, namespaces, policies = (list(self._objects[path].values()) for path in PATHS)
                 self._nft(ruleset(policies, namespaces, pods))
         finally:
             for watch in self._watches:
                 watch.close()
-            if self._plane.node.box.running():  # else its rules went with it
+            if self._plane.node.box.running():  # else the rules are gone with its network
                 self._nft(f"table {TABLE} {{}}\ndelete table {TABLE}\n")
 
-    def _listed(self, path: str) -> dict[str, Row]:
-        """All at once: rules that know some of the pods would let others through."""
-        items = json.loads(self._plane.kubectl("get", "--raw", path))["items"]
-        return {row["metadata"]["uid"]: row for row in items}
+    def _listed(self, path: str) -> dict[str, Document]:
+        """List all objects, by uid.
 
-    def _see(self, path: str) -> Callable[[str, Row], None]:
-        def see(kind: str, row: Row) -> None:
+        All at once before the first rules: rules that know only some pods would let packets of
+        others through.
+        """
+        listed = json.loads(self._plane.kubectl("get", "--raw", path))["items"]
+        return {document["metadata"]["uid"]: document for document in listed}
+
+    def _see(self, path: str) -> Callable[[str, Document], None]:
+        def see(kind: str, document: Document) -> None:
+            uid = document["metadata"]["uid"]
             with self._lock:
                 if kind == "DELETED":
-                    self._rows[path].pop(row["metadata"]["uid"], None)
+                    self._objects[path].pop(uid, None)
                 else:
-                    self._rows[path][row["metadata"]["uid"]] = row
+                    self._objects[path][uid] = document
             self._changed.set()
 
         return see

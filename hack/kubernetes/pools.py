@@ -1,4 +1,4 @@
-"""Fake nodes: what they are called, which devices they have, and who may go there."""
+"""Pools of fake nodes: names, devices and taints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-# Resource names by which pools are told apart, and what a node of that kind is called in labels.
+# By kind of pool: the resource name of its devices, and the labels of its nodes.
 DEVICES = {
     "nvidia": ("nvidia.com/gpu", {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}),
     "mig": ("nvidia.com/mig-1g.10gb", {"nvidia.com/mig.strategy": "mixed"}),
@@ -26,23 +26,24 @@ class Pool:
 
     @classmethod
     def parse(cls, text: str) -> Pool:
-        """From NAME=NODESxDEVICES."""
+        """Parse NAME=NODESxDEVICES. Raises SystemExit."""
         kind, _, sizes = text.partition("=")
         nodes, _, devices = sizes.partition("x")
         if kind not in DEVICES or not nodes.isdigit() or not (devices or "0").isdigit():
-            raise SystemExit(f"{text!r} is no pool: give NAME=NODESxDEVICES; NAME is one of {', '.join(DEVICES)}")
+            names = ", ".join(DEVICES)
+            raise SystemExit(f"{text!r} is not a pool: give NAME=NODESxDEVICES; NAME is one of {names}")
         return cls(kind, int(nodes), int(devices or 0))
 
     def objects(self, taints: Sequence[dict[str, str]] = ()) -> list[dict[str, Any]]:
-        """The nodes, and a ResourceSlice for the devices of each."""
+        """Build the nodes, and a ResourceSlice for the devices of each."""
         resource, labels = DEVICES[self.kind]
-        rows: list[dict[str, Any]] = []
+        objects: list[dict[str, Any]] = []
         for index in range(self.nodes):
             name = f"{self.kind}-{index}"
             size = {"cpu": "32", "memory": "256Gi", "pods": "110"}
             if resource:
                 size[resource] = str(self.devices)
-            rows.append(
+            objects.append(
                 {
                     "apiVersion": "v1",
                     "kind": "Node",
@@ -56,8 +57,8 @@ class Pool:
                 }
             )
             if resource:
-                rows.append(_slice(name, resource.split("/")[0], self.devices))
-        return rows
+                objects.append(_slice(name, resource.split("/")[0], self.devices))
+        return objects
 
 
 def _slice(node: str, driver: str, devices: int) -> dict[str, Any]:

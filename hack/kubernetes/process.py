@@ -1,4 +1,4 @@
-"""Programs that were built, ports that are free, and processes that must end."""
+"""Paths of built programs, free ports, and the end of processes."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ class NotBuilt(Exception):
 
 @functools.cache
 def tool(name: str, program: str) -> str:
-    """The path of a program that was built. Raises NotBuilt with what to do."""
-    made = subprocess.run([ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False)
-    if made.returncode:
-        raise NotBuilt("; ".join(line.strip().removeprefix("error: ") for line in made.stderr.strip().splitlines()))
-    return f"{made.stdout.strip()}/{program}"
+    """Return the path of a program that hack/tool built.
+
+    Raises NotBuilt with the command that builds it.
+    """
+    built = subprocess.run([ROOT / "hack" / "tool", "--path", name], capture_output=True, text=True, check=False)
+    if built.returncode:
+        raise NotBuilt("; ".join(line.strip().removeprefix("error: ") for line in built.stderr.strip().splitlines()))
+    return f"{built.stdout.strip()}/{program}"
 
 
 def free_ports(count: int) -> list[int]:
-    """Free ones, as far as one can know."""
+    """Choose free ports; another process may take one before it is used."""
     sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    found = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return found
+    for listener in sockets:
+        listener.bind(("127.0.0.1", 0))
+    ports = [listener.getsockname()[1] for listener in sockets]
+    for listener in sockets:
+        listener.close()
+    return ports
 
 
 def alive(pid: int) -> bool:
-    """One that ended and was not waited for counts as ended."""
+    """Check whether a process runs; a zombie counts as ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

@@ -1,6 +1,7 @@
-"""`kubectl get ... -o json` without kubectl, for who looks again and again: starting it costs many times the answer.
+"""`kubectl get ... -o json` without kubectl, whose start costs many times the answer.
 
-The plainest calls only, and only what the API server answers well. For all else the answer is None: ask kubectl.
+Only simple calls that the API server answers with success are supported. For all others the answer
+is None, and the caller runs kubectl.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DISCOVERY = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLis
 
 
 class Kind(NamedTuple):
-    """One kind of objects, as the API server serves it."""
+    """One kind of objects of the API server."""
 
     group_version: str
     kind: str
@@ -28,16 +29,19 @@ class Kind(NamedTuple):
     namespaced: bool
 
     def path(self, namespace: str | None, name: str) -> str:
-        """Of one object, or of all; without a namespace, in all namespaces."""
+        """Return the path of one object, or of all; namespace None means all namespaces."""
         root = "/api" if "/" not in self.group_version else "/apis"
         parts = [root, self.group_version]
         if self.namespaced and namespace is not None:
             parts += ["namespaces", namespace]
-        return "/".join([*parts, self.plural, *([name] if name else [])])
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        return "/".join(parts)
 
 
 class Reader:
-    """For the API server of a folder, with one user's token."""
+    """Reads from the API server of a folder, with one user's token."""
 
     def __init__(self, folder: Path, port: int, token: str) -> None:
         self._at, self._token = f"https://127.0.0.1:{port}", token
@@ -45,7 +49,7 @@ class Reader:
         self._kinds: dict[str, set[Kind]] = {}
 
     def __call__(self, arguments: Sequence[str]) -> str | None:
-        """What kubectl would print with these arguments, or None."""
+        """Return what kubectl would print with these arguments; None when kubectl must be run."""
         call = _parse(arguments)
         if call is None:
             return None
@@ -53,7 +57,7 @@ class Reader:
             if call.raw:
                 return self._get(call.raw).decode()
             return self._read(call)
-        except (OSError, ValueError):  # refused, away, or no text
+        except (OSError, ValueError):  # an HTTP error, no connection, or not JSON
             return None
 
     def _read(self, call: argparse.Namespace) -> str | None:
@@ -66,12 +70,12 @@ class Reader:
         kinds = [_only(self._kinds.get(name, set())) for name in names]
         if call.name:
             return json.dumps(_shown(json.loads(self._get(kinds[0].path(call.namespace, call.name)))))
-        items: list[Any] = []
+        objects: list[Any] = []
         for kind in kinds:
             head = {"apiVersion": kind.group_version, "kind": kind.kind}
-            rows = json.loads(self._get(kind.path(call.namespace, "") + query))["items"]
-            items += [_shown({**head, **row}) for row in rows]
-        return json.dumps({"apiVersion": "v1", "kind": "List", "items": items, "metadata": {"resourceVersion": ""}})
+            listed = json.loads(self._get(kind.path(call.namespace, "") + query))["items"]
+            objects += [_shown({**head, **document}) for document in listed]
+        return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects, "metadata": {"resourceVersion": ""}})
 
     def _get(self, path: str, accept: str = "application/json") -> bytes:
         headers = {"Authorization": f"Bearer {self._token}", "Accept": accept}
@@ -80,55 +84,61 @@ class Reader:
             return bytes(answer.read())
 
     def _discovered(self) -> dict[str, set[Kind]]:
-        found: dict[str, set[Kind]] = {}
+        kinds: dict[str, set[Kind]] = {}
         for root in ("/api", "/apis"):
             for group in json.loads(self._get(root, DISCOVERY))["items"]:
                 name = group.get("metadata", {}).get("name", "")
                 newest = group["versions"][0]
-                for row in newest.get("resources", []):
+                for resource in newest.get("resources", []):
                     version = f"{name}/{newest['version']}" if name else newest["version"]
-                    plural, scope = row["resource"], row["scope"] == "Namespaced"
-                    kind = Kind(version, row["responseKind"]["kind"], plural, scope)
-                    words = {plural, row.get("singularResource"), *row.get("shortNames", ()), f"{plural}.{name}"}
-                    for word in words - {None, ""}:
-                        found.setdefault(word, set()).add(kind)
-        return found
+                    plural, scope = resource["resource"], resource["scope"] == "Namespaced"
+                    kind = Kind(version, resource["responseKind"]["kind"], plural, scope)
+                    aliases = {plural, resource.get("singularResource"), *resource.get("shortNames", ())}
+                    aliases.add(f"{plural}.{name}")
+                    for alias in aliases - {None, ""}:
+                        kinds.setdefault(alias, set()).add(kind)
+        return kinds
 
 
 def _only(kinds: set[Kind]) -> Kind:
-    """What a word means: the core's kind where several groups have one. Raises ValueError when that does not tell."""
-    meant = [kind for kind in kinds if "/" not in kind.group_version] if len(kinds) > 1 else list(kinds)
-    if len(meant) != 1:
-        raise ValueError("unknown, or of several groups")
-    return meant[0]
+    """Choose the kind that a name means: of several, the one of the core group.
+
+    Raises ValueError.
+    """
+    candidates = list(kinds)
+    if len(candidates) > 1:
+        candidates = [kind for kind in kinds if "/" not in kind.group_version]
+    if len(candidates) != 1:
+        raise ValueError("unknown, or in several groups")
+    return candidates[0]
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Without what kubectl does not show."""
-    row["metadata"].pop("managedFields", None)
-    return row
+def _shown(document: dict[str, Any]) -> dict[str, Any]:
+    """Remove the fields that kubectl does not show."""
+    document["metadata"].pop("managedFields", None)
+    return document
 
 
 def _options() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    made.add_argument("-n", dest="namespace", default="default")
-    made.add_argument("-A", "--all-namespaces", dest="namespace", action="store_const", const=None)
-    made.add_argument("-l", dest="selector", default="")
-    made.add_argument("-o", dest="form", default="")
-    made.add_argument("--raw", default="")
-    made.add_argument("words", nargs="*")
-    return made
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    parser.add_argument("-n", dest="namespace", default="default")
+    parser.add_argument("-A", "--all-namespaces", dest="namespace", action="store_const", const=None)
+    parser.add_argument("-l", dest="selector", default="")
+    parser.add_argument("-o", dest="form", default="")
+    parser.add_argument("--raw", default="")
+    parser.add_argument("positional", nargs="*")
+    return parser
 
 
 OPTIONS = _options()
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace | None:
-    """None for what is not the plainest."""
+    """Parse a simple `get`; None for any other call."""
     if "get" not in arguments:
         return None
     call, more = OPTIONS.parse_known_args(arguments)
-    verb, kinds, name, *rest = [*call.words, "", "", ""]
+    verb, kinds, name, *rest = [*call.positional, "", "", ""]
     if more or verb != "get" or any(rest) or "/" in kinds + name:
         return None
     if call.form != "json" or not kinds:

@@ -1,5 +1,6 @@
-"""The chart as a release of its own namespace, and what happens to its workers. Its pods on fake nodes get real
-processes; on a real node they are containers.
+"""The chart as a release in a namespace of its own, and the history of its workers.
+
+Its pods on fake nodes get real processes; on a real node they are containers.
 """
 
 from __future__ import annotations
@@ -21,14 +22,18 @@ from hack.kubernetes.watch import Watch
 CHART = ROOT / "charts" / "scaletest"
 NAME, QUEUE = "bench", "sleep"
 DEPLOYMENT, EXPORTER = f"{NAME}-scaletest-{QUEUE}", f"{NAME}-scaletest-exporter"
-# There is no storage here; who loads the queue is outside.
+# These clusters have no storage, and the load comes from outside the release.
 ALWAYS = ("redis.persistence.enabled=false", f"queues.{QUEUE}.client.enabled=false")
-# A namespace admits pods only when the controller manager has made this.
+# A namespace admits pods only when the controller manager has created this account.
 READY = ("wait", "--for=create", "serviceaccount/default", "--timeout=60s")
 
 
 class Release:
-    """Use it as a context. example: of the chart's; settings: as for --set; history: seconds, and workers wanted."""
+    """A release as a context manager.
+
+    example: one of the chart's examples. settings: as for --set. history: seconds since the release
+    began, and the number of workers wanted from then on.
+    """
 
     def __init__(self, plane: ControlPlane, names: Names, example: str, *settings: str) -> None:
         self._plane, self._names = plane, names
@@ -44,8 +49,8 @@ class Release:
     def __enter__(self) -> Release:
         self._plane.kubectl("create", "namespace", self.namespace)
         self._plane.kubectl("-n", self.namespace, *READY)
-        given = [word for one in (*ALWAYS, *self._settings) for word in ("--set", one)]
-        self._helm("install", NAME, str(CHART), "-f", str(self._example), *given)
+        settings = [f"--set={setting}" for setting in (*ALWAYS, *self._settings)]
+        self._helm("install", NAME, str(CHART), "-f", str(self._example), *settings)
         for service in self.pods.get("services")["items"]:
             self._names.address(self.namespace, service["metadata"]["name"])
         self.pods.__enter__()
@@ -57,23 +62,26 @@ class Release:
     def __exit__(self, *_: object) -> None:
         self._watch.close()
         try:
-            # while its pods are served: an operator must let go of what it made
+            # while its pods run: the operator must remove its finalizers
             self._helm("uninstall", NAME, "--wait", "--timeout=60s")
         finally:
             self.pods.__exit__()
             self._plane.kubectl("delete", "namespace", self.namespace, "--wait=false")
 
     def age_s(self) -> float:
-        """Seconds since it was made: the clock of its history."""
+        """Return the seconds since the release began, as in `history`."""
         return round(time.monotonic() - self._began, 1)
 
     @property
     def wanted(self) -> int:
-        """How many workers are wanted now."""
+        """The number of workers that are wanted now."""
         return self.history[-1][1]
 
     def redis_url(self, role: str) -> str:
-        """The release's Redis for one of its users. With a real node it can be reached in the node's network only."""
+        """Return the URL of the release's Redis for one of its users.
+
+        With a real node only the node's network reaches it.
+        """
         service = f"{NAME}-redis"
         password = self.pods.secret(service, f"password-{role}")
         if self._network:
@@ -83,12 +91,15 @@ class Release:
         return f"redis://{role}:{password}@{address}:6379/0"
 
     def declared(self) -> bool:
-        """Whether requests can be submitted."""
+        """Check whether the queue is declared, so that requests can be submitted."""
         done = self._scaletest("queue", "list", "-o", "json", "--redis-url", self.redis_url("client"))
-        return not done.returncode and any(row["name"] == QUEUE for row in json.loads(done.stdout))
+        return not done.returncode and any(queue["name"] == QUEUE for queue in json.loads(done.stdout))
 
     def burst(self, requests: int, seconds: float) -> dict[str, Any]:
-        """Submit so many requests at once and wait for all; the client's statistics."""
+        """Submit requests at once, wait for all, and return the client's statistics.
+
+        seconds: of each request.
+        """
         line = ["client", "--queue", QUEUE, "--batch", str(requests), "--listen", "none", "-o", "json"]
         done = self._scaletest(*line, "--redis-url", self.redis_url("client"), "--", str(seconds))
         if done.returncode:
@@ -96,18 +107,18 @@ class Release:
         return dict(json.loads(done.stdout))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
-        """What the autoscalers say they did: seconds, object, reason and message, in order of time."""
-        rows = [row for row in self.pods.get("events")["items"] if row["involvedObject"]["kind"] in kinds]
-        rows.sort(key=lambda row: row.get("firstTimestamp") or row["eventTime"])
+        """List the events of autoscalers of these kinds, in order of time."""
+        events = [event for event in self.pods.get("events")["items"] if event["involvedObject"]["kind"] in kinds]
+        events.sort(key=lambda event: event.get("firstTimestamp") or event["eventTime"])
         return [
             {
-                "at": row.get("firstTimestamp") or row["eventTime"],
-                "count": row.get("count") or 1,
-                "object": row["involvedObject"]["kind"],
-                "reason": row["reason"],
-                "message": row.get("message") or row.get("note", ""),
+                "at": event.get("firstTimestamp") or event["eventTime"],
+                "count": event.get("count") or 1,
+                "object": event["involvedObject"]["kind"],
+                "reason": event["reason"],
+                "message": event.get("message") or event.get("note", ""),
             }
-            for row in rows
+            for event in events
         ]
 
     def _scaletest(self, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Settings of what runs on a real node, each as its program reads it. The reasons are beside them."""
+"""Configuration files of the programs of a real node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DNS_PORT = 5353
 
 
 def files(folder: Path, name: str, address: str, proxy_kubeconfig: Path, admin_kubeconfig: Path) -> dict[str, str]:
-    """Every file below `folder`, by its name there."""
+    """Write the text of every file, by its path below `folder`."""
     return {
         "containerd.toml": _containerd(),
         "box/root/etc/cni/net.d/10-pods.conflist": json.dumps(_network(), indent=2),
@@ -28,12 +28,12 @@ def files(folder: Path, name: str, address: str, proxy_kubeconfig: Path, admin_k
 
 
 def has_ipv6() -> bool:
-    """Whether pods get an address of that family too: this machine's kernel has it."""
+    """Check whether this machine's kernel has IPv6, so that pods get such an address too."""
     return Path("/proc/net/if_inet6").exists()
 
 
 def _containerd() -> str:
-    # a process that has not every right may not make itself less likely to be killed: restrict_oom_score_adj
+    # restrict_oom_score_adj: without all rights of root no process may lower its own OOM score
     return f"""version = 2
 disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.grpc.v1.cri"]
@@ -49,7 +49,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 
 
 def _network() -> dict[str, Any]:
-    # a link of its own for each pod: between ports of one bridge, replies of a Service would pass the rules by
+    # each pod has a link of its own: between ports of one bridge, the replies of a Service would
+    # not pass the rules that translate its address
     subnets = {PODS: "0.0.0.0/0", **({PODS6: "::/0"} if has_ipv6() else {})}
     addresses = {
         "type": "host-local",
@@ -71,14 +72,14 @@ def _kubelet(folder: Path) -> dict[str, Any]:
         "resolvConf": f"{folder}/resolv.conf",
         "volumePluginDir": f"{folder}/plugins",
         "readOnlyPort": 0,
-        # containers of many machines have cgroups of version 1, and no systemd
+        # many containers have cgroups of version 1, and no systemd
         "failCgroupV1": False,
         "cgroupDriver": "cgroupfs",
         "failSwapOn": False,
-        # what is refused to it for lack of rights over the whole machine is logged and goes on
+        # settings that need rights over the whole machine are logged and skipped
         "featureGates": {"KubeletInUserNamespace": True},
         "makeIPTablesUtilChains": False,
-        # a full disk of a developer is no reason to throw away images that cannot be fetched again
+        # keep images also on a full disk: the node cannot fetch them again
         "imageGCHighThresholdPercent": 100,
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
     }
@@ -92,7 +93,7 @@ def _proxy(name: str, kubeconfig: Path) -> dict[str, Any]:
         "hostnameOverride": name,
         "mode": "nftables",
         "clusterCIDR": PODS,
-        # the table's size belongs to the whole machine
+        # the size of the connection table is a setting of the whole machine, so it is left as it is
         "conntrack": {"maxPerCore": 0},
     }
 

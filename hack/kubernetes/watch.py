@@ -1,4 +1,4 @@
-"""What happens to objects, as it happens."""
+"""Watches objects of the API server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGAIN_S = 1.0
 
 
 class Watch:
-    """Calls `see` with the kind of each event and its object, on a thread of its own, until it is closed."""
+    """Calls `see` with the kind and the object of each event, on a thread of its own."""
 
     def __init__(self, plane: ControlPlane, path: str, see: Callable[[str, dict[str, Any]], None]) -> None:
         self._line = [tool("kubernetes", "kubectl"), f"--kubeconfig={plane.kubeconfig}", "get", "--raw", path]
@@ -27,7 +27,7 @@ class Watch:
         self._thread.start()
 
     def close(self) -> None:
-        """No more calls after this."""
+        """End the watch; `see` is not called any more when this returns."""
         with self._lock:
             self._closed.set()
             if self._process:
@@ -35,7 +35,7 @@ class Watch:
         self._thread.join()
 
     def _live(self) -> None:
-        # a watch begins with what is there, and the server ends it now and then
+        # the server ends a watch now and then; a new one begins with all objects, so none is missed
         while not self._closed.is_set():
             with self._lock:
                 if self._closed.is_set():

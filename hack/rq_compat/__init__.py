@@ -1,1 +1,1 @@
-"""RQ's own tests, with our worker in place of SimpleWorker and JSON in place of pickle."""
+"""Runs RQ's own tests with scaletest's worker in place of SimpleWorker and JSON in place of pickle."""

@@ -1,7 +1,8 @@
-"""Fetches RQ's source of the installed version, runs the tests that concern us, and compares with the documented list.
+"""Runs RQ's tests of the installed version, and compares the failures with the documented list.
 
-A test that fails must stand in docs/rq-compatibility.md with its reason; one that stands there must still fail.
-Some of these tests import psutil, which the extra `dev` brings for them.
+A test that fails must be listed in docs/rq-compatibility.md with its reason; a listed test must
+still fail. Only tests of features that scaletest's worker supports are run. Some of them import
+psutil, which the extra `dev` installs for them.
 """
 
 from __future__ import annotations
@@ -21,12 +22,30 @@ from scaletest.broker import EmbeddedServer
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "rq-compatibility.md"
 FILES = [
-    "worker", "callbacks", "results", "registry", "retry", "repeat", "timeouts", "executions", "intermediate_queue",
-    "dependencies", "job", "group", "webhooks", "rate_limit", "commands",
-    "worker_registration", "job_lifecycle", "job_dependency", "queue", "queue_unique",
-]  # fmt: skip
+    "worker",
+    "callbacks",
+    "results",
+    "registry",
+    "retry",
+    "repeat",
+    "timeouts",
+    "executions",
+    "intermediate_queue",
+    "dependencies",
+    "job",
+    "group",
+    "webhooks",
+    "rate_limit",
+    "commands",
+    "worker_registration",
+    "job_lifecycle",
+    "job_dependency",
+    "queue",
+    "queue_unique",
+]
 LEAST = 0.95
-# It starts RQ's own forking worker, not ours, and on the default port, where somebody's Redis may listen.
+# These start RQ's own forking worker, not scaletest's, and on the default port, where another Redis
+# of this machine may listen.
 NOT_OURS = "not TestWorkerSubprocess"
 
 
@@ -41,12 +60,12 @@ def main() -> int:
     for test in sorted(failed - documented):
         print(f"fails and is not in {PAGE.name}: {test}")
     for test in sorted(documented - failed):
-        print(f"passes but stands in {PAGE.name}: {test}")
+        print(f"passes but is in {PAGE.name}: {test}")
     return 0 if share >= LEAST and failed == documented else 1
 
 
 def fetch(folder: Path, version: str) -> None:
-    """RQ's tests from its source distribution."""
+    """Fetch RQ's tests from its source distribution."""
     line = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     subprocess.run([*line, "--no-binary", ":all:", "--dest", str(folder), f"rq=={version}"], check=True)
     with tarfile.open(folder / f"rq-{version}.tar.gz") as archive:
@@ -56,15 +75,13 @@ def fetch(folder: Path, version: str) -> None:
 
 
 def run(folder: Path, server: EmbeddedServer) -> tuple[set[str], int]:
-    """Names of the failed tests, and how many passed."""
+    """Run the tests; returns the names of failed ones, and how many passed."""
     tests = [f"tests/test_{name}.py" for name in FILES]
     line = [sys.executable, "-m", "pytest", "-p", "hack.rq_compat.plugin", "-p", "no:cacheprovider", "-q", "-rfE"]
     port = server.url.split(":")[2].split("/")[0]
     environment = {**os.environ, "RQ_TESTS_PORT": port, "PYTHONPATH": f"{folder}:{ROOT}"}
-    shown = subprocess.run(
-        [*line, "--timeout", "30", "-W", "ignore", "-k", NOT_OURS, *tests],
-        cwd=folder, env=environment, capture_output=True, text=True, check=False,
-    ).stdout  # fmt: skip
+    line += ["--timeout", "30", "-W", "ignore", "-k", NOT_OURS, *tests]
+    shown = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False).stdout
     failed = set(re.findall(r"^(?:FAILED|ERROR) (\S+)", shown, re.MULTILINE))
     counts = re.search(r"(\d+) passed", shown)
     if counts is None:

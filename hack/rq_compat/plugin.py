@@ -1,7 +1,7 @@
-"""A pytest plugin for RQ's own tests: our worker class, JSON, and a server of our own.
+"""A pytest plugin for RQ's own tests: scaletest's worker class, JSON, and a Redis of its own.
 
-It changes what the tests import, never the worker: the functions of the tests are admitted as any operator would admit
-them, by prefix.
+It changes what the tests import, never the worker. The functions of the tests are admitted as any
+operator would admit them, by prefix.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import rq.worker.worker_classes
 from workers.admission import VARIABLE
 from workers.worker import Worker
 
-# RQ's tests flush the Redis on the default port; ours is another, and nobody else's.
+# RQ's tests flush the Redis on the default port, so they are sent to another port.
 _PORT = int(os.environ["RQ_TESTS_PORT"])
 _redis_init = redis.Redis.__init__
 

@@ -26,7 +26,7 @@ Resources = Mapping[str, Mapping[str, float]]
 
 
 def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[str]:
-    """A warning that says what keeps a machine busy; none where nothing does.
+    """A warning that says what kept a machine busy; none where nothing did. It is read while a run lasts, and after.
 
     resources: as in a sample, of about a second before the load; own_cores: what the tester itself used of them then.
     where: "" for this machine, else as in " on node-a".
@@ -37,20 +37,20 @@ def busy(resources: Resources, own_cores: float = 0.0, where: str = "") -> list[
     signs = []
     foreign = min(cores, cpu.get("user", 0.0) + cpu.get("system", 0.0) - own_cores)
     if known and foreign >= FOREIGN_PART * cores:
-        signs.append(f"other programs use {cores_text(foreign, cores)}")
+        signs.append(f"other programs used {cores_text(foreign, cores)}")
         if pressure.get("cpu_some", 0.0) >= CPU_PRESSED:  # alone it may come from workers that start
-            signs.append(f"the pressure on CPUs is {pressure['cpu_some']:.0%}")
+            signs.append(f"the pressure on CPUs was {pressure['cpu_some']:.0%}")
         if cpu.get("load", 0.0) >= LOAD * cores:  # alone it may come from what has just ended
-            signs.append(f"the load of the last minute is {cpu['load']:.1f}")
+            signs.append(f"the load of the minute before it was {cpu['load']:.1f}")
     if known and cpu.get("steal", 0.0) >= STOLEN * cores:
-        signs.append(f"the hypervisor takes {cores_text(cpu['steal'], cores)}")
+        signs.append(f"the hypervisor took {cores_text(cpu['steal'], cores)}")
     if cpu.get("heat_throttled"):
-        signs.append(f"heat lowers a CPU's clock {cpu['heat_throttled']:.1f} times a second")
+        signs.append(f"heat lowered a CPU's clock {cpu['heat_throttled']:.1f} times a second")
     for figure, (name, most) in PRESSED.items():
         if pressure.get(figure, 0.0) >= most:
-            signs.append(f"the pressure on {name} is {pressure[figure]:.0%}")
+            signs.append(f"the pressure on {name} was {pressure[figure]:.0%}")
     slowed = [name for name, figures in resources.items() if name.startswith(f"{DEVICE}:") and figures.get("throttled")]
-    signs += [f"heat, power or another limit lowers the clock of {name.partition(':')[2]}" for name in slowed]
+    signs += [f"heat, power or another limit lowered the clock of {name.partition(':')[2]}" for name in slowed]
     return [f"before the run{where}, {', '.join(signs)}: {REMEDY}"] if signs else []
 
 

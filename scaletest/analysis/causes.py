@@ -11,8 +11,9 @@ Three corrections, since states are what a sampler sees:
 2. Threads that a CPU limit holds back look as if they waited for a CPU. The limit is the cause where the container's
    throttled seconds grew by half of that wait or more, or where it is throttled in half of its periods and not in fewer
    than before: it had all the CPU time that the limit allows then, so more cores would not have helped. These seconds
-   count for each CPU that the container's threads are on, so they may miss half of a wait, for example where other load
-   drives all threads to one CPU.
+   count for each CPU that the container's threads are on. So they may miss half of a wait, for example where other load
+   drives all threads to one CPU, and may be a multiple of it, where they are on many. They never count for more of a
+   request than the part of the periods in which the container was throttled, where samples tell that.
 3. Steps of one run differ by a percent for reasons that no interval within a step sees, so less is no growth.
 
 What was not observed is never spread over the states that were. Where less was unobserved than before, as in longer
@@ -246,14 +247,20 @@ def attribute(
     before, after = (times[step.workers].of(repeats) for step in pair)
     if not (before.cycles and after.cycles):
         return None
-    grown = _grown(before, after, chance, _bound(throttled or {}, before.workers, after.workers))
     rows = tuple(_step_time(times[workers]) for workers in known)
-    if failed is None and not missed and _as_wanted(steps):
+    as_wanted = failed is None and not missed and _as_wanted(steps)
+    return _explained(_grown(before, after, chance, throttled or {}), rows, as_wanted=as_wanted)
+
+
+def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
+    """The causes of a growth. as_wanted: whether nothing grew more than is wanted."""
+    if as_wanted:
         return _result(grown, rows, headline=AS_WANTED)
     if not grown.certain:
         return _result(grown, rows, headline=NOTHING_GREW)
     causes = _ranked(grown)
-    slow = slow_member(before, after) if sum(grown.growth.values()) > 2.0 * grown.growth[GAP] else None
+    more_than_gaps = sum(grown.growth.values()) > 2.0 * grown.growth[GAP]
+    slow = slow_member(grown.before, grown.after) if more_than_gaps else None
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
 
 
@@ -314,12 +321,16 @@ def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
     return throttled[after] >= max(BOUND_PERIODS, throttled[before] - FEWER_PERIODS)
 
 
-def _grown(before: RequestTime, after: RequestTime, chance: Chance, bound: bool) -> _Grown:
-    """bound: whether a CPU limit is known to bind."""
-    base, more = before.means(), after.means()
-    resamples = list(zip(before.resampled(chance, DRAWS), after.resampled(chance, DRAWS), strict=True))
+def _grown(before: RequestTime, after: RequestTime, chance: Chance, throttled: Mapping[int, float]) -> _Grown:
+    """throttled: as of `attribute`."""
+    held = throttled.get(before.workers), throttled.get(after.workers)
+    base, more = _within_periods(before.means(), held[0]), _within_periods(after.means(), held[1])
+    resamples = [
+        (_within_periods(drawn, held[0]), _within_periods(drawn_more, held[1]))
+        for drawn, drawn_more in zip(before.resampled(chance, DRAWS), after.resampled(chance, DRAWS), strict=True)
+    ]
     in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
-    limited = _limited(base, more, in_turn, bound)
+    limited = _limited(base, more, in_turn, _bound(throttled, before.workers, after.workers))
     draws = [_growth(drawn, drawn_more, in_turn, limited) for drawn, drawn_more in resamples]
     return _Grown(before, after, base, more, _growth(base, more, in_turn, limited), draws)
 
@@ -374,6 +385,24 @@ def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> boo
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])
     return grown[State.CPU_WAIT] > 0 and (bound or throttled_s >= THROTTLED_PART * waits_s)
+
+
+def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
+    """A request's seconds, of which no more is by a CPU limit than the part of its periods; the rest waited for a core.
+
+    The container counts throttled seconds for each CPU, so they may be more than passed. throttled: that part; None
+    where no sample tells.
+    """
+    if throttled is None:
+        return time
+    most_s = throttled * sum(time[place] for place in PLACES if place != GAP)
+    excess_s = max(0.0, time[State.THROTTLED] - most_s)
+    return {
+        **time,
+        THROTTLED_S: min(time[THROTTLED_S], most_s),
+        State.THROTTLED: time[State.THROTTLED] - excess_s,
+        State.CPU_WAIT: time[State.CPU_WAIT] + excess_s,
+    }
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:

@@ -92,10 +92,11 @@ def evaluate(
     elapsed_s: float = 0.0,
     noticed: Sequence[str] = (),
     samples: Sequence[NodeSample] = (),
+    damaged: str = "",
 ) -> Evaluation:
     """Judge what was measured so far. chance: seeded, for the bootstrap. background: records of other queues.
 
-    noticed: warnings from before the run. samples: of the nodes, while it lasted.
+    noticed: warnings from before the run. samples: of the nodes, while it lasted. damaged: why some are missing.
     """
     steps = summarise(plan, measurements, records)
     grown = growth(steps, chance)
@@ -116,7 +117,7 @@ def evaluate(
         thresholds=thresholds,
         failures=failures.group(itertools.chain.from_iterable(records.values())),
         background=summarise_background(plan, measurements, background),
-        warnings=[*before, *warnings(steps, disturbed), *changed_evenly(trend_per_s), *odd],
+        warnings=[*before, *missing_samples(damaged), *warnings(steps, disturbed), *changed_evenly(trend_per_s), *odd],
         verdict=judge(plan, steps, interrupted, thresholds, shared, causes, disturbed),
         interrupted=interrupted,
         elapsed_s=elapsed_s,
@@ -127,3 +128,8 @@ def evaluate(
         disturbed=disturbed,
         noticed=noticed,
     )
+
+
+def missing_samples(damaged: str) -> list[str]:
+    """A warning where samples of the nodes could not be read: causes are told without them."""
+    return [f"samples of the nodes are missing: {damaged}"] if damaged else []

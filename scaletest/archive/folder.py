@@ -74,7 +74,7 @@ class Stored:
     """A run as it lies on disk. records: of complete steps, by (workers, repeat). result: {} when there is none.
 
     background: records of the other queues, of complete steps as well. samples: of the nodes, in the order in which
-    they came; none where nobody sampled.
+    they came; none where nobody sampled. damaged: why samples are missing, "" when none are.
     """
 
     plan: Plan
@@ -84,6 +84,7 @@ class Stored:
     background: list[Record]
     result: dict[str, Any]
     samples: list[NodeSample] = field(default_factory=list)
+    damaged: str = ""
 
 
 class RunFolder:
@@ -265,7 +266,21 @@ class RunFolder:
             if (record.step, record.repeat) in complete:
                 own = record.queue == plan.queue
                 (records[record.step, record.repeat] if own else background).append(record)
-        return Stored(plan, environment, measurements, dict(records), background, result, list(self._node_samples()))
+        samples, damaged = self._readable_samples()
+        return Stored(plan, environment, measurements, dict(records), background, result, samples, damaged)
+
+    def _readable_samples(self) -> tuple[list[NodeSample], str]:
+        """The samples up to the first that cannot be read, and why that one cannot; "" when all can.
+
+        A run is judged without them: they only say why it went as it did.
+        """
+        samples: list[NodeSample] = []
+        try:
+            for sample in self._node_samples():
+                samples.append(sample)
+        except (UsageError, InvalidValue) as error:
+            return samples, f"{SAMPLES} of {self.name}: {error.message}"
+        return samples, ""
 
     def check(self) -> None:
         """UsageError or InvalidValue unless the whole run can be read. Never holds more than a record of it."""

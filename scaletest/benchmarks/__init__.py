@@ -1,5 +1,5 @@
-"""Benchmarks: sets expanded, ordered and run by executors.
+"""Benchmarks: expands and orders sets, and runs each benchmark by an executor.
 
-Knows the kinds and nothing of any tool; an executor is told a benchmark and gives back what came of it. Statistics over
-repetitions are analysis; what is on disk is archive's.
+This package knows benchmark kinds and no particular tool. An executor takes a benchmark and returns
+its result. Statistics over repetitions belong to `analysis`, files of a run to `archive`.
 """

@@ -1,4 +1,7 @@
-"""The interface of executors: something that runs one benchmark to its end. Whatever happens, `run` returns."""
+"""The interface of executors, which run one benchmark to its end.
+
+`run` always returns a result: a failure of any sort is one.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Protocol
 
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 
-Told = Callable[[BenchmarkPhase], None]
+PhaseListener = Callable[[BenchmarkPhase], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +23,25 @@ class Node:
 
 
 class Executor(Protocol):
-    """Runs benchmarks. side_by_side: whether several at once do not disturb each other when they share no node."""
+    """Runs benchmarks.
+
+    side_by_side: whether benchmarks that share no node can run at the same time without disturbing
+    each other.
+    """
 
     side_by_side: bool
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError when it cannot run such a benchmark at all; asked of all before any is started."""
+        """Raises UsageError for a benchmark that it can never run; called before any starts."""
 
     def nodes(self) -> Sequence[Node]:
-        """The nodes that there are, for generators and for benchmarks side by side."""
+        """List the nodes, for generators and for benchmarks that run side by side."""
 
-    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
-        """Run it; failures of any sort are in what is returned. Tells each phase as it comes."""
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Run the benchmark and return its result or its failure.
+
+        `on_phase` is called at each new phase.
+        """
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Release everything."""

@@ -1,4 +1,7 @@
-"""What a result was measured on: kernel, processor, programs, network card. A number without it cannot be compared."""
+"""Describes the machine of a measurement: kernel, processor, programs and network card.
+
+Without this description results of two machines cannot be compared.
+"""
 
 from __future__ import annotations
 
@@ -19,24 +22,25 @@ CARDS = Path("/sys/class/net")
 
 
 def facts(benchmark: Benchmark) -> dict[str, Any]:
-    """The machine of this process, and the versions of what the benchmark runs there."""
+    """Describe this machine, and the versions of the programs that the benchmark runs."""
     return {**machine(), "programs": programs.versions(list(benchmark.kind.programs(benchmark.spec)))}
 
 
 def card(enter: Sequence[str], interface: str, cards: Path = CARDS) -> dict[str, Any]:
-    """What an interface is: its kind, as in veth, or the driver of its hardware, and the speed of that in bit/s."""
-    found: dict[str, Any] = {"name": interface}
+    """Describe an interface: its kind, as in veth, or its hardware's driver and speed in bit/s."""
+    description: dict[str, Any] = {"name": interface}
     if shutil.which("ip"):
         line = [*enter, "ip", "-json", "-details", "link", "show", "dev", interface]
-        # what was measured does not depend on the answer
+        # the measurement is valid without this description, so no error here counts
         with contextlib.suppress(ValueError, AttributeError, TypeError, OSError, subprocess.SubprocessError):
             done = subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-            (row,) = json.loads(done.stdout)
-            found |= {"kind": str(row["linkinfo"]["info_kind"])} if "linkinfo" in row else {}
-    # these files are those of the network that this process is in
+            (link,) = json.loads(done.stdout)
+            if "linkinfo" in link:
+                description["kind"] = str(link["linkinfo"]["info_kind"])
+    # /sys shows the interfaces of this process's own network namespace only
     driver = cards / interface / "device" / "driver"
     if not enter and driver.exists():
-        found["driver"] = driver.resolve().name
+        description["driver"] = driver.resolve().name
         with contextlib.suppress(OSError, ValueError):
-            found["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
-    return found
+            description["speed_bit_s"] = int((cards / interface / "speed").read_text()) * 1_000_000
+    return description

@@ -1,7 +1,8 @@
-"""The objects of one benchmark in a cluster, as documents. Pure.
+"""Builds the documents of a benchmark's objects in a cluster. Pure.
 
-An Indexed Job for each role behind one headless Service; a ConfigMap with the peers' addresses, from which parts find
-each other without DNS; a claim for fio. A Job is never tried twice: a second measurement would be another one.
+There is an Indexed Job for each role behind one headless Service, a ConfigMap with the peers'
+addresses, from which parts find each other without DNS, and a claim for fio. A Job is never tried
+twice: a second measurement would be a different one.
 """
 
 from __future__ import annotations
@@ -17,79 +18,81 @@ from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, PodOverrides
 from scaletest.kinds.kind import Kind, Part, PartAddress
 from scaletest.kinds.registry import GROUP
 
-# Another benchmark may have had the name, and its pods may still be there: a result is of one uid.
+# An earlier benchmark may have had the same name, and its pods may still exist: the uid tells them
+# apart.
 BENCHMARK, ROLE, UID = f"{GROUP}/benchmark", f"{GROUP}/role", f"{GROUP}/uid"
 INDEX = "batch.kubernetes.io/job-completion-index"
 MULTUS, MULTUS_STATUS = "v1.multus-cni.io/default-network", "k8s.v1.cni.cncf.io/network-status"
 PEERS, HOSTS, DOCUMENT, MEASURING = "peers.json", "hosts", "benchmark.json", "measuring"
 FOLDER, SCRATCH, READY = "/scaletest", "/scratch", "/tmp/ready"
-# That of the images' user: a fresh volume belongs to root alone.
+# The group of the images' user: without it a fresh volume belongs to root alone.
 GROUP_ID = 10001
-# Until all parts are placed and servers are ready, unless the spec says otherwise;
-# then the benchmark's own limit; then the log may still be read.
+# START_S: until all parts have a node and servers are ready, unless the spec says otherwise. Then
+# the benchmark's own limit counts, with SPARE_S added. HOLD_S: how long the log can be read after
+# that.
 START_S, SPARE_S, HOLD_S = 600.0, 60.0, 3600.0
 Document = dict[str, Any]
 
 
 def start_s(benchmark: Benchmark) -> float:
-    """Seconds by which all parts must have started."""
+    """Return the seconds within which all parts must have started."""
     return float(benchmark.spec.start_limit or START_S)
 
 
 def name_of(benchmark: Benchmark, role: str) -> str:
-    """Of the objects of a role."""
+    """Return the name of a role's objects."""
     return f"{benchmark.name}-{role}"
 
 
 def result_name(name: str) -> str:
-    """Of the ConfigMap with the result."""
+    """Return the name of the ConfigMap with the result."""
     return f"{name}-result"
 
 
 def image_of(kind: Kind, image: str) -> str:
-    """The image of a kind, given that of benchmarks in general: beside it, in the same place and with the same tag.
+    """Derive a kind's image from that of benchmarks: another name, same registry and tag.
 
-    One with a digest, or of another name, is what there is.
+    An image with a digest, or with a name that scaletest does not know, is used as it is.
     """
     return re.sub(r"(^|/)scaletest-benchmarks(?=:[^/@]*$|$)", rf"\1scaletest-{kind.image}", image)
 
 
 def servers(benchmark: Benchmark) -> list[Part]:
-    """The parts that do not measure."""
-    return [one for one in benchmark.kind.layout(benchmark.spec) if one.role != benchmark.kind.measures]
+    """List the parts that do not measure."""
+    return [part for part in benchmark.kind.layout(benchmark.spec) if part.role != benchmark.kind.measures]
 
 
 def labels(benchmark: Benchmark) -> dict[str, str]:
-    """Those by which pods of a benchmark know each other."""
+    """Return the labels that all pods of a benchmark share."""
     return {BENCHMARK: benchmark.name}
 
 
 def own(name: str, uid: str) -> str:
-    """The selector of what was made of that very benchmark."""
+    """Build the label selector of the objects that one benchmark owns."""
     return f"{BENCHMARK}={name},{UID}={uid}"
 
 
 def meta(benchmark: Benchmark, name: str, owner: Document) -> Document:
-    """Metadata of an object that goes with its owner."""
-    more = {UID: owner["uid"], "app.kubernetes.io/managed-by": "scaletest"}
-    return {"name": name, "labels": {**labels(benchmark), **more}, "ownerReferences": [owner]}
+    """Build the metadata of an object that is deleted together with its owner."""
+    owned = {UID: owner["uid"], "app.kubernetes.io/managed-by": "scaletest"}
+    return {"name": name, "labels": {**labels(benchmark), **owned}, "ownerReferences": [owner]}
 
 
 def peers_map(benchmark: Benchmark, owner: Document) -> Document:
-    """The ConfigMap of the peers, still without them."""
+    """Build the ConfigMap of the peers, before their addresses are known."""
     document = json.dumps(benchmark.document())
     metadata = meta(benchmark, name_of(benchmark, "peers"), owner)
     return {"metadata": metadata, "data": {DOCUMENT: document, HOSTS: hosts([])}}
 
 
 def hosts(peers: Sequence[PartAddress]) -> str:
-    """A hosts file with these peers."""
-    rows = ["127.0.0.1 localhost", "::1 localhost", *(f"{one.address} {one.host}" for one in peers)]
-    return "\n".join(rows) + "\n"
+    """Write a hosts file with these peers."""
+    lines = ["127.0.0.1 localhost", "::1 localhost", *(f"{peer.address} {peer.host}" for peer in peers)]
+    return "\n".join(lines) + "\n"
 
 
 def service(benchmark: Benchmark, owner: Document) -> Document:
-    """Gives the pods names where there is DNS; nothing here needs them."""
+    """Build the Service that gives pods names in DNS; the benchmark itself does not need them."""
     return {
         "metadata": meta(benchmark, benchmark.name, owner),
         "spec": {"clusterIP": "None", "selector": labels(benchmark), "publishNotReadyAddresses": True},
@@ -97,13 +100,13 @@ def service(benchmark: Benchmark, owner: Document) -> Document:
 
 
 def secret(benchmark: Benchmark, owner: Document) -> Document:
-    """The key, a new one, with which the parts start processes on each other."""
+    """Build a Secret with a new SSH key, with which the parts start processes on each other."""
     metadata = meta(benchmark, ssh.secret_name(benchmark.name, owner["uid"]), owner)
     return {"metadata": metadata, "type": "Opaque", "immutable": True, "data": ssh.pair()}
 
 
 def claim(benchmark: Benchmark, owner: Document) -> Document | None:
-    """The one claim of all workers, when it may be mounted by many."""
+    """Build the claim that all workers share; None unless many pods may mount it."""
     template = getattr(benchmark.spec, "volume_claim_template", None)
     if not template or "ReadWriteMany" not in template.get("accessModes", ()):
         return None
@@ -111,7 +114,7 @@ def claim(benchmark: Benchmark, owner: Document) -> Document | None:
 
 
 def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str) -> Document:
-    """The Indexed Job of one role."""
+    """Build the Indexed Job of one role. image: unless the spec names one."""
     role, count = parts[0].role, len(parts)
     measuring = role == benchmark.kind.measures
     pod = _pod(benchmark, role, parts, image, measuring)
@@ -135,19 +138,23 @@ def job(benchmark: Benchmark, parts: Sequence[Part], owner: Document, image: str
 
 
 def _pod_meta(benchmark: Benchmark, role: str, owner: Document) -> Document:
-    spec, annotations, more = benchmark.spec, dict[str, str](), dict[str, str]()
-    for one in _customised(benchmark, role):
-        annotations |= one.annotations
-        more |= one.labels
-    if spec.network_name:
-        annotations[MULTUS] = spec.network_name
-    return {"labels": {**more, **labels(benchmark), UID: owner["uid"], ROLE: role}, "annotations": annotations}
+    annotations, custom_labels = dict[str, str](), dict[str, str]()
+    for settings in _pod_settings(benchmark, role):
+        annotations |= settings.annotations
+        custom_labels |= settings.labels
+    if benchmark.spec.network_name:
+        annotations[MULTUS] = benchmark.spec.network_name
+    own_labels = {**labels(benchmark), UID: owner["uid"], ROLE: role}
+    return {"labels": {**custom_labels, **own_labels}, "annotations": annotations}
 
 
-def _customised(benchmark: Benchmark, role: str) -> tuple[PodOverrides, ...]:
-    """What the spec says of all pods, then of those of the role."""
-    own = getattr(benchmark.spec, role, None)
-    return (benchmark.spec.pods, *([own] if isinstance(own, PodOverrides) else []))
+def _pod_settings(benchmark: Benchmark, role: str) -> list[PodOverrides]:
+    """List the spec's settings for all pods, then those for the pods of the role."""
+    settings = [benchmark.spec.pods]
+    of_role = getattr(benchmark.spec, role, None)
+    if isinstance(of_role, PodOverrides):
+        settings.append(of_role)
+    return settings
 
 
 def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, measuring: bool) -> Document:
@@ -167,9 +174,11 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "resources": _resources(benchmark, role),
         "volumeMounts": mounts,
         "securityContext": {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
         },
-    }  # fmt: skip
+    }
     if not measuring:
         container["readinessProbe"] = {"exec": {"command": ["test", "-f", READY]}, "periodSeconds": 1}
     return {
@@ -187,24 +196,24 @@ def _pod(benchmark: Benchmark, role: str, parts: Sequence[Part], image: str, mea
         "containers": [container],
         "volumes": volumes,
         **_place(benchmark, role, parts, measuring),
-        **_wished(benchmark, spec.image or image),
+        **_account_and_network(benchmark, spec.image or image),
     }
 
 
-def _wished(benchmark: Benchmark, image: str) -> Document:
-    """Account and network, where the spec has wishes."""
-    spec, found = benchmark.spec, dict[str, Any]()
+def _account_and_network(benchmark: Benchmark, image: str) -> Document:
+    """Build the fields of a pod's spec for account and network that the benchmark sets."""
+    spec, pod_fields = benchmark.spec, dict[str, Any]()
     if account := getattr(spec, "service_account_name", ""):
-        found |= {"serviceAccountName": account, "automountServiceAccountToken": True}
+        pod_fields |= {"serviceAccountName": account, "automountServiceAccountToken": True}
     if spec.host_network:
-        found |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+        pod_fields |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if spec.mtu is not None:
-        found["initContainers"] = [_mtu(benchmark, image, spec.mtu)]
-    return found
+        pod_fields["initContainers"] = [_mtu(benchmark, image, spec.mtu)]
+    return pod_fields
 
 
 def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
-    """Sets the MTU in the pod's own network namespace, where a default network of Multus is eth0 too."""
+    """Build the init container that sets the MTU of eth0, which is also Multus's default network."""
     return {
         "name": "mtu",
         "image": image,
@@ -220,26 +229,18 @@ def _mtu(benchmark: Benchmark, image: str, mtu: int) -> Document:
 
 
 def _resources(benchmark: Benchmark, role: str) -> Document:
-    found: Document = {name: dict(value) for name, value in benchmark.spec.resources.items()}
-    for one in _customised(benchmark, role):
-        for name, value in one.resources.items():
-            found[name] = {**found.get(name, {}), **value}
-    return found
+    resources: Document = {key: dict(amounts) for key, amounts in benchmark.spec.resources.items()}
+    for settings in _pod_settings(benchmark, role):
+        for key, amounts in settings.resources.items():
+            resources[key] = {**resources.get(key, {}), **amounts}
+    return resources
 
 
 def _volumes(benchmark: Benchmark, role: str, measuring: bool) -> tuple[list[Document], list[Document]]:
-    """The peers, and what scratch is: the spec's volume or claims for fio's workers, else an emptyDir."""
-    spec, scratch = benchmark.spec, dict[str, Any](emptyDir={})
-    template = getattr(spec, "volume_claim_template", None)
-    if not measuring and getattr(spec, "volume", None):
-        scratch = dict(getattr(spec, "volume"))  # noqa: B009
-    elif not measuring and template and "ReadWriteMany" in template.get("accessModes", ()):
-        scratch = {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
-    elif not measuring and template:
-        scratch = {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
+    """Build a pod's volumes and their mounts: peers, scratch and /tmp."""
     volumes: list[Document] = [
         {"name": "peers", "configMap": {"name": name_of(benchmark, "peers")}},
-        {"name": "scratch", **scratch},
+        {"name": "scratch", **_scratch(benchmark, measuring)},
         {"name": "tmp", "emptyDir": {}},
     ]
     mounts: list[Document] = [
@@ -248,37 +249,61 @@ def _volumes(benchmark: Benchmark, role: str, measuring: bool) -> tuple[list[Doc
         {"name": "tmp", "mountPath": "/tmp"},
     ]
     if measuring:
-        # its peers are known before it is made, so the file is whole from the start
+        # its peers are known before the pod is created, so the file is complete from the start
         mounts.append({"name": "peers", "mountPath": "/etc/hosts", "subPath": HOSTS, "readOnly": True})
     return volumes, mounts
 
 
+def _scratch(benchmark: Benchmark, measuring: bool) -> Document:
+    """Choose the scratch volume: the spec's volume or claims for fio's workers, else an emptyDir."""
+    template = getattr(benchmark.spec, "volume_claim_template", None)
+    volume = getattr(benchmark.spec, "volume", None)
+    if measuring:
+        return {"emptyDir": {}}
+    if volume:
+        return dict(volume)
+    if not template:
+        return {"emptyDir": {}}
+    if "ReadWriteMany" in template.get("accessModes", ()):
+        return {"persistentVolumeClaim": {"claimName": name_of(benchmark, "scratch")}}
+    return {"ephemeral": {"volumeClaimTemplate": {"spec": dict(template)}}}
+
+
 def _place(benchmark: Benchmark, role: str, parts: Sequence[Part], measuring: bool) -> Document:
-    """Where pods may go: the spec's nodes, all on one, all on different ones, or spread as far as there are nodes."""
-    spec, found = benchmark.spec, dict[str, Any]()
+    """Build the fields of a pod's spec that choose its node."""
     selector, tolerations, affinity = dict[str, str](), list[Any](), dict[str, Any]()
-    for one in _customised(benchmark, role):
-        selector |= one.node_selector
-        tolerations += one.tolerations
-        if one.node_affinity:
-            affinity["nodeAffinity"] = dict(one.node_affinity)
-    if spec.nodes:
-        affinity["nodeAffinity"] = _on([spec.nodes[part.node % len(spec.nodes)] for part in parts])
+    for settings in _pod_settings(benchmark, role):
+        selector |= settings.node_selector
+        tolerations += settings.tolerations
+        if settings.node_affinity:
+            affinity["nodeAffinity"] = dict(settings.node_affinity)
+    nodes = benchmark.spec.nodes
+    if nodes:
+        affinity["nodeAffinity"] = _on([nodes[part.node % len(nodes)] for part in parts])
+    lone_client = measuring and len(parts) == 1 and len(servers(benchmark)) > 1
+    affinity |= _pod_affinity(benchmark, lone_client)
+    constraints: Document = {"nodeSelector": selector, "tolerations": tolerations, "affinity": affinity}
+    return {key: constraint for key, constraint in constraints.items() if constraint}
+
+
+def _pod_affinity(benchmark: Benchmark, lone_client: bool) -> Document:
+    """Place pods on one node, on different ones, or on as many as there are.
+
+    lone_client: one client of several servers may share a node with one of them.
+    """
     everyone = {"labelSelector": {"matchLabels": labels(benchmark)}, "topologyKey": "kubernetes.io/hostname"}
-    if spec.placement == SAME_NODE:
-        affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}
-    elif spec.placement == DIFFERENT_NODES:
-        affinity["podAntiAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}
-    elif not (measuring and len(parts) == 1 and len(servers(benchmark)) > 1):
-        affinity["podAntiAffinity"] = {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": everyone}]
-        }
-    for name, value in (("nodeSelector", selector), ("tolerations", tolerations), ("affinity", affinity)):
-        if value:
-            found[name] = value
-    return found
+    if benchmark.spec.placement == SAME_NODE:
+        return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
+    if benchmark.spec.placement == DIFFERENT_NODES:
+        return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [everyone]}}
+    if lone_client:
+        return {}
+    preferred = {"weight": 100, "podAffinityTerm": everyone}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
 
 
 def _on(nodes: Sequence[str]) -> Mapping[str, Any]:
-    values = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
-    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": values}]}}
+    """Build the affinity for the nodes of these names."""
+    hostnames = [{"key": "kubernetes.io/hostname", "operator": "In", "values": sorted(set(nodes))}]
+    terms = [{"matchExpressions": hostnames}]
+    return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}

@@ -1,10 +1,12 @@
-"""Nodes that are network namespaces of this machine, joined by veth pairs, with an MTU and addresses of their own.
+"""Network namespaces of this machine as nodes, joined by veth pairs.
 
-A namespace has no name and lives as long as the process that holds it. That process reads a pipe whose other end is
-ours, so when we end, however we end, it ends, and the kernel takes namespaces, interfaces and addresses away. Nothing
-of the machine's own network is touched. Without root a user namespace gives the rights, where the kernel allows that.
+Each has an MTU and addresses of its own. A namespace has no name and lives as long as the process
+that holds it. That process reads a pipe whose other end belongs to this process. So when this
+process ends, in whatever way, the holder ends too, and the kernel removes namespaces, interfaces
+and addresses. The machine's own network is not touched. Without root a user namespace gives the
+rights, where the kernel allows that.
 
-Addresses are those reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
+The addresses are reserved for benchmarks: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
 """
 
 from __future__ import annotations
@@ -26,10 +28,13 @@ _USER = ("--user", "--preserve-credentials")
 
 
 class Namespaces:
-    """So many nodes with one interface each. Two are joined by a veth pair, more by a bridge in one more namespace."""
+    """Nodes with one interface each.
+
+    A veth pair joins two; a bridge in another namespace joins more.
+    """
 
     def __init__(self, nodes: int, mtu: int | None, family: str) -> None:
-        """Raises UsageError when the machine cannot."""
+        """Raises UsageError when this machine cannot create them."""
         if nodes > MOST_NODES:
             raise UsageError(f"{nodes} nodes are more than {MOST_NODES}", hint="use fewer, or a cluster")
         self._family = family
@@ -44,20 +49,20 @@ class Namespaces:
             raise
 
     def address(self, index: int) -> str:
-        """The node's address of the family."""
+        """Return the node's address."""
         return address(index, self._family)
 
     def host(self, index: int) -> str:
-        """The node's name."""
+        """Return the node's name."""
         return f"node-{index}"
 
     def enter(self, index: int) -> tuple[str, ...]:
-        """What a command begins with to run on that node."""
+        """Return the command prefix that runs a command on that node."""
         user = () if self._root else _USER
         return ("nsenter", "--target", str(self._holders[index].pid), *user, "--net", "--uts", "--")
 
     def close(self) -> None:
-        """Take everything away."""
+        """End all holders, and with them the namespaces."""
         for holder in self._holders:
             assert holder.stdin is not None
             holder.stdin.close()
@@ -68,7 +73,7 @@ class Namespaces:
         self._holders.clear()
 
     def _hold(self, name: str) -> None:
-        line = [*self._making(), "sh", "-c", _HOLD, "scaletest-node", name]
+        line = [*self._unshare(), "sh", "-c", _HOLD, "scaletest-node", name]
         holder = subprocess.Popen(
             line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
         )
@@ -76,10 +81,10 @@ class Namespaces:
         assert holder.stdout is not None and holder.stderr is not None
         with holder.stderr:
             if not holder.stdout.readline():
-                said = holder.stderr.read().decode(errors="replace").strip()
-                raise UsageError(f"no network namespace can be made: {said}", hint=NEEDED)
+                reason = holder.stderr.read().decode(errors="replace").strip()
+                raise UsageError(f"no network namespace can be created: {reason}", hint=NEEDED)
 
-    def _making(self) -> tuple[str, ...]:
+    def _unshare(self) -> tuple[str, ...]:
         if self._root:
             return ("unshare", "--net", "--uts")
         if not self._holders:
@@ -99,15 +104,15 @@ class Namespaces:
                 self._wire(index, nodes, f"port{index}")
                 self._on(nodes, "ip", "link", "set", f"port{index}", "master", "br0", "mtu", str(mtu), "up")
             self._on(index, "ip", "link", "set", INTERFACE, "mtu", str(mtu), "up")
-            # both families: MPI's own control channel does not do without IPv4, whatever its data take
+            # both families: the control channel of MPI needs IPv4, whichever family its data use
             self._on(index, "ip", "addr", "add", f"{address(index, 'IPv4')}/24", "dev", INTERFACE)
-            # nodad: an address that is still being checked for doubles cannot be bound to
+            # nodad: no program can bind to an address that is still being checked for duplicates
             self._on(index, "ip", "addr", "add", f"{address(index, 'IPv6')}/64", "dev", INTERFACE, "nodad")
 
-    def _wire(self, one: int, other: int, name: str) -> None:
-        """A veth pair: eth0 on one node, and `name` on the other."""
+    def _wire(self, node: int, other: int, name: str) -> None:
+        """Create a veth pair: eth0 on one node, and `name` on the other."""
         pid = str(self._holders[other].pid)
-        self._on(one, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid)
+        self._on(node, "ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", name, "netns", pid)
 
     def _on(self, index: int, *argv: str) -> None:
         done = subprocess.run(
@@ -118,30 +123,30 @@ class Namespaces:
 
 
 def address(index: int, family: str) -> str:
-    """The address of a node."""
+    """Return the address of a node."""
     return f"2001:2::{index + 1:x}" if family == "IPv6" else f"198.18.0.{index + 1}"
 
 
 class Loopback:
-    """All nodes are this machine, and their one interface is lo."""
+    """This machine as every node, with lo as the only interface."""
 
     def __init__(self, family: str) -> None:
         self._family = family
 
     def address(self, index: int) -> str:
-        """The loopback address of the family."""
+        """Return the loopback address."""
         return "::1" if self._family == "IPv6" else "127.0.0.1"
 
     def host(self, index: int) -> str:
-        """This machine's name for itself."""
+        """Return this machine's name for itself."""
         return "localhost"
 
     def enter(self, index: int) -> tuple[str, ...]:
-        """Nothing."""
+        """Return no prefix: commands run as they are."""
         return ()
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing: nothing was created."""
 
 
 Network = Namespaces | Loopback
@@ -150,21 +155,20 @@ NEEDED = (
 )
 
 
-def way(enter: Sequence[str], peer: str) -> networks.Network | None:
-    """Interface, family and MTU on the way to a peer, as the kernel says; None without the program `ip`."""
+def route(enter: Sequence[str], peer: str) -> networks.Network | None:
+    """Return interface, family and MTU of the route to a peer; None without the program `ip`."""
     if not shutil.which("ip"):
         return None
-    said = [
-        subprocess.run(
-            [*enter, "ip", "-json", *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False
-        ).stdout
-        for words in (("route", "get", peer), ("link", "show"))
-    ]
-    return networks.used(peer, *said)
+    return networks.used(peer, _ip(enter, "route", "get", peer), _ip(enter, "link", "show"))
+
+
+def _ip(enter: Sequence[str], *arguments: str) -> str:
+    line = [*enter, "ip", "-json", *arguments]
+    return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False).stdout
 
 
 def available() -> bool:
-    """Whether this user can make network namespaces here."""
+    """Check whether this user can create network namespaces here."""
     if any(shutil.which(name) is None for name in ("ip", "unshare", "nsenter")):
         return False
     user: Sequence[str] = () if os.geteuid() == 0 else ("--user", "--map-root-user")

@@ -1,6 +1,7 @@
-"""The processes of one benchmark on this machine: started, watched until a deadline, all gone at the end.
+"""Processes of one benchmark on this machine: started, watched until a deadline, ended.
 
-A guard ends them when we die. What they write goes into files, so that no pipe can fill up, and the logs can be kept.
+A guard process ends them when this process dies. Their output goes into files, so that no pipe can
+fill up and the logs can be kept.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from scaletest.system.waiting import end_group, exited, wait_child
 
 GRACE_S = 3.0
 LOOK_S = 0.02
-# What is read of a log; more than any tool of ours writes.
+# Bytes of a log that are read; more than any of the tools writes.
 MOST_BYTES = 64 * 1024 * 1024
 _LISTENING = "0A"
 
 
 class Process:
-    """One running program. watch: of where its time goes, None when nobody asks."""
+    """One running program. watch: samples where its time goes; None without sampling."""
 
     def __init__(
         self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path, watch: ProgramWatch | None = None
@@ -41,57 +42,57 @@ class Process:
         self._logs = logs
 
     def output(self) -> ToolOutput:
-        """What it wrote so far, and how it ended; 0 while it runs."""
+        """Return its output so far and its exit code, 0 while it runs."""
         out, err = (_read(self._logs / f"{self.name}.{end}") for end in ("out", "err"))
         return ToolOutput(out, err, self.popen.returncode or 0)
 
     def ready(self, task: Task) -> bool:
-        """Whether it is as its task says that it is when it is ready."""
+        """Check whether it listens on its task's port, or has printed its task's text."""
         if task.port:
             return self.listens(task.port)
         return task.ready_text in self.output().text
 
     def listens(self, port: int) -> bool:
-        """Whether this very process listens on that TCP port, in its network namespace."""
-        wanted = f":{port:04X}"
-        found = set()
+        """Check whether this very process listens on that TCP port, in its network namespace."""
+        local_port = f":{port:04X}"
+        sockets = set()
         for name in ("tcp", "tcp6"):
             for line in _read(Path(f"/proc/{self.popen.pid}/net/{name}")).splitlines()[1:]:
-                words = line.split()
-                if len(words) > 9 and words[1].endswith(wanted) and words[3] == _LISTENING:
-                    found.add(f"socket:[{words[9]}]")
-        return bool(found & _open_files(self.popen.pid))
+                columns = line.split()
+                if len(columns) > 9 and columns[1].endswith(local_port) and columns[3] == _LISTENING:
+                    sockets.add(f"socket:[{columns[9]}]")
+        return bool(sockets & _open_files(self.popen.pid))
 
 
-class _Looks:
-    """The watches of all that runs, as one: whoever waits for one program looks at the others too."""
+class _CombinedWatch:
+    """Watches of all running programs: waiting for one program samples the others too."""
 
     def __init__(self, running: Sequence[Process]) -> None:
         self._running = running
 
     @property
     def due(self) -> float:
-        """When to look next."""
-        return min((one.watch.due for one in self._running if one.watch), default=float("inf"))
+        """The monotonic time of the next sample."""
+        return min((process.watch.due for process in self._running if process.watch), default=float("inf"))
 
     def look(self) -> None:
-        """Look at those whose time has come."""
+        """Sample the programs whose time has come."""
         now = time.monotonic()
-        for one in self._running:
-            if one.watch and one.watch.due <= now:
-                one.watch.look()
+        for process in self._running:
+            if process.watch and process.watch.due <= now:
+                process.watch.look()
 
     def ended(self) -> None:
-        """One of them has ended, and is about to be reaped."""
-        for one in self._running:
-            if one.watch and exited(one.popen):
-                one.watch.ended()
+        """Close the watches of programs that have ended and are about to be reaped."""
+        for process in self._running:
+            if process.watch and exited(process.popen):
+                process.watch.ended()
 
 
 class Processes:
-    """All of one benchmark. `until`: the monotonic time at which it must be over.
+    """All processes of one benchmark. until: the monotonic time at which all must have ended.
 
-    activities: where the time of what has ended went, by name; empty without a sampler.
+    activities: where the time of ended programs went, by name; empty without a sampler.
     """
 
     def __init__(
@@ -104,10 +105,10 @@ class Processes:
         self._guard = Guard("KILL")
         self._environment = self._guard.environment(without_secrets(environment))
         self._running: list[Process] = []
-        self._looks = _Looks(self._running)
+        self._watch = _CombinedWatch(self._running)
 
     def start(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Process:
-        """Start a program. Raises Failed when it cannot be."""
+        """Start a program. Raises Failed when that is impossible."""
         program = _program(argv)
         watch = self._sampler.begin() if self._sampler else None
         try:
@@ -133,8 +134,8 @@ class Processes:
         return process
 
     def finish(self, process: Process) -> ToolOutput:
-        """Wait for its end and take it from the list. Raises Failed when the time is over."""
-        ended = wait_child(process.popen, self._until, watch=self._looks)
+        """Wait for its end. Raises Failed when the time is over."""
+        ended = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
         if not ended:
             lines = parsing.last_lines(process.output())
@@ -142,7 +143,7 @@ class Processes:
         return process.output()
 
     def wait_ready(self, process: Process, task: Task) -> None:
-        """Wait until a server is as its task says. Raises Failed when it ends instead, or the time is over."""
+        """Wait until a server is ready. Raises Failed when it ends instead, or the time is over."""
         while not process.ready(task):
             if exited(process.popen):
                 process.popen.wait()
@@ -155,17 +156,17 @@ class Processes:
                 lines = parsing.last_lines(process.output())
                 raise BenchmarkFailed(Failure.TIMED_OUT, f"{process.program} was not ready in time", lines)
             time.sleep(LOOK_S)
-            self._looks.look()
+            self._watch.look()
 
     def dead(self) -> list[Process]:
-        """Those that ended by themselves."""
-        found = [one for one in self._running if exited(one.popen)]
-        for one in found:
-            one.popen.wait()
-        return found
+        """List the programs that ended by themselves."""
+        ended = [process for process in self._running if exited(process.popen)]
+        for process in ended:
+            process.popen.wait()
+        return ended
 
     def close(self) -> None:
-        """End all, the last first."""
+        """End all, the last started first."""
         try:
             while self._running:
                 self._end(self._running[-1])
@@ -173,7 +174,7 @@ class Processes:
             self._guard.close()
 
     def _end(self, process: Process) -> None:
-        usage = end_group(process.popen, GRACE_S, self._looks)
+        usage = end_group(process.popen, GRACE_S, self._watch)
         self._running.remove(process)
         activity = process.watch.close(usage) if process.watch else None
         if activity is not None:
@@ -181,13 +182,13 @@ class Processes:
 
 
 def _program(argv: Sequence[str]) -> str:
-    """The tool's name behind nsenter and taskset."""
-    words = list(argv)
-    if "--" in words and words[0] == "nsenter":
-        words = words[words.index("--") + 1 :]
-    if words[0] == "taskset":
-        words = words[3:]
-    return Path(words[0]).name
+    """Return the tool's name, without nsenter and taskset before it."""
+    command = list(argv)
+    if "--" in command and command[0] == "nsenter":
+        command = command[command.index("--") + 1 :]
+    if command[0] == "taskset":
+        command = command[3:]
+    return Path(command[0]).name
 
 
 def _read(path: Path) -> str:
@@ -199,9 +200,9 @@ def _read(path: Path) -> str:
 
 
 def _open_files(pid: int) -> set[str]:
-    found = set()
+    files = set()
     with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                found.add(str(Path(entry.path).readlink()))
-    return found
+                files.add(str(Path(descriptor.path).readlink()))
+    return files

@@ -1,4 +1,4 @@
-"""Programs that a benchmark needs on this machine: found, or, for our own MPI ping-pong, made once and kept."""
+"""Finds the programs that a benchmark needs, and compiles scaletest's MPI ping-pong once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ from scaletest.kinds.kind import BenchmarkFailed, Failure
 from scaletest.kinds.mpi_pingpong import IMB, KIND, OURS
 
 COMPILE_S, ASK_S = 120.0, 10.0
-_TELLING = ("iperf3", "iperf", "fio", "mpirun", "ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat")
+_WITH_VERSION = ("iperf3", "iperf", "fio", "mpirun", "ib_read_bw", "ib_write_bw", "ib_read_lat", "ib_write_lat")
 _PACKAGES = {"mpirun": "openmpi-bin", "icoFoam": "openfoam", "blockMesh": "openfoam", "decomposePar": "openfoam"}
 
 
 def find(benchmark: Benchmark) -> dict[str, str]:
-    """Paths of the programs by name. Raises Failed that says what to install."""
+    """Find all programs, and map the ones that have no fixed name to their paths.
+
+    Raises Failed when one is missing, with the package to install.
+    """
     needed = [*benchmark.kind.programs(benchmark.spec), *(["taskset"] if benchmark.spec.cpu_affinity else [])]
     missing = [name for name in needed if shutil.which(name) is None]
     if missing:
@@ -32,18 +35,18 @@ def find(benchmark: Benchmark) -> dict[str, str]:
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
-    """What the programs say of their version, the first line; those that have no such option are left out.
+    """Map programs to the first line of their --version; programs without that option are left out.
 
-    One that does not answer says "": what was measured does not depend on it.
+    The version of a program that does not answer is "": the measurement is valid without it.
     """
-    found = {}
-    for name in names:
-        if name in _TELLING and shutil.which(name):
-            found[name] = _told([name, "--version"]).strip().partition("\n")[0][:100]
-    return found
+    return {
+        name: _output([name, "--version"]).strip().partition("\n")[0][:100]
+        for name in names
+        if name in _WITH_VERSION and shutil.which(name)
+    }
 
 
-def _told(line: Sequence[str]) -> str:
+def _output(line: Sequence[str]) -> str:
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=ASK_S, check=False, errors="replace")
     except (OSError, subprocess.SubprocessError):
@@ -52,17 +55,17 @@ def _told(line: Sequence[str]) -> str:
 
 
 def _pingpong() -> str:
-    """IMB-MPI1 where it is installed, else ours, compiled by mpicc into the user's cache."""
+    """Find IMB-MPI1, else scaletest's own program, which mpicc compiles into the user's cache."""
     for name in (*IMB, OURS):
-        found = shutil.which(name)
-        if found:
-            return found
+        path = shutil.which(name)
+        if path:
+            return path
     source = resources.files("scaletest.benchmarks").joinpath("pingpong.c").read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "scaletest"
-    made = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
-    if not made.exists():
-        _compile(source, made)
-    return str(made)
+    program = cache / f"pingpong-{hashlib.sha256(source).hexdigest()[:16]}"
+    if not program.exists():
+        _compile(source, program)
+    return str(program)
 
 
 def _compile(source: bytes, target: Path) -> None:
@@ -76,5 +79,7 @@ def _compile(source: bytes, target: Path) -> None:
         line = ["mpicc", "-O2", "-o", str(file.with_suffix("")), str(file)]
         done = subprocess.run(line, capture_output=True, text=True, timeout=COMPILE_S, check=False)
         if done.returncode:
-            raise BenchmarkFailed(Failure.NO_BINARY, "our MPI ping-pong cannot be compiled", done.stderr.splitlines())
+            raise BenchmarkFailed(
+                Failure.NO_BINARY, "scaletest's MPI ping-pong cannot be compiled", done.stderr.splitlines()
+            )
         file.with_suffix("").replace(target)

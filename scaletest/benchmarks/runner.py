@@ -1,7 +1,7 @@
-"""Runs a plan: each benchmark once, one at a time or side by side where they share no node, and says how it goes.
+"""Runs the benchmarks of a plan, one at a time or side by side, and reports progress.
 
-What has ended is stored before the next one starts, so a run that was killed goes on where it was. A failure is a
-result like any other; whether the others still run is the set's to say.
+Each result is stored before the next benchmark starts, so a run that was killed can be resumed. A
+failure is a result like any other; the plan decides whether the other benchmarks still run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The numbers of a set's status. Warm-ups do not count."""
+    """Numbers of benchmarks for the status of a set. Warm-ups do not count."""
 
     permutations: int
     count: int
@@ -30,15 +30,20 @@ class Counts:
 
     @property
     def finished(self) -> bool:
-        """Whether all have ended."""
+        """Check whether all benchmarks have ended."""
         return self.succeeded + self.failed == self.count
 
 
 def counts(plan: BenchmarkPlan, ended: Mapping[str, BenchmarkResult]) -> Counts:
-    """How far a plan is."""
-    rows = [ended[one.name] for one in plan.benchmarks if not one.warm_up and one.name in ended]
-    good = sum(row.ok for row in rows)
-    return Counts(len(plan.permutations), plan.counted, good, len(rows) - good)
+    """Count the benchmarks of a plan that succeeded and failed so far.
+
+    ended: results by benchmark name.
+    """
+    counted = [
+        ended[benchmark.name] for benchmark in plan.benchmarks if not benchmark.warm_up and benchmark.name in ended
+    ]
+    succeeded = sum(result.ok for result in counted)
+    return Counts(len(plan.permutations), plan.counted, succeeded, len(counted) - succeeded)
 
 
 def run(
@@ -48,48 +53,60 @@ def run(
     store: Callable[[BenchmarkResult], None],
     progress: Progress,
 ) -> None:
-    """Run what has not ended yet; `ended` grows. Whatever is raised, what has ended is stored."""
-    left = [one for one in plan.benchmarks if one.name not in ended]
+    """Run the benchmarks that have no result yet, and add theirs to `ended`.
+
+    Each result is stored as it comes, also when an exception ends the run.
+    """
+    left = [benchmark for benchmark in plan.benchmarks if benchmark.name not in ended]
     lock = threading.Lock()
 
-    def one(benchmark: Benchmark) -> BenchmarkResult:
-        found = executor.run(benchmark, lambda phase: progress(benchmark, phase, None))
+    def measure(benchmark: Benchmark) -> BenchmarkResult:
+        result = executor.run(benchmark, lambda phase: progress(benchmark, phase, None))
         with lock:
-            store(found)
-            ended[found.name] = found
-        progress(benchmark, found.phase, found)
-        return found
+            store(result)
+            ended[result.name] = result
+        progress(benchmark, result.phase, result)
+        return result
 
     if plan.disjoint and executor.side_by_side:
-        _side_by_side(plan, left, one)
+        _side_by_side(plan, left, measure)
         return
     for benchmark in left:
-        if not one(benchmark).ok and plan.stop_on_failure:
+        if not measure(benchmark).ok and plan.stop_on_failure:
             return
 
 
 def startable(waiting: Sequence[Benchmark], running: Iterable[Benchmark]) -> Benchmark | None:
-    """The first that shares no node with those that run. One that names no nodes may get any, so it runs alone."""
-    taken = list(running)
-    if any(not one.spec.nodes for one in taken):
-        return None
-    busy = {node for one in taken for node in one.spec.nodes}
-    for one in waiting:
-        if one.spec.nodes and not busy & set(one.spec.nodes):
-            return one
-        if not one.spec.nodes and not taken:
-            return one
+    """Choose the first benchmark that shares no node with a running one, or None.
+
+    A benchmark that names no nodes may use any node, so it runs alone.
+    """
+    busy: set[str] = set()
+    idle = True
+    for benchmark in running:
+        if not benchmark.spec.nodes:
+            return None
+        busy.update(benchmark.spec.nodes)
+        idle = False
+    for benchmark in waiting:
+        if benchmark.spec.nodes and not busy & set(benchmark.spec.nodes):
+            return benchmark
+        if not benchmark.spec.nodes and idle:
+            return benchmark
     return None
 
 
-def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], one: Callable[[Benchmark], BenchmarkResult]) -> None:
+def _side_by_side(plan: BenchmarkPlan, left: list[Benchmark], measure: Callable[[Benchmark], BenchmarkResult]) -> None:
     running: dict[Future[BenchmarkResult], Benchmark] = {}
     stopped = False
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
         while left or running:
-            while not stopped and len(running) < MOST_AT_ONCE and (found := startable(left, running.values())):
-                left.remove(found)
-                running[pool.submit(one, found)] = found
+            while not stopped and len(running) < MOST_AT_ONCE:
+                benchmark = startable(left, running.values())
+                if benchmark is None:
+                    break
+                left.remove(benchmark)
+                running[pool.submit(measure, benchmark)] = benchmark
             if not running:
                 return
             for done in wait(running, return_when=FIRST_COMPLETED).done:

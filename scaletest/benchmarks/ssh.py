@@ -1,9 +1,10 @@
-"""How mpirun reaches the pods of a benchmark: by OpenSSH, with a key that is made for this benchmark alone.
+"""Lets mpirun reach the pods of a benchmark by OpenSSH, with a key for this benchmark alone.
 
-The operator makes one key pair and puts it into a Secret that goes with the benchmark. It proves the workers to the
-master and the master to the workers, so neither trusts anything that it has not been given. Servers run as the pod's
-own user, listen only on the address that is measured, and run commands for this one key; nothing else is allowed.
-The operator can make and delete Secrets, never read them: a Secret's name holds the benchmark's uid.
+The operator creates one key pair and stores it in a Secret that is deleted with the benchmark. The
+same key identifies the workers to the master and the master to the workers; neither trusts any
+other key. Servers run as the pod's own user, listen only on the address that is measured, and run
+commands for this key; nothing else is allowed. The operator may create and delete Secrets, but not
+read them, so it cannot check whose a Secret is: the Secret's name holds the benchmark's uid.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from scaletest.model.errors import UsageError
 
 MOUNT, KEY, PUBLIC = "/ssh", "key", "key.pub"
 _TYPE = b"ssh-ed25519"
-# Copies to workers that run at the same time.
+# Number of copies to workers that run at the same time.
 AT_ONCE = 16
 _SERVER = """\
 Port {port}
@@ -35,7 +36,7 @@ AuthorizedKeysFile {folder}/authorized_keys
 AuthenticationMethods publickey
 PermitRootLogin prohibit-password
 UsePAM no
-# the home of the pod's user is /tmp, which is everybody's; the files named here are not below it by chance
+# the home of the pod's user is /tmp, which others may write; the files named above are private
 StrictModes no
 DisableForwarding yes
 PermitTTY no
@@ -61,7 +62,7 @@ Host *
 
 
 def wanted(kind: Kind) -> bool:
-    """Whether its parts start processes on each other."""
+    """Check whether parts of this kind start processes on each other."""
     return issubclass(kind.spec, MpiSpec)
 
 
@@ -69,12 +70,15 @@ def wanted(kind: Kind) -> bool:
 
 
 def secret_name(name: str, uid: str) -> str:
-    """Of the Secret of that very benchmark."""
+    """Return the name of the benchmark's Secret."""
     return f"{name}-ssh-{uid[:8]}"
 
 
 def pair() -> dict[str, str]:
-    """A new key pair as the data of a Secret. Raises UsageError where the library is not installed."""
+    """Create a key pair as the data of a Secret.
+
+    Raises UsageError where PyNaCl is not installed.
+    """
     try:
         from nacl.signing import SigningKey
     except ImportError as error:
@@ -85,9 +89,10 @@ def pair() -> dict[str, str]:
 
 
 def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
-    """An Ed25519 key pair, not encrypted, as OpenSSH writes it: the files PROTOCOL.key of OpenSSH and RFC 8709."""
+    """Encode an Ed25519 key pair as OpenSSH does, without encryption (PROTOCOL.key, RFC 8709)."""
     blob = _strings(_TYPE, public)
-    # twice the same number tells a reader that a passphrase was right, and there is none
+    # the same number twice: a reader sees by it that decryption was right. Here both are zero,
+    # since nothing is encrypted
     secret = bytes(8) + blob + _strings(seed + public, b"")
     secret += bytes(range(1, -len(secret) % 8 + 1))
     whole = b"openssh-key-v1\0" + _strings(b"none", b"none", b"") + struct.pack(">I", 1) + _strings(blob, secret)
@@ -97,12 +102,15 @@ def written(seed: bytes, public: bytes) -> tuple[bytes, bytes]:
     return "\n".join(private).encode(), _TYPE + b" " + base64.b64encode(blob) + b"\n"
 
 
-def _strings(*given: bytes) -> bytes:
-    return b"".join(struct.pack(">I", len(one)) + one for one in given)
+def _strings(*strings: bytes) -> bytes:
+    return b"".join(struct.pack(">I", len(string)) + string for string in strings)
 
 
 def mounted(pod: Mapping[str, Any], secret: str) -> None:
-    """Give the pod's container the key. Root owns it: each part makes a copy that ssh accepts as its own."""
+    """Mount the key into the pod's container.
+
+    Its file belongs to root, which ssh refuses as a user's key: each part copies it first.
+    """
     pod["volumes"].append({"name": "ssh", "secret": {"secretName": secret, "defaultMode": 0o444}})
     pod["containers"][0]["volumeMounts"].append({"name": "ssh", "mountPath": MOUNT, "readOnly": True})
 
@@ -111,7 +119,10 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
 
 
 def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
-    """The SSH server of a worker, its files written into the folder. Raises Failed."""
+    """Build the task that runs a worker's SSH server, and write its files into the folder.
+
+    Raises Failed.
+    """
     program = shutil.which("sshd")
     if program is None:
         raise BenchmarkFailed(
@@ -122,15 +133,17 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
     assert isinstance(spec, MpiSpec)
     public = _copied(keys, folder)
     text = _SERVER.format(port=spec.ssh_port, address=site.address("worker", index), folder=folder)
-    # a session knows nothing of the container's environment, which says where programs of other images are
-    known = [f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ]
-    _write(folder / "sshd_config", text + (f"SetEnv {' '.join(known)}\n" if known else ""))
+    # a session does not inherit the container's environment, by which images say where programs are
+    inherited = [f'"{name}={os.environ[name]}"' for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ]
+    if inherited:
+        text += f"SetEnv {' '.join(inherited)}\n"
+    _write(folder / "sshd_config", text)
     _write(folder / "authorized_keys", f"restrict {public}\n")
     return Task("worker", index, (program, "-D", "-e", "-f", str(folder / "sshd_config")), port=spec.ssh_port)
 
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
-    """The path of a configuration of ssh with which the workers are reached. Raises Failed."""
+    """Write the ssh configuration that reaches the workers, and return its path. Raises Failed."""
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
@@ -139,19 +152,19 @@ def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
 
 
 def copies(site: ExecutionSite, folder: Path) -> Sequence[tuple[str, ...]]:
-    """Commands that copy a folder to each worker's host, to the same place there."""
-    place = shlex.quote(str(folder))
-    there = shlex.quote(f"mkdir -p {place} && tar -C {place} -xf -")
+    """Build the commands that copy a folder to the same path on each worker's host."""
+    path = shlex.quote(str(folder))
+    unpack = shlex.quote(f"mkdir -p {path} && tar -C {path} -xf -")
     ssh = f"ssh -F {shlex.quote(site.ssh)}"
     hosts = dict.fromkeys(peer.host for peer in site.peers["worker"])
     return [
-        ("bash", "-o", "pipefail", "-c", f"tar -C {place} -cf - . | {ssh} {shlex.quote(host)} {there}")
+        ("bash", "-o", "pipefail", "-c", f"tar -C {path} -cf - . | {ssh} {shlex.quote(host)} {unpack}")
         for host in hosts
     ]
 
 
 def _copied(keys: Path, folder: Path) -> str:
-    """The public key; the private one is in the folder then, readable for its owner alone."""
+    """Copy the private key into the folder, for its owner alone, and return the public key."""
     folder.mkdir(mode=0o700, exist_ok=True)
     try:
         _write(folder / KEY, (keys / KEY).read_text("utf-8"))
@@ -168,7 +181,7 @@ def _write(path: Path, text: str) -> str:
 
 
 def _can_log_in() -> None:
-    """ssh wants a name and a shell of whoever runs it. Raises Failed."""
+    """Check that the user has a name and a shell, which ssh needs. Raises Failed."""
     try:
         user = pwd.getpwuid(os.getuid())
     except KeyError as error:

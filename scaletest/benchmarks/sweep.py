@@ -1,7 +1,7 @@
-"""From a set to its benchmarks: values, merge or templates, repetitions, order. Pure; chance and nodes are parameters.
+"""Expands a set into its benchmarks: values, merge or templates, repetitions, order.
 
-Merging: maps merge, lists and other values replace, null unsets. kube-perftest appended lists, so that nothing in
-one could be taken back.
+Pure: nodes and the random generator are parameters. Maps merge; lists and other values replace;
+null unsets. (kube-perftest appended lists, so no element of one could be removed.)
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,56 +31,57 @@ MOST_TEXT = 100_000
 
 
 def plan_of(document: Any, nodes: Nodes, chance: random.Random | None = None) -> tuple[BenchmarkPlan, list[str]]:
-    """The plan of a set or of a single benchmark, and warnings. InvalidValue says what is wrong in which permutation.
+    """Build the plan of a set or of a single benchmark, and list warnings.
 
-    chance: for tests; else it is made from the set's seed.
+    chance: for tests; by default a generator from the set's seed. Raises InvalidValue, which names
+    the permutation at fault.
     """
     if not benchmark.is_set(document):
-        one = benchmark.read(document)
-        plan = BenchmarkPlan(one.name, (one,), ({},), dict(document), paused=one.spec.paused)
-        return plan, list(one.warnings)
+        single = benchmark.read(document)
+        plan = BenchmarkPlan(single.name, (single,), ({},), dict(document), paused=single.spec.paused)
+        return plan, list(single.warnings)
     body, warnings = benchmark.envelope(document), list[str]()
     spec = fields.read(SetSpec, body.get("spec") or {}, "the spec of BenchmarkSet", warnings)
     name = benchmark.name_of(body, "benchmark-set")
-    found = chance or random.Random(spec.seed)
-    permutations = _permutations(spec, nodes, found)
+    chance = chance or random.Random(spec.seed)
+    permutations = _permutations(spec, nodes, chance)
     count = len(permutations) * spec.repetitions
     if count > MOST:
         raise InvalidValue(f"the set has {count} benchmarks, more than {MOST}", hint="measure less, or take a sample")
-    made = [_made(spec, name, number, values) for number, values in enumerate(permutations)]
-    for one in made:
-        warnings += [line for line in one.warnings if line not in warnings]
-    warnings += _twice(permutations)
+    distinct = [_benchmark(spec, name, number, values) for number, values in enumerate(permutations)]
+    for member in distinct:
+        warnings += [line for line in member.warnings if line not in warnings]
+    warnings += _repeated_permutation(permutations)
     plan = BenchmarkPlan(
         name=name,
-        benchmarks=tuple(_ordered(spec, name, made, found)),
+        benchmarks=tuple(_ordered(spec, name, distinct, chance)),
         permutations=tuple(permutations),
         document=dict(document),
         repetitions=spec.repetitions,
         stop_on_failure=spec.on_failure == "stop",
         disjoint=spec.parallelism == DISJOINT,
-        paused=spec.paused or any(one.spec.paused for one in made),
+        paused=spec.paused or any(member.spec.paused for member in distinct),
         thresholds=spec.thresholds,
     )
-    plan.check_thresholds()  # now, not when all has been measured
+    plan.check_thresholds()  # now, rather than after everything has been measured
     return plan, warnings
 
 
 def merged(base: Any, change: Any) -> Any:
-    """The change laid over the base."""
+    """Merge a change into the base: maps merge, None unsets, anything else replaces."""
     if not (isinstance(base, Mapping) and isinstance(change, Mapping)):
         return change
-    found = dict(base)
-    for key, value in change.items():
-        if value is None:
-            found.pop(key, None)
+    union = dict(base)
+    for key, replacement in change.items():
+        if replacement is None:
+            union.pop(key, None)
         else:
-            found[key] = merged(found.get(key), value)
-    return found
+            union[key] = merged(union.get(key), replacement)
+    return union
 
 
 def padded(number: int, count: int) -> str:
-    """A number from 1 on, as wide as the largest one is."""
+    """Write a number from 1 to `count`, padded with zeros to the width of `count`."""
     return str(number).zfill(len(str(count)))
 
 
@@ -89,28 +90,33 @@ def _permutations(spec: SetSpec, nodes: Nodes, chance: random.Random) -> list[Ma
     lists = {key: generate(source, f"{key} of product", nodes, chance) for key, source in values.product.items()}
     if math.prod(map(len, lists.values())) > MOST:
         raise InvalidValue(f"the product has more than {MOST} permutations", hint="measure less, or take a sample")
-    product = [dict(zip(lists, row, strict=True)) for row in itertools.product(*lists.values())] if lists else []
-    found: list[Mapping[str, Any]] = [*product, *values.explicit]
-    return found or _nothing_varies(values)
+    permutations: list[Mapping[str, Any]] = []
+    if lists:
+        permutations += [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
+    permutations += values.explicit
+    return permutations or _template_alone(values)
 
 
-def _twice(permutations: list[Mapping[str, Any]]) -> list[str]:
-    """A warning for the first that is there again."""
-    seen: dict[str, int] = {}
+def _repeated_permutation(permutations: list[Mapping[str, Any]]) -> list[str]:
+    """Warn of the first permutation that equals an earlier one."""
+    numbers: dict[str, int] = {}
     for number, values in enumerate(permutations):
-        first = seen.setdefault(repr(sorted(values.items())), number)
+        first = numbers.setdefault(repr(sorted(values.items())), number)
         if first != number:
-            return [f"permutation {number + 1} is the same as {first + 1}; repetitions measure one several times"]
+            return [
+                f"permutation {number + 1} is the same as permutation {first + 1}; "
+                "set repetitions to measure a permutation several times"
+            ]
     return []
 
 
-def _nothing_varies(values: Values) -> list[Mapping[str, Any]]:
-    """One benchmark, the template itself."""
+def _template_alone(values: Values) -> list[Mapping[str, Any]]:
+    """Return one permutation without values: the set's only benchmark is the template itself."""
     assert not values.product and not values.explicit
     return [{}]
 
 
-def _made(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
+def _benchmark(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> Benchmark:
     template = {"apiVersion": API_VERSION, **spec.template}
     body = template.get("spec") or {}
     try:
@@ -124,9 +130,10 @@ def _made(spec: SetSpec, name: str, number: int, values: Mapping[str, Any]) -> B
 
 
 def stem(name: str, longest: str) -> str:
-    """The name of a set as its benchmarks begin with it: cut where the longest end would not fit.
+    """Shorten a set's name so that it can begin the names of its benchmarks.
 
-    What was cut off is told by a checksum, so that two sets never give the same names.
+    The longest suffix must fit. A checksum replaces the end that is cut off, so that two sets never
+    produce the same names.
     """
     if len(name) + len(longest) <= MOST_NAME:
         return name
@@ -134,44 +141,67 @@ def stem(name: str, longest: str) -> str:
     return f"{name[: MOST_NAME - len(longest) - len(mark) - 1].rstrip('-.')}-{mark}"
 
 
-def _ordered(spec: SetSpec, name: str, made: list[Benchmark], chance: random.Random) -> list[Benchmark]:
-    total, times = len(made) * spec.repetitions, range(spec.repetitions)
-    name = stem(name, max(f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else "", key=len))
+def _ordered(spec: SetSpec, name: str, distinct: list[Benchmark], chance: random.Random) -> list[Benchmark]:
+    """List warm-ups, then all repetitions of the benchmarks, in order and with their own names."""
+    total = len(distinct) * spec.repetitions
+    suffixes = [f"-{total}", f"-warm-up-{spec.warm_up}" if spec.warm_up else ""]
+    name = stem(name, max(suffixes, key=len))
+    ordered = [replace(distinct[0], name=f"{name}-warm-up-{index + 1}", repetition=-1) for index in range(spec.warm_up)]
+    for member, repetition in _order(spec, distinct, chance):
+        number = member.permutation * spec.repetitions + repetition + 1
+        ordered.append(replace(member, name=f"{name}-{padded(number, total)}", repetition=repetition))
+    return ordered
 
-    def copy(one: Benchmark, repetition: int) -> Benchmark:
-        number = one.permutation * spec.repetitions + repetition + 1
-        return replace(one, name=f"{name}-{padded(number, total)}", repetition=repetition)
 
-    warm = [replace(made[0], name=f"{name}-warm-up-{n + 1}", repetition=-1) for n in range(spec.warm_up)]
+def _order(spec: SetSpec, distinct: list[Benchmark], chance: random.Random) -> Iterator[tuple[Benchmark, int]]:
+    """Yield each benchmark and its repetition from 0 on, in the order of measuring."""
     if spec.order != RANDOM:
-        return [*warm, *(copy(one, repetition) for one in made for repetition in times)]
-    # blocks: whatever drifts with time falls on all permutations alike
-    blocks = [chance.sample(made, len(made)) for _ in times]
-    return [*warm, *(copy(one, repetition) for repetition, block in enumerate(blocks) for one in block)]
+        yield from itertools.product(distinct, range(spec.repetitions))
+        return
+    # shuffled in blocks of one repetition each, so that a drift over time affects all permutations
+    # alike
+    for repetition in range(spec.repetitions):
+        for member in chance.sample(distinct, len(distinct)):
+            yield member, repetition
 
 
 # -- templates ------------------------------------------------------------------------------------------------------
 
+
+def _yaml_line(document: Any) -> str:
+    return yaml.safe_dump(document, default_flow_style=True).removesuffix("...\n").strip()
+
+
 _ENGINE = ImmutableSandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-_ENGINE.filters["toyaml"] = lambda value: yaml.safe_dump(value, default_flow_style=True).removesuffix("...\n").strip()
+_ENGINE.filters["toyaml"] = _yaml_line
 _ENGINE.globals.clear()
 
 
-def rendered(value: Any, values: Mapping[str, Any]) -> Any:
-    """Strings with {{ }} filled in from `p`, the permutation's values; one that is nothing else is read as YAML."""
-    if isinstance(value, Mapping):
-        return {key: rendered(one, values) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [rendered(one, values) for one in value]
-    if not isinstance(value, str) or "{{" not in value:
-        return value
+def rendered(template: Any, values: Mapping[str, Any]) -> Any:
+    """Fill in the {{ }} of all strings, where `p` holds the permutation's values.
+
+    A string that is one {{ }} and nothing else becomes the YAML value that its text stands for.
+    """
+    if isinstance(template, Mapping):
+        return {key: rendered(inner, values) for key, inner in template.items()}
+    if isinstance(template, list | tuple):
+        return [rendered(inner, values) for inner in template]
+    if not isinstance(template, str) or "{{" not in template:
+        return template
     try:
-        text = _ENGINE.from_string(value).render(p=dict(values))
-        if len(text) > MOST_TEXT:
-            raise InvalidValue(f"the template {value[:60]!r} makes more than {MOST_TEXT} characters", hint="shorten it")
-        whole = value.strip().startswith("{{") and value.strip().endswith("}}") and value.count("{{") == 1
-        return yaml.safe_load(text) if whole else text
+        return _filled(template, values)
     except (TemplateError, yaml.YAMLError, TypeError, ValueError, ArithmeticError, MemoryError) as error:
         raise InvalidValue(
-            f"the template {value[:60]!r} cannot be filled in: {error}", hint="use values as p.NAME"
+            f"the template {template[:60]!r} cannot be filled in: {error}", hint="use values as p.NAME"
         ) from error
+
+
+def _filled(template: str, values: Mapping[str, Any]) -> Any:
+    text = _ENGINE.from_string(template).render(p=dict(values))
+    if len(text) > MOST_TEXT:
+        raise InvalidValue(
+            f"the template {template[:60]!r} produces more than {MOST_TEXT} characters", hint="shorten it"
+        )
+    trimmed = template.strip()
+    whole = trimmed.startswith("{{") and trimmed.endswith("}}") and trimmed.count("{{") == 1
+    return yaml.safe_load(text) if whole else text

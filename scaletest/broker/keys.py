@@ -2,9 +2,10 @@
 
 scaletest:queues             hash    queue -> JSON {maximum, note}
 scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
-scaletest:queue:<q>:wait     hash    bucket -> count   (buckets: model/histogram.py)
-scaletest:queue:<q>:run      hash    bucket -> count
-scaletest:queue:<q>:slots    hash    what came and ended in each of the last ten-second slots (lua/slots.lua)
+scaletest:queue:<q>:ended    string  what ended, in 64-bit numbers: outcomes, wait and run times, slots (model/ended.py)
+scaletest:queue:<q>:wait     hash    bucket -> count, of what workers of earlier versions ended
+scaletest:queue:<q>:run      hash    the same of run times
+scaletest:queue:<q>:slots    hash    what came in each of the last ten-second slots, and where the longest run was
 scaletest:queue:<q>:paused   string  present while the queue is paused
 scaletest:queue:<q>:taking   list    target of the blocking moves, empty but for an instant; of nobody
 scaletest:leases:<q>         zset    <request>:<attempt>:<worker> -> deadline in microseconds
@@ -12,6 +13,7 @@ scaletest:workers:<q>        zset    worker -> deadline in microseconds
 scaletest:suspects:<q>       set     workers whose requests fail at once
 scaletest:samples:<q>        stream  the last 2000 or so samples of its nodes (broker/samples.py)
 scaletest:samplers:<q>       hash    node -> the worker that samples it, as long as that one lives
+scaletest:reaps:<q>          string  when one of its workers reaps it next (lua/turn.lua), for a minute
 scaletest:clients            zset    client -> deadline in microseconds
 scaletest:client:<id>        hash    call, answer: the client's last call number and what it was answered
 scaletest:replies:<id>       stream  replies to one client; entries are deleted when read
@@ -52,13 +54,18 @@ def counters(queue: str) -> str:
     return f"{OWN}queue:{queue}:counters"
 
 
+def ended(queue: str) -> str:
+    """What ended, in a row of numbers."""
+    return f"{OWN}queue:{queue}:ended"
+
+
 def wait(queue: str) -> str:
-    """Histogram of wait times."""
+    """Histogram of wait times, of what workers of earlier versions ended."""
     return f"{OWN}queue:{queue}:wait"
 
 
 def run(queue: str) -> str:
-    """Histogram of run times."""
+    """Histogram of run times, of what workers of earlier versions ended."""
     return f"{OWN}queue:{queue}:run"
 
 
@@ -95,6 +102,11 @@ def samples(queue: str) -> str:
 def samplers(queue: str) -> str:
     """Who samples each node."""
     return f"{OWN}samplers:{queue}"
+
+
+def reaps(queue: str) -> str:
+    """When one of the queue's workers reaps it next."""
+    return f"{OWN}reaps:{queue}"
 
 
 def client(name: str) -> str:
@@ -169,5 +181,6 @@ def rq_queue_workers(queue: str) -> str:
 
 def of_queue(queue: str) -> list[str]:
     """Our own keys of a queue, to delete when the queue is removed."""
-    own = [counters(queue), wait(queue), run(queue), slots(queue), paused(queue), taking(queue)]
-    return [*own, leases(queue), workers(queue), suspects(queue), samples(queue), samplers(queue)]
+    own = [counters(queue), ended(queue), wait(queue), run(queue), slots(queue), paused(queue)]
+    own += [taking(queue), leases(queue), workers(queue), suspects(queue), samples(queue)]
+    return [*own, samplers(queue), reaps(queue)]

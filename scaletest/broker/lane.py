@@ -21,6 +21,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient, twin
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
+from scaletest.model.ended import counted
 
 # An idle worker asks anew this often, and at least once an interval, so that a dead connection is noticed.
 LONGEST_BLOCK_S = 20.0
@@ -96,6 +97,8 @@ class FastLane:
         self._nonce = call_nonce()
         self._number = 0
         self._call = ""
+        # The worker's deadline as Redis told it last; heartbeats only move it away.
+        self._deadline: bytes = b""
         # What its worker's lifeline looks at: an answer may be lost on its way.
         self.asked: Asked | None = None
         # Whether it talks with Redis and has nothing to deliver, so that nothing is lost when it is disturbed.
@@ -113,8 +116,8 @@ class FastLane:
             keys.leases(queue),
             self._source_key,
             keys.counters(queue),
-            keys.wait(queue),
-            keys.run(queue),
+            keys.ended(queue),
+            keys.slots(queue),
             keys.paused(queue),
             keys.RQ_SUSPENDED,
             self._taking,
@@ -173,7 +176,7 @@ class FastLane:
         self.asked = Asked(self._call, 0.0, "" if done is None else self._lease(done.taken))
         try:
             self._send(command)
-            return _parse(self._connection.read_response())
+            return self._parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
         finally:
@@ -192,7 +195,7 @@ class FastLane:
         try:
             self._send(move, command)
             self._connection.read_response()
-            answer = _parse(self._connection.read_response())
+            answer = self._parse(self._connection.read_response())
         except Exception as error:
             answer = self._repeat(command, error)
         finally:
@@ -213,31 +216,36 @@ class FastLane:
             self._connection.disconnect()
             self._send(("SCRIPT", "LOAD", self._script.text), command)
             self._connection.read_response()
-            return _parse(self._connection.read_response())
+            return self._parse(self._connection.read_response())
 
         if missing:
             return self._retrying.run(again)
         return self._retrying.after(error, again)
 
     def _command(self, done: Done | None, source: str) -> tuple[Any, ...]:
+        command = (*self._head, self._call, source, self._interval_us, self._worker, self._queue)
         if done is None:
-            return (*self._head, self._call, source, self._interval_us, self._worker)
+            return command
         taken = done.taken
         return (
-            *self._head,
-            self._call,
-            source,
-            self._interval_us,
-            self._worker,
+            *command,
             taken.id,
             taken.attempt,
-            done.outcome,
-            done.wait_bucket,
-            done.run_bucket,
             taken.client,
             done.reply,
             self._started_key if done.registered else "",
+            self._deadline,
+            *counted(done.outcome, done.wait_bucket, done.run_bucket),
         )
+
+    def _parse(self, row: Any) -> Answer:
+        if row is None:
+            return None
+        if len(row) == 1:
+            return _ANSWERS[row[0]]
+        name, attempt, started, enqueued, client, data, deadline = row
+        self._deadline = deadline or self._deadline
+        return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)
 
     def _lease(self, taken: Taken) -> str:
         return f"{taken.id}:{taken.attempt}:{self._worker}"
@@ -256,12 +264,3 @@ class FastLane:
 def call_nonce() -> str:
     """What makes the calls of one process larger than those of an earlier one with the same name."""
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"
-
-
-def _parse(row: Any) -> Answer:
-    if row is None:
-        return None
-    if len(row) == 1:
-        return _ANSWERS[row[0]]
-    name, attempt, started, enqueued, client, data = row
-    return Taken(name.decode(), int(attempt), int(started), int(enqueued or 0), client.decode(), data)

@@ -10,6 +10,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import Redis
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
+from scaletest.model.ended import counted
 from scaletest.model.histogram import bucket
 
 
@@ -52,21 +53,20 @@ class Ledger:
             keys.leases(lot.queue),
             keys.rq_queue(lot.queue),
             keys.counters(lot.queue),
-            keys.wait(lot.queue),
-            keys.run(lot.queue),
+            keys.ended(lot.queue),
+            keys.slots(lot.queue),
         ]
         never_counted = lot.attempt is None and not lot.enqueued_us
         values = [
             lot.id,
             "" if lot.attempt is None else lot.attempt,
             lot.worker,
-            outcome,
-            bucket(wait_s),
-            bucket(run_s),
+            lot.queue,
             lot.client,
             reply,
             int(never_counted),
             lot.started_us,
+            *counted(outcome, bucket(wait_s), bucket(run_s)),
         ]
         return int(self._retrying.run(lambda: script("settle")(self._redis, names, values))) / 1e6
 

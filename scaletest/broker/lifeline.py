@@ -1,4 +1,5 @@
-"""A worker's lifeline: a thread that extends leases and reaps dead workers, whatever the workload is doing.
+"""A worker's lifeline: a thread that extends leases and, when its turn comes, reaps dead workers, whatever the workload
+is doing.
 
 It has a connection of its own. While Redis is away it keeps trying; deadlines lie on a clock that stands still then
 (lua/pulse.lua), so that an outage costs nobody a lease. It also notices when the lane's connection died silently: when
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
@@ -26,8 +28,9 @@ from scaletest.system.waiting import Wake
 logger = logging.getLogger("scaletest.broker")
 
 DEFAULT_INTERVAL_S = 5.0
-# A lease lives so many intervals. Reapers come twice an interval and when the next lease ends, so that a dead worker's
-# request starts again within two intervals: 10 s, unless another was chosen.
+# A lease lives so many intervals. Some worker of the queue reaps it twice an interval and when the next lease ends, so
+# that a dead worker's request starts again within two intervals: 10 s, unless another was chosen. Where the worker dies
+# as well that was about to reap, another does so with its next beat, half an interval later.
 LEASE_INTERVALS = 1.8
 # However long its interval is, a worker comes so often, and reaps for those with shorter ones.
 LONGEST_TICK_S = DEFAULT_INTERVAL_S / 2
@@ -96,6 +99,9 @@ class Lifeline:
         self._max_attempts = max_attempts
         self._details = details
         self._renew = renew
+        # What Redis knows of `details`, so that a beat says no more than what has changed.
+        self._told: dict[str, str | int | float] = {}
+        self._reaps = False
         self._held: Held | None = None
         self._closing = threading.Event()
         self._wake = Wake()
@@ -204,7 +210,7 @@ class Lifeline:
                     due = time.monotonic() + self._tick_s
                     self._beat()
                     self._renew()
-                    due = min(due, time.monotonic() + self._reap())
+                    due = min(due, time.monotonic() + self._reap_in_turn())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
@@ -221,8 +227,28 @@ class Lifeline:
             held.registered = True
             if self._held is not held:
                 held = None
-        details = [part for pair in self._details().items() for part in pair]
-        owned, answered, *sampled = script("beat")(
+        owned, answered, sampled = self._say_beat(held, asked)
+        if self._sampling:
+            self._sampling.answered(sampled)
+        if not owned and held is self._held and held is not None and not held.settling:
+            logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
+        self._look_for_answer(asked, answered)
+
+    def _say_beat(self, held: Held | None, asked: Asked | None) -> tuple[bool, bool, list[int]]:
+        """Whether the lease is held, whether the call was answered, and what the sampler is told.
+
+        Where Redis turns out to know nothing of this worker any more the beat is said again, with everything.
+        """
+        details = dict(self._details())
+        changed = {name: value for name, value in details.items() if self._told.get(name) != value}
+        owned, answered, turn, known, *sampled = self._call_beat(held, asked, changed)
+        self._reaps = self._reaps or bool(turn)
+        complete = bool(known) or changed == details
+        self._told = details if complete else {}
+        return (bool(owned), bool(answered), sampled) if complete else self._say_beat(held, asked)
+
+    def _call_beat(self, held: Held | None, asked: Asked | None, changed: Mapping[str, str | int | float]) -> Any:
+        return script("beat")(
             self._client,
             [
                 keys.rq_worker(self._worker),
@@ -234,6 +260,7 @@ class Lifeline:
                 keys.QUEUES,
                 keys.samplers(self._queue),
                 keys.counters(self._queue),
+                keys.reaps(self._queue),
             ],
             [
                 self._worker,
@@ -246,14 +273,10 @@ class Lifeline:
                 asked.delivers if asked else "",
                 self._queue,
                 self._sampling.asks if self._sampling else "",
-                *details,
+                int(self._tick_s * 1e6),
+                *(part for pair in changed.items() for part in pair),
             ],
         )
-        if self._sampling:
-            self._sampling.answered(sampled)
-        if not owned and held is self._held and held is not None and not held.settling:
-            logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
-        self._look_for_answer(asked, bool(answered))
 
     def _look_for_answer(self, asked: Asked | None, answered: bool) -> None:
         """Break the lane's connection when an answer was missing at the beat before as well.
@@ -273,9 +296,14 @@ class Lifeline:
         else:
             before.answered = answered
 
+    def _reap_in_turn(self) -> float:
+        """Reap if the last beat brought the turn; in how many seconds it is worth coming again."""
+        return self._reap() if self._reaps else self._tick_s
+
     def _reap(self) -> float:
         """Take back what the dead held; in how many seconds it is worth looking again."""
         next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
+        self._reaps = False
         return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
 
     def _failed(self, error: Exception) -> None:

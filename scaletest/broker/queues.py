@@ -15,7 +15,7 @@ from scaletest.broker import keys
 from scaletest.broker.connection import REFUSED, Redis, transient
 from scaletest.broker.entries import QueueEntry, read_entry, shown, sorted_out
 from scaletest.broker.scripts import script
-from scaletest.model import checks, histogram
+from scaletest.model import checks, ended, histogram
 from scaletest.model.errors import InvalidValue, UndeclaredQueue
 from scaletest.model.reply import Outcome
 
@@ -114,7 +114,7 @@ class Queues:
         """The queue now, read in one transaction so that its books can be checked."""
         checks.queue_name(name)
         try:
-            row = script("state")(self._redis, _state_keys(name), [])
+            row = script("state")(self._redis, _state_keys(name), [name])
             if row is None:
                 raise UndeclaredQueue(name, self.names())
             return _state(name, row)
@@ -243,7 +243,8 @@ def _unreadable(name: str, why: str) -> InvalidValue:
 
 def _state(name: str, row: list[Any]) -> QueueState:
     """A queue from the answer of state.lua. Raises InvalidValue, ValueError or TypeError when something is foreign."""
-    declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects = row
+    declared, waiting, running, workers, paused, oldest, counts, waits, runs, suspects, row_ended = row
+    past = ended.read(row_ended)
     try:
         entry = read_entry(declared)
     except InvalidValue as error:
@@ -257,9 +258,9 @@ def _state(name: str, row: list[Any]) -> QueueState:
         workers=workers,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters={_text(key): int(value) for key, value in _pairs(counts)},
-        wait_s=_quantiles(waits),
-        run_s=_quantiles(runs),
+        counters=ended.added({_text(key): int(value) for key, value in _pairs(counts)}, past.outcomes),
+        wait_s=_quantiles(waits, past.wait),
+        run_s=_quantiles(runs, past.run),
         suspects=tuple(sorted(_text(name) for name in suspects)),
     )
 
@@ -283,11 +284,12 @@ def _state_keys(name: str) -> list[str]:
         keys.counters(name),
         keys.wait(name),
         keys.run(name),
+        keys.ended(name),
     ]
 
 
-def _quantiles(flat: list[bytes]) -> dict[str, float]:
-    counts = {int(key): int(value) for key, value in _pairs(flat)}
+def _quantiles(flat: list[bytes], ended_since: dict[int, int]) -> dict[str, float]:
+    counts = ended.added({int(key): int(value) for key, value in _pairs(flat)}, ended_since)
     values = {"p50": histogram.quantile(counts, 0.5), "p95": histogram.quantile(counts, 0.95)}
     return {name: value for name, value in values.items() if value is not None}
 

@@ -1,4 +1,4 @@
-"""Takes back what dead workers held. Every worker reaps its own queue; a watcher reaps all of them.
+"""Takes back what dead workers held. The workers of a queue take turns to reap it; a watcher reaps all queues.
 
 Without a watcher the requests of a queue whose last worker died would wait for the next one to come, and an autoscaler
 that looks at what waits would not see them. It also drops what dead clients left in queues: workers do so with what
@@ -24,7 +24,7 @@ logger = logging.getLogger("scaletest.broker")
 PIECE = 200
 MOST_PIECES = 100
 # Leases, workers and clients that one call takes back or forgets: each call keeps Redis for a few milliseconds.
-REAP_BATCH = 100
+REAP_BATCH = 50
 
 
 class Reaped(NamedTuple):
@@ -45,6 +45,7 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reape
         keys.counters(queue),
         keys.rq_queue_workers(queue),
         keys.taking(queue),
+        keys.samplers(queue),
     ]
     requeued = failed = 0
     more = True

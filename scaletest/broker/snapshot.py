@@ -9,27 +9,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+from redis.exceptions import ResponseError
 
 from scaletest.broker import keys
-from scaletest.broker.connection import Redis
+from scaletest.broker.connection import Redis, transient
 from scaletest.broker.entries import read_entry, shown
-from scaletest.broker.queues import Queues
+from scaletest.broker.queues import shown_us
 from scaletest.broker.scripts import script
-from scaletest.model import checks, time_slots
+from scaletest.model import checks, ended, time_slots
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot
 
 # Queues that one call is asked for, of which it reads as many as it may, and workers that one call reads.
 PAGE_QUEUES = 100
-PAGE_WORKERS = 300
+PAGE_WORKERS = 900
 # What reading something that nobody of us wrote can raise.
 _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerState:
+class WorkerState(NamedTuple):
     """A living worker. started_s: Redis time when it took the request that it runs; None while it runs none."""
 
     name: str
@@ -110,7 +111,8 @@ def _pages(redis: Redis) -> Iterator[tuple[bytes, int, list[list[Any]]]]:
 def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
     if len(row) == 2:
         raise ValueError(row[1].decode("utf-8", "replace"))
-    name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects = row
+    name, declared, waiting, running, paused, oldest, counters, wait, run, ring, workers, suspects, row_ended = row
+    past = ended.read(row_ended)
     entry = read_entry(declared)
     if workers is None:
         workers, suspects = _many_workers(redis, checks.queue_name(name.decode()))
@@ -123,40 +125,49 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         running=running,
         paused=bool(paused),
         oldest_waiting_s=None if oldest is None else int(oldest) / 1e6,
-        counters={key.decode(): int(value) for key, value in _pairs(counters)},
-        wait=_numbers(wait),
-        run=_numbers(run),
-        slots=time_slots.unpack(dict(_pairs(ring))),
-        workers=tuple(_worker(worker, set(suspects)) for worker in workers),
+        counters=ended.added({key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes),
+        wait=ended.added(_numbers(wait), past.wait),
+        run=ended.added(_numbers(run), past.run),
+        slots=time_slots.unpack(dict(_pairs(ring)), past.slots),
+        workers=_workers(workers, set(suspects)),
     )
 
 
-def _many_workers(redis: Redis, queue: str) -> tuple[list[list[bytes]], list[bytes]]:
+def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes]]:
     """The living workers of a queue that has too many for one call, as rows of the script, and its suspects."""
-    living = Queues(redis).worker_names(queue)
-    rows: list[list[bytes]] = []
+    living: Any = redis.zrangebyscore(keys.workers(queue), shown_us(redis), "+inf")
+    living.sort()
+    rows: list[list[Any]] = []
     for start in range(0, len(living), PAGE_WORKERS):
         page = living[start : start + PAGE_WORKERS]
-        pipe = redis.pipeline(transaction=False)
-        for name in page:
-            pipe.hmget(keys.rq_worker(name), "state", "pod", "node", "answer")
-        fields: list[list[bytes | None]] = pipe.execute()
-        rows += [[name.encode(), *(value or b"" for value in row)] for name, row in zip(page, fields, strict=True)]
+        try:
+            rows += script("roster")(redis, [], page)
+        except ResponseError as error:
+            if transient(error):
+                raise
+            raise ValueError(str(error)) from error
     return rows, list(redis.sscan_iter(keys.suspects(queue), count=PAGE_WORKERS))
 
 
-def _worker(row: list[bytes], suspects: set[bytes]) -> WorkerState:
-    name, state, pod, node, answer = row
-    busy = state == b"busy"
-    started = answer.rpartition(b":")[2]
-    return WorkerState(
-        name=name.decode("utf-8", "replace"),
-        busy=busy,
-        suspect=name in suspects,
-        pod=pod.decode("utf-8", "replace"),
-        node=node.decode("utf-8", "replace"),
-        started_s=int(started) / 1e6 if busy and started.isdigit() else None,
+def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
+    """Rows of lua/worker_row.lua as workers; there may be ten thousand of them."""
+    return tuple(
+        WorkerState(
+            name.decode("utf-8", "replace"),
+            state == b"busy",
+            name in suspects,
+            pod.decode("utf-8", "replace") if pod else "",
+            node.decode("utf-8", "replace") if node else "",
+            _started_s(answer) if answer and state == b"busy" else None,
+        )
+        for state, pod, node, answer, name in rows
     )
+
+
+def _started_s(answer: bytes) -> float | None:
+    """When the request was taken that a worker was answered last."""
+    started = answer.rpartition(b":")[2]
+    return int(started) / 1e6 if started.isdigit() else None
 
 
 def _numbers(text: bytes) -> dict[int, int]:

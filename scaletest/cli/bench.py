@@ -95,7 +95,7 @@ def run(what: str | None, **given: Any) -> int:
 @click.option("--no-causes", is_flag=True, help="Do not sample where its time goes.")
 def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
     """Run one benchmark, DOCUMENT as JSON, on this node, and print its framed result: what workers call."""
-    from scaletest.benchmarks.local import LocalExecutor
+    from scaletest.benchmarks.local_executor import LocalExecutor
     from scaletest.kinds.benchmark import read
     from scaletest.kinds.log_framing import frame
     from scaletest.model import wire
@@ -117,7 +117,7 @@ def execute(document: str, scratch: Path | None, no_causes: bool) -> int:
 @click.option("--scratch", type=click.Path(path_type=Path), required=True, help="Where files go.")
 def part(role: str, index: int, folder: Path, scratch: Path) -> int:
     """Be one part of a benchmark in a pod: what the operator's Jobs call."""
-    from scaletest.benchmarks.part import run as play
+    from scaletest.benchmarks.pod_main import run as play
 
     if not (folder / "benchmark.json").is_file():
         raise UsageError(f"{folder} holds no benchmark.json", hint="the operator's Jobs call this; use: bench run")

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ import yaml
 
 from scaletest.cli import options
 from scaletest.cli.output import echo
+from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
             )
         folder = BenchmarkFolder(found.path)
         with folder.locked(), _executor(given, folder) as executor:
+            look = _look(given)
             stored = folder.benchmarks()
             folder.forget(stored)
-            _go_on(folder, replace(stored.plan, paused=False), dict(stored.ended), executor)
+            noticed = [*wire.texts(stored.result.get("noticed")), *_noticed(look)]
+            _go_on(folder, replace(stored.plan, paused=False), dict(stored.ended), executor, noticed)
         return read(folder)
     if not what:
         raise UsageError("there is nothing to run", hint="give FILE.yaml, a KIND, or --resume RUN")
@@ -56,6 +59,7 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
     stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H%M%SZ")
     folder = BenchmarkFolder(given["run_dir"] or default_root(os.environ) / f"{stamp}-{uuid.uuid4().hex[:4]}")
     with _executor(given, folder) as executor:
+        look = _look(given)
         plan = _plan(document, executor)
         BenchmarkFolder.create(folder.path)
         with folder.locked():
@@ -63,8 +67,25 @@ def start(what: str | None, given: dict[str, Any]) -> BenchmarkRun:
             if plan.paused:
                 echo(f"paused; go on with: scaletest bench run --resume {_known_as(folder)}", err=True)
             else:
-                _go_on(folder, plan, {}, executor)
+                _go_on(folder, plan, {}, executor, _noticed(look))
     return read(folder)
+
+
+def _look(given: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
+    """Begin to look at this machine, where benchmarks run on it; the function gives the warnings."""
+    if given["queue"] or given["namespace"]:
+        return tuple
+    from scaletest.load import busy_check
+
+    return busy_check.of_this_machine().warnings
+
+
+def _noticed(look: Callable[[], Sequence[str]]) -> list[str]:
+    """The warnings of a look, told."""
+    lines = list(look())
+    for line in lines:
+        echo(f"warning: {line}", err=True)
+    return lines
 
 
 def _known_as(folder: BenchmarkFolder) -> str:
@@ -98,7 +119,14 @@ def _plan(document: Mapping[str, Any], executor: Executor) -> BenchmarkPlan:
     return plan
 
 
-def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], executor: Executor) -> None:
+def _go_on(
+    folder: BenchmarkFolder,
+    plan: BenchmarkPlan,
+    ended: dict[str, Any],
+    executor: Executor,
+    noticed: Sequence[str],
+) -> None:
+    """Run what has not ended yet, and write the result. noticed: warnings from before the run."""
     from scaletest.archive.benchmarks import StoredBenchmarks
     from scaletest.benchmarks.runner import counts, run
     from scaletest.cli.bench_progress import Progress
@@ -121,6 +149,7 @@ def _go_on(folder: BenchmarkFolder, plan: BenchmarkPlan, ended: dict[str, Any], 
                     "count": found.count,
                     "succeeded": found.succeeded,
                     "failed": found.failed,
+                    "noticed": list(dict.fromkeys(noticed)),
                     "finished": datetime.now(UTC).isoformat(timespec="seconds") if found.finished else None,
                 }
             )
@@ -154,7 +183,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
         yield _in_cluster(given["namespace"], folder.name)
         return
     if given["queue"]:
-        from scaletest.benchmarks.queue import QueueExecutor
+        from scaletest.benchmarks.queue_executor import QueueExecutor
         from scaletest.broker import connect
 
         executor = QueueExecutor(connect(given["redis_url"]), given["queue"])
@@ -163,7 +192,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
         finally:
             executor.close()
         return
-    from scaletest.benchmarks.local import LocalExecutor
+    from scaletest.benchmarks.local_executor import LocalExecutor
 
     with _alone():
         executor = LocalExecutor(given["scratch"], folder.logs, no_causes=given["no_causes"])
@@ -175,7 +204,7 @@ def _executor(given: Mapping[str, Any], folder: BenchmarkFolder) -> Iterator[Exe
 
 def _in_cluster(namespace: str, run: str) -> Executor:
     """Raises Unreachable without a cluster that knows benchmarks."""
-    from scaletest.benchmarks.submitted import SubmittedExecutor
+    from scaletest.benchmarks.operator_executor import OperatorExecutor
     from scaletest.cluster.connection import connect
     from scaletest.cluster.discovery import groups
     from scaletest.cluster.documents import Documents
@@ -185,7 +214,7 @@ def _in_cluster(namespace: str, run: str) -> Executor:
     cluster = connect(namespace)
     if GROUP not in groups(cluster):
         raise Unreachable(f"the cluster does not know {GROUP}", hint="install the operator: docs/how-to/operator.md")
-    return SubmittedExecutor(Documents(cluster), namespace, run)
+    return OperatorExecutor(Documents(cluster), namespace, run)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from scaletest.cli.output import echo
 from scaletest.cli.stopping import stopping
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from scaletest.analysis.saturation.forecast import Forecast
     from scaletest.archive.saturation import SaturationFolder
@@ -98,6 +98,7 @@ def _measure(
     from scaletest.analysis.saturation.course import Course
     from scaletest.analysis.saturation.evaluation import conclude
     from scaletest.model.errors import AgentLost
+    from scaletest.report.saturation.run import with_noticed
     from scaletest.saturation import Runner
     from scaletest.saturation.watched import Watched
 
@@ -113,22 +114,36 @@ def _measure(
         for line in found.shown:
             teller.step(line)
         lines = list(found.shown)
+        noticed: list[str] = []
+        look = _look(found) if found.is_here else tuple
         try:
             load = found.set_up(stack)
             if not (given["no_causes"] or given["agent_jobs"]):
-                load = Watched(load, found.servers)
+                load = Watched(load, found.servers, found.port)
             runner = Runner(plan, load, stores, teller, between=lambda one: lines.extend(found.after(one)))
             if ends:
                 runner.stop(ends[0])
+            noticed += look()
+            for line in noticed:
+                teller.step(f"warning: {line}")
             found.probe(load)
             result = runner.run()
         except AgentLost as error:
             result = conclude(Course(plan), lost=error.message)  # before the first step
         said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
         extra = {"extra": said} if lines else {}
-        stores[0].result({**result.to_dict(), **extra})
+        stores[0].result({**with_noticed(result, noticed).to_dict(), "noticed": noticed, **extra})
     lost = runner.lost if runner else None
     return lost.exit_code if lost else result.verdict.kind.exit_code
+
+
+def _look(target: Target) -> Callable[[], list[str]]:
+    """Warnings of what keeps this machine busy beside the tester and the service."""
+    from scaletest.load import busy_check
+    from scaletest.system.cores import own_used_s, used_s
+
+    servers = target.servers()
+    return busy_check.of_this_machine(lambda: own_used_s() + used_s(servers)).warnings
 
 
 def show(form: str, folder: SaturationFolder) -> None:

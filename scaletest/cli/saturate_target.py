@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue, UsageError
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class Target:
     """shown: what was found about it. make: its load, to be closed. enter: what must be done before, and undone.
 
-    servers: the first processes of the service, when they are on this machine and may be seen.
+    servers: the first processes of the service, when they are on this machine and may be seen. port: where they serve.
+    is_here: whether the service is on this machine.
     replicas: pods that serve it, 0 when that is unknown. after: what is found out when a step is done, in lines.
     """
 
@@ -33,6 +35,8 @@ class Target:
     replicas: int = 0
     after: Callable[[Assessed], list[str]] = field(default=lambda found: [])
     servers: Callable[[], Sequence[int]] = field(default=lambda: ())
+    port: int = 0
+    is_here: bool = False
 
     def set_up(self, stack: ExitStack) -> LevelLoad:
         """The load; taken down with the stack."""
@@ -65,19 +69,17 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
         from scaletest.cli.saturate_service import target as service
 
         return service(given, plan)
-    made = call(given, plan, given["url"])
-    return replace(over_http(given, plan, made), servers=lambda: _servers(made.url))
-
-
-def _servers(url: str) -> Sequence[int]:
-    """Who serves an address of this machine."""
-    from urllib.parse import urlsplit
-
     from scaletest.system.listeners import is_here, servers
 
-    parts = urlsplit(url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    return servers(port) if parts.hostname and is_here(parts.hostname) else ()
+    made = call(given, plan, given["url"])
+    parts = urlsplit(made.url)
+    port, host = parts.port or (443 if parts.scheme == "https" else 80), parts.hostname or ""
+    local = is_here(host)
+
+    def processes() -> Sequence[int]:
+        return servers(port) if local else ()
+
+    return replace(over_http(given, plan, made), servers=processes, port=port, is_here=local)
 
 
 def over_http(given: dict[str, Any], plan: SaturationPlan, made: HttpCall, shown: tuple[str, ...] = ()) -> Target:

@@ -126,7 +126,7 @@ def restore(given: dict[str, Any]) -> int:
         if names:
             held.hold(before.replicas)  # at the number of a setting they would take it back at once
         note.restore(before)
-        _say(f"deployment {deployment.name} has its own settings again: {before}")
+        _say(f"deployment {deployment.name} has its original settings again: {before}")
     failed = held.release()
     for line in failed or [f"{name} scales it again" for name in names]:
         _say(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -203,10 +203,7 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.system.cores import own_used_s
-    from scaletest.system.node import NodeReader
     from scaletest.validation import READY_TIMEOUT_S, ValidationRunner
-    from scaletest.validation.busy_check import BusyCheck
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
@@ -216,7 +213,7 @@ def _validate(
         teller,
         stored=stored,
         ready_s=target.patience_s if target else READY_TIMEOUT_S,
-        look=tuple if target else BusyCheck(NodeReader().read, own_used_s).warnings,
+        look=tuple if target else _look(given),
     )
     try:
         with stopping(runner.stop, unwind=bool(target)) as stack:
@@ -233,6 +230,16 @@ def _validate(
         teller.close()
     _show_result(result, given["output"], folder)
     return result.verdict.kind.exit_code
+
+
+def _look(given: dict[str, Any]) -> Callable[[], list[str]]:
+    """Begin to look at this machine and its exporter of device metrics; the function gives the warnings."""
+    from scaletest.cli import device_metrics
+    from scaletest.load import busy_check
+
+    url = "" if given["no_causes"] else given["device_metrics_url"]
+    machine = busy_check.of_this_machine()
+    return lambda: [*machine.warnings(), *device_metrics.doubts(url)]
 
 
 def _warn(lines: Iterable[str], teller: ValidationProgress) -> None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from scaletest.cli import options
+from scaletest.cli import device_metrics, options
 from scaletest.cli.output import echo
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def once(settings: Settings, form: str) -> int:
     if settings.command[:1] == ("bench",):
         # the document of a benchmark is never the worker's own
         settings, arguments = _bench(settings)
+    for line in device_metrics.doubts("" if settings.no_causes else settings.device_metrics_url):
+        echo(f"warning: {line}", err=True)
     own_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     runtime = Runtime(settings, Wake())
     try:

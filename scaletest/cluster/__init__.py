@@ -1,4 +1,5 @@
-"""Kubernetes: the only room that speaks to its API server.
+"""Kubernetes: the only package that speaks to the API server.
 
-It needs no more rights than each function says. The client library is imported when it is used, since that takes long.
+Each function names the rights that it needs. The client library is imported where it is used,
+since that takes long.
 """

@@ -1,7 +1,8 @@
-"""What pods use by the kubelets' own cAdvisor figures, for clusters without a metrics API.
+"""CPU and memory of pods by the kubelets' cAdvisor metrics, for clusters without a metrics API.
 
-CPU is a counter there, so the use is the difference of two looks; the first look tells memory only. kubelets renew
-their figures every ten seconds or so, and say when they did: that time counts, not that of the look.
+CPU is a counter there, so its use is the difference of two samples; the first sample has memory
+only. kubelets renew their metrics every ten seconds or so and write when: that time counts, not
+ours.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 class Figures(NamedTuple):
-    """Of a pod: CPU seconds since it began, bytes, and when that was so, None when the page does not say."""
+    """Usage of a pod: CPU seconds since its start, bytes, and their time, None if unknown."""
 
     cpu_s: float
     memory: float
@@ -31,52 +32,64 @@ class Figures(NamedTuple):
 
 
 def parsed(text: str, namespace: str) -> dict[str, Figures]:
-    """The pods of a namespace in a page of cAdvisor, without rows of a whole pod and of its pause container."""
+    """Usage of each pod of a namespace in a page of cAdvisor: the sum of its containers.
+
+    Lines of a whole pod and of its pause container are left out, as they would count twice.
+    """
     cpu: dict[str, float] = defaultdict(float)
     memory: dict[str, float] = defaultdict(float)
     at: dict[str, float] = {}
     for line in text.splitlines():
-        found = _LINE.match(line)
-        if not found:
+        match = _LINE.match(line)
+        if not match:
             continue
-        labels = dict(_LABEL.findall(found[2]))
+        labels = dict(_LABEL.findall(match[2]))
         if labels.get("namespace") != namespace or labels.get("container", "") in ("", "POD"):
             continue
         try:
-            value = float(found[3])
+            number = float(match[3])
         except ValueError:
             continue
         pod = labels.get("pod", "")
-        (cpu if found[1] == CPU else memory)[pod] += value
-        if found[1] == CPU and found[4]:
-            at[pod] = max(at.get(pod, 0.0), int(found[4]) / 1000)
+        if match[1] == MEMORY:
+            memory[pod] += number
+            continue
+        cpu[pod] += number
+        if match[4]:
+            at[pod] = max(at.get(pod, 0.0), int(match[4]) / 1000)
     return {pod: Figures(cpu[pod], memory[pod], at.get(pod)) for pod in sorted({*cpu, *memory}) if pod}
 
 
 class Cadvisor:
-    """Looks at the nodes' figures through the API server. Needs the right to get nodes/proxy."""
+    """Reads the metrics of nodes through the API server. Needs the right to get nodes/proxy."""
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float] = time.monotonic) -> None:
         self._raw, self._namespace, self._clock = Raw(cluster), cluster.namespace, clock
         self._before: dict[str, tuple[float, float]] = {}
 
-    def look(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:
-        """Cores (None at the first look at a pod) and bytes of each pod on these nodes, of those that answer."""
-        found: dict[str, tuple[float | None, float]] = {}
+    def sample(self, nodes: Iterable[str]) -> dict[str, tuple[float | None, float]]:
+        """Cores (None for the first sample of a pod) and bytes of each pod on these nodes.
+
+        Nodes that do not answer are left out.
+        """
+        usage: dict[str, tuple[float | None, float]] = {}
         for node in nodes:
             try:
                 status, body, _ = self._raw.fetch(
-                    f"/api/v1/nodes/{quote(node)}/proxy/metrics/cadvisor", f"read the figures of node {node}", {}
+                    f"/api/v1/nodes/{quote(node)}/proxy/metrics/cadvisor", f"read the metrics of node {node}", {}
                 )
             except ScaletestError:
                 continue
+            if status != 200:
+                continue
             now = self._clock()
-            for pod, one in (parsed(body.decode("utf-8", "replace"), self._namespace) if status == 200 else {}).items():
-                found[pod] = (self._rate(pod, now if one.at_s is None else one.at_s, one.cpu_s), one.memory)
-        return found
+            for pod, figures in parsed(body.decode("utf-8", "replace"), self._namespace).items():
+                at_s = now if figures.at_s is None else figures.at_s
+                usage[pod] = (self._rate(pod, at_s, figures.cpu_s), figures.memory)
+        return usage
 
     def _rate(self, pod: str, now: float, cpu_s: float) -> float | None:
-        """Cores since the last look; None for figures that are the same again."""
+        """Cores since the last sample; None when the metrics were not renewed since."""
         at, before = self._before.get(pod, (now, cpu_s))
         if pod in self._before and cpu_s == before:
             return None

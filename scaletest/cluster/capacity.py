@@ -1,6 +1,6 @@
-"""How many more pods of a template the nodes can take: what is allocatable, less what pods there ask for.
+"""Room on the nodes for more pods of a template: allocatable less requested resources.
 
-An estimate from above: affinity, spread, quotas and priorities are the scheduler's, which has the last word. The part
+It is an upper bound: the scheduler also applies affinity, spread, quotas and priorities. The part
 that computes is pure.
 """
 
@@ -23,7 +23,7 @@ BLOCKING = ("NoSchedule", "NoExecute")
 
 @dataclass(frozen=True, slots=True)
 class NodeCapacity:
-    """A node's free resources, and all that pods may have, in units (cores, bytes, pods, devices)."""
+    """Free and allocatable resources of a node, in units (cores, bytes, pods, devices)."""
 
     name: str
     free: Mapping[str, Decimal]
@@ -34,7 +34,7 @@ class NodeCapacity:
 
 
 def quantity(text: str | int) -> Decimal:
-    """A Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 1073741824. 0 for what is none."""
+    """A Kubernetes quantity as a number: "250m" is 0.25, "1Gi" is 2**30; 0 for other text."""
     text = str(text)
     try:
         for suffix, power in BINARY.items():
@@ -48,127 +48,144 @@ def quantity(text: str | int) -> Decimal:
 
 
 def requests(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """What a pod asks for: the sum of its containers, or its largest init container; and one pod."""
+    """Requests of a pod: the sum of its containers, or its largest init container; and one pod."""
     total: Counter[str] = Counter()
     for container in spec.get("containers", []):
-        for name, value in _asked(container).items():
-            total[name] += value  # type: ignore[assignment]
-    found = {name: Decimal(value) for name, value in total.items()}
+        for name, amount in _container_requests(container).items():
+            total[name] += amount  # type: ignore[assignment]
+    largest = {name: Decimal(amount) for name, amount in total.items()}
     for container in spec.get("initContainers", []):
-        for name, value in _asked(container).items():
-            found[name] = max(found.get(name, Decimal(0)), value)
-    return {**found, "pods": Decimal(1)}
+        for name, amount in _container_requests(container).items():
+            largest[name] = max(largest.get(name, Decimal(0)), amount)
+    return {**largest, "pods": Decimal(1)}
 
 
 def limits(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    """What a pod may use at most: the sum of its containers."""
+    """Limits of a pod: the sum of its containers."""
     total: Counter[str] = Counter()
     for container in spec.get("containers", []):
-        for name, value in ((container.get("resources") or {}).get("limits") or {}).items():
-            total[name] += quantity(value)  # type: ignore[assignment]
-    return {name: Decimal(value) for name, value in total.items()}
+        for name, amount in ((container.get("resources") or {}).get("limits") or {}).items():
+            total[name] += quantity(amount)  # type: ignore[assignment]
+    return {name: Decimal(amount) for name, amount in total.items()}
 
 
 def room(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> int:
-    """How many more pods of this spec fit."""
+    """Number of further pods of this spec that fit on the nodes."""
     wanted = _wanted(spec)
     fitting = 0
     for node in nodes:
         if _admits(spec, node):
-            fitting += max(0, min(int(node.free.get(name, Decimal(0)) // value) for name, value in wanted.items()))
+            counts = [int(node.free.get(name, Decimal(0)) // amount) for name, amount in wanted.items()]
+            fitting += max(0, min(counts))
     return fitting
 
 
 def scarcest(spec: Mapping[str, Any], nodes: Iterable[NodeCapacity]) -> str:
-    """The resource that ends first, "" when no node admits such a pod at all."""
+    """The resource that runs out first, "" when no node admits such a pod at all."""
     admitting = [node for node in nodes if _admits(spec, node)]
-    alone = {
-        name: sum(max(0, int(node.free.get(name, Decimal(0)) // value)) for node in admitting)
-        for name, value in _wanted(spec).items()
-    }
-    return min(alone, key=lambda name: alone[name]) if admitting else ""
+    if not admitting:
+        return ""
+    fitting: Counter[str] = Counter()
+    for name, amount in _wanted(spec).items():
+        for node in admitting:
+            fitting[name] += max(0, int(node.free.get(name, Decimal(0)) // amount))
+    return min(fitting, key=lambda name: fitting[name])
 
 
 def quota_room(spec: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> tuple[int, str] | None:
-    """How many more pods of this spec the quotas admit, and by which one; None when nothing of them applies.
+    """Number of further pods of this spec that the quotas admit, and the quota that ends it.
 
-    quotas: ResourceQuota objects. Those with scopes are left out: whether they apply is the API server's to say.
+    None when no quota applies. quotas: ResourceQuota objects; those with scopes are left out, since
+    only the API server knows whether they apply.
     """
     wanted, most = requests(spec), limits(spec)
-    found: list[tuple[int, str]] = []
-    for row in quotas:
-        if row["spec"].get("scopes") or row["spec"].get("scopeSelector"):
+    rooms: list[tuple[int, str]] = []
+    for quota in quotas:
+        if quota["spec"].get("scopes") or quota["spec"].get("scopeSelector"):
             continue
-        used = row.get("status", {}).get("used", {})
-        for key, hard in row["spec"].get("hard", {}).items():
-            kind, dot, name = key.partition(".")
-            asked = (
-                most.get(name) if dot and kind == "limits" else wanted.get(name if dot and kind == "requests" else key)
-            )
-            if key == "count/pods":
-                asked = Decimal(1)
-            if asked:
+        used = quota.get("status", {}).get("used", {})
+        for key, hard in quota["spec"].get("hard", {}).items():
+            amount = _counted_by(key, wanted, most)
+            if amount:
                 left = max(Decimal(0), quantity(hard) - quantity(used.get(key, "0")))
-                found.append((int(left // asked), f"quota {row['metadata']['name']}: {key}"))
-    return min(found, default=None)
+                rooms.append((int(left // amount), f"quota {quota['metadata']['name']}: {key}"))
+    return min(rooms, default=None)
+
+
+def _counted_by(key: str, requests: Mapping[str, Decimal], limits: Mapping[str, Decimal]) -> Decimal | None:
+    """The amount that one pod adds to a key of a quota; None or 0 when it adds nothing."""
+    if key == "count/pods":
+        return Decimal(1)
+    prefix, _, name = key.partition(".")
+    if name and prefix == "limits":
+        return limits.get(name)
+    return requests.get(name if name and prefix == "requests" else key)
 
 
 def quotas(cluster: Cluster) -> list[dict[str, Any]]:
     """The quotas of the namespace. Needs the right to list resourcequotas."""
     path = f"/api/v1/namespaces/{quote(cluster.namespace)}/resourcequotas"
-    found: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")["items"]
-    return found
+    objects: list[dict[str, Any]] = Raw(cluster).get(path, "list quotas", "list resourcequotas")["items"]
+    return objects
 
 
 def nodes(cluster: Cluster) -> list[NodeCapacity]:
-    """The nodes with what is free on them. Needs the right to list nodes and the pods of all namespaces."""
+    """The nodes with what is free on them.
+
+    Needs the right to list nodes and the pods of all namespaces.
+    """
     raw = Raw(cluster)
-    rows = raw.get("/api/v1/nodes", "list nodes", "list nodes")["items"]
+    nodes = raw.get("/api/v1/nodes", "list nodes", "list nodes")["items"]
     pods = raw.get("/api/v1/pods", "list all pods", "list pods of all namespaces")["items"]
     used: dict[str, Counter[str]] = {}
-    for row in pods:
-        if row.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
-            node = used.setdefault(row["spec"].get("nodeName", ""), Counter())
-            for name, value in requests(row["spec"]).items():
-                node[name] += value  # type: ignore[assignment]
-    return [_node(row, used.get(row["metadata"]["name"], Counter())) for row in rows]
+    for pod in pods:
+        if pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+            total = used.setdefault(pod["spec"].get("nodeName", ""), Counter())
+            for name, amount in requests(pod["spec"]).items():
+                total[name] += amount  # type: ignore[assignment]
+    return [_capacity(node, used.get(node["metadata"]["name"], Counter())) for node in nodes]
 
 
-def _node(row: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
-    all_of_it = {name: quantity(value) for name, value in row["status"].get("allocatable", {}).items()}
-    free = {name: value - used.get(name, 0) for name, value in all_of_it.items()}
-    ready = any(one["type"] == "Ready" and one["status"] == "True" for one in row["status"].get("conditions", []))
-    spec = row.get("spec", {})
+def _capacity(node: Mapping[str, Any], used: Mapping[str, Any]) -> NodeCapacity:
+    allocatable = {name: quantity(text) for name, text in node["status"].get("allocatable", {}).items()}
+    free = {name: amount - used.get(name, 0) for name, amount in allocatable.items()}
+    conditions = node["status"].get("conditions", [])
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    spec = node.get("spec", {})
     return NodeCapacity(
-        row["metadata"]["name"],
+        node["metadata"]["name"],
         free,
-        row["metadata"].get("labels", {}),
+        node["metadata"].get("labels", {}),
         tuple(spec.get("taints", ())),
         ready and not spec.get("unschedulable", False),
-        all_of_it,
+        allocatable,
     )
 
 
 def _wanted(spec: Mapping[str, Any]) -> dict[str, Decimal]:
-    return {name: value for name, value in requests(spec).items() if value}
+    return {name: amount for name, amount in requests(spec).items() if amount}
 
 
-def _asked(container: Mapping[str, Any]) -> dict[str, Decimal]:
-    """A request that is not said is the limit."""
+def _container_requests(container: Mapping[str, Any]) -> dict[str, Decimal]:
+    """Requests of a container; as in Kubernetes, a limit without a request is also the request."""
     resources = container.get("resources") or {}
     both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: quantity(value) for name, value in both.items()}
+    return {name: quantity(text) for name, text in both.items()}
 
 
 def _admits(spec: Mapping[str, Any], node: NodeCapacity) -> bool:
     if not node.schedulable:
         return False
-    if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
+    selector = spec.get("nodeSelector") or {}
+    if any(node.labels.get(key) != label for key, label in selector.items()):
         return False
     tolerations = spec.get("tolerations") or []
-    return all(
-        any(_tolerates(one, taint) for one in tolerations) for taint in node.taints if taint["effect"] in BLOCKING
-    )
+    blocking = [taint for taint in node.taints if taint["effect"] in BLOCKING]
+    return all(_tolerated(taint, tolerations) for taint in blocking)
+
+
+def _tolerated(taint: Mapping[str, str], tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
 def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, str]) -> bool:

@@ -1,9 +1,9 @@
-"""Pod deletion costs, so that a Deployment that shrinks takes idle workers first and loses no running request.
+"""Pod deletion costs: scaling down a Deployment deletes idle workers before busy ones.
 
-Kubernetes takes away the pods with the lowest `controller.kubernetes.io/pod-deletion-cost`. An idle worker costs 0. A
-busy one costs more the longer ago its request began: so the one with the least work to lose goes first, and the number
-holds while the request runs and needs not be written again. It is written when a pod's busy state changes, as often as
-the rate allows.
+Kubernetes deletes the pods with the lowest `controller.kubernetes.io/pod-deletion-cost` first. An
+idle worker costs 0. A busy one costs more the longer ago its request began, so the pod with the
+least work to lose goes first, and the cost need not be renewed while the request runs. It is
+written when a pod becomes busy or idle, as often as the rate allows.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ logger = logging.getLogger("scaletest.cluster")
 
 ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 IDLE = 0
-# A cost is an int32. From 2020-09-13 on seconds count down from the highest round one: enough until 2080.
+# A cost is an int32: seconds since 2020-09-13 are subtracted from 2e9, which lasts until 2080.
 _HIGHEST, _EPOCH_S = 2_000_000_000, 1_600_000_000
 DEFAULT_PER_S = 10.0
 _POD_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-class Annotates(Protocol):
-    """What is used of api.Pods."""
+class Annotator(Protocol):
+    """The method of `PodAnnotations` that is used here."""
 
     def annotate(self, name: str, annotations: dict[str, str]) -> None:
         """Merge annotations into a pod's."""
@@ -36,7 +36,10 @@ class Annotates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PodWorker:
-    """A worker in a pod. started_s: when its running request was taken, seconds since the epoch; None when idle."""
+    """A worker in a pod.
+
+    started_s: start of its running request, seconds since the epoch; None when idle.
+    """
 
     pod: str
     busy: bool
@@ -44,32 +47,33 @@ class PodWorker:
 
 
 def cost(started_s: float | None) -> int:
-    """The cost of a busy worker whose request began then."""
+    """The cost of a busy worker, by the start of its request in seconds since the epoch."""
     return _HIGHEST - max(0, int((started_s or _EPOCH_S) - _EPOCH_S))
 
 
 def costs(workers: Iterable[PodWorker]) -> dict[str, int]:
-    """The cost of every pod: of its workers the highest."""
-    found: dict[str, int] = {}
+    """The cost of each pod, which is the highest of its workers."""
+    by_pod: dict[str, int] = {}
     for worker in workers:
         if _POD_NAME.fullmatch(worker.pod):
-            found[worker.pod] = max(found.get(worker.pod, IDLE), cost(worker.started_s) if worker.busy else IDLE)
-    return found
+            own = cost(worker.started_s) if worker.busy else IDLE
+            by_pod[worker.pod] = max(by_pod.get(worker.pod, IDLE), own)
+    return by_pod
 
 
 class DeletionCosts:
-    """Keeps the costs right. Call `update` with what is, every few seconds.
+    """Keeps the annotations up to date. Call `update` every few seconds.
 
     left: pods that the last update could not write yet.
     """
 
     def __init__(
-        self, pods: Annotates, per_s: float = DEFAULT_PER_S, clock: Callable[[], float] = time.monotonic
+        self, pods: Annotator, per_s: float = DEFAULT_PER_S, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._pods = pods
         self._per_s = per_s
         self._clock = clock
-        # a second's worth may be saved up, one at least
+        # a token bucket that holds the writes of one second, one at least
         self._most = max(1.0, per_s)
         self._allowed = self._most
         self._at = clock()
@@ -78,16 +82,17 @@ class DeletionCosts:
         self.left = 0
 
     def update(self, wanted: Mapping[str, int]) -> int:
-        """Write what changed, busy pods first, as many as the rate allows; the rest comes next time. How many.
+        """Write changed costs, busy pods first, as many as the rate allows; the others next time.
 
-        Raises Unreachable when Kubernetes does not let us.
+        wanted: cost by pod. Returns the number of pods written. Raises Unreachable without
+        the right.
         """
         now = self._clock()
         self._allowed = min(self._most, self._allowed + (now - self._at) * self._per_s)
         self._at = now
         self._busy = {pod: busy for pod, busy in self._busy.items() if pod in wanted}
-        changed = [pod for pod, value in wanted.items() if self._busy.get(pod) != (value > IDLE)]
-        # those that failed come last, so that one which always does keeps no other waiting
+        changed = [pod for pod, own in wanted.items() if self._busy.get(pod) != (own > IDLE)]
+        # pods that failed before come last, so one that always fails does not block the others
         self._late &= set(changed)
         changed.sort(key=lambda pod: (pod in self._late, -wanted[pod]))
         self.left = len(changed)
@@ -100,7 +105,7 @@ class DeletionCosts:
                 self._pods.annotate(pod, {ANNOTATION: str(wanted[pod])})
                 written += 1
             except Missing:
-                logger.debug("there is no pod %s", pod)
+                logger.debug("pod %s does not exist", pod)
             except Refused as error:
                 logger.warning("%s", error)
             except Busy as error:

@@ -1,6 +1,7 @@
-"""One Deployment: its number of pods through the scale subresource, who else scales it, and why it is not ready.
+"""One Deployment: its number of pods, its autoscalers, and why it is not ready.
 
-Only the scale subresource is ever written, so that nothing else of the Deployment can change; and KEDA's pause mark.
+Only the scale subresource is written, so nothing else of the Deployment can change; and the pause
+annotation of KEDA.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from scaletest.cluster.pod_state import PodState, first_failing, pod_state
 from scaletest.cluster.raw import Raw
 
 PAUSED = "autoscaling.keda.sh/paused"
-# On an autoscaler that we hold: whoever is killed cannot put it back, and the next one must know. Of an HPA it says
-# what it had.
+# Annotation of an autoscaler that we hold. A run that is killed cannot restore it, so the next run
+# must know. For an HPA it holds the original limits.
 HELD = "scaletest/held"
 LOG_LINES = 15
 MOST_LOG_BYTES = 50_000_000
@@ -24,9 +25,10 @@ MOST_LOG_BYTES = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Autoscaler:
-    """An autoscaler of the Deployment. owner: the ScaledObject that made an HPA.
+    """An autoscaler of the Deployment. owner: the ScaledObject that created an HPA.
 
-    paused: by somebody else. held: our mark, "" without one; it is on while a run lasts, and after one that was killed.
+    paused: by somebody else. held: our annotation, "" without it; it is set during a run, and
+    after one that was killed.
     """
 
     kind: str
@@ -37,10 +39,13 @@ class Autoscaler:
 
 
 def templates(cluster: Cluster) -> dict[str, dict[str, Any]]:
-    """The pod template of every Deployment in the namespace. Needs the right to list deployments."""
+    """The pod template of every Deployment in the namespace.
+
+    Needs the right to list deployments.
+    """
     path = f"/apis/apps/v1/namespaces/{quote(cluster.namespace)}/deployments"
-    rows = Raw(cluster).get(path, "list deployments", "list deployments")["items"]
-    return {row["metadata"]["name"]: row["spec"]["template"] for row in rows}
+    deployments = Raw(cluster).get(path, "list deployments", "list deployments")["items"]
+    return {deployment["metadata"]["name"]: deployment["spec"]["template"] for deployment in deployments}
 
 
 class Deployment:
@@ -54,46 +59,48 @@ class Deployment:
         self._client = cluster.client
         self._api = AppsV1Api(cluster.client)
         self._raw = Raw(cluster)
-        self._what = f"deployment {name} in namespace {cluster.namespace}"
-        self._at = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments/{quote(name)}"
-        found = self._raw.get(self._at, f"read {self._what}", "get deployments")
-        self.template: dict[str, Any] = found["spec"]["template"]
-        self.annotations: dict[str, str] = found["metadata"].get("annotations", {})
-        labels = found["spec"]["selector"].get("matchLabels", {})
-        self.selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        self._title = f"deployment {name} in namespace {cluster.namespace}"
+        self._path = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments/{quote(name)}"
+        deployment = self._raw.get(self._path, f"read {self._title}", "get deployments")
+        self.template: dict[str, Any] = deployment["spec"]["template"]
+        self.annotations: dict[str, str] = deployment["metadata"].get("annotations", {})
+        labels = deployment["spec"]["selector"].get("matchLabels", {})
+        self.selector = ",".join(f"{key}={label}" for key, label in labels.items())
 
     def replicas(self) -> int:
-        """The number that is asked for."""
-        scale = self._raw.get(f"{self._at}/scale", f"read the scale of {self._what}", "get deployments/scale")
+        """The desired number of pods."""
+        scale = self._raw.get(f"{self._path}/scale", f"read the scale of {self._title}", "get deployments/scale")
         return int(scale["spec"].get("replicas", 0))
 
     def scale(self, replicas: int) -> None:
-        """Ask for this number."""
-        with explained(f"scale {self._what}", "patch deployments/scale"):
+        """Set the desired number of pods."""
+        with explained(f"scale {self._title}", "patch deployments/scale"):
             self._api.patch_namespaced_deployment_scale(
                 self.name, self.namespace, {"spec": {"replicas": replicas}}, _request_timeout=TIMEOUT_S
             )
 
     def pods(self) -> list[PodState]:
-        """Its pods, those that go included. Pods of Jobs with the same labels are none of them."""
+        """Its pods, terminating ones included, but not those of Jobs with the same labels."""
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods"
-        rows = self._raw.get(path, f"list the pods of {self._what}", "list pods", labelSelector=self.selector)
-        return [pod_state(row) for row in rows["items"] if row["status"].get("phase") not in ("Succeeded", "Failed")]
+        pods = self._raw.get(path, f"list the pods of {self._title}", "list pods", labelSelector=self.selector)
+        alive = [pod for pod in pods["items"] if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        return [pod_state(pod) for pod in alive]
 
     def scalers(self) -> list[Autoscaler]:
-        """HPAs and ScaledObjects that aim at it."""
-        found = self._hpas()
+        """HPAs and ScaledObjects whose target is this Deployment."""
+        scalers = self._hpas()
         if self._keda:
             path = f"/apis/keda.sh/v1alpha1/namespaces/{quote(self.namespace)}/scaledobjects"
-            for row in self._aimed(path, "list ScaledObjects", "list scaledobjects"):
-                marks = row["metadata"].get("annotations", {})
-                held = marks.get(HELD, "")
-                paused = marks.get(PAUSED, "false") == "true" and not held
-                found.append(Autoscaler("ScaledObject", row["metadata"]["name"], paused=paused, held=held))
-        return found
+            for scaled_object in self._targeting(path, "list ScaledObjects", "list scaledobjects"):
+                annotations = scaled_object["metadata"].get("annotations", {})
+                mark = annotations.get(HELD, "")
+                paused = annotations.get(PAUSED, "false") == "true" and not mark
+                name = scaled_object["metadata"]["name"]
+                scalers.append(Autoscaler("ScaledObject", name, paused=paused, held=mark))
+        return scalers
 
     def pause(self, scaled_object: str, paused: bool) -> None:
-        """Set or remove KEDA's pause mark, and ours beside it."""
+        """Set or remove KEDA's pause annotation, and ours with it."""
         from kubernetes.client import CustomObjectsApi
 
         mark = "true" if paused else None
@@ -104,51 +111,51 @@ class Deployment:
             )
 
     def released(self, scaled_object: str) -> bool:
-        """Whether no HPA of this ScaledObject is left: KEDA takes it away some moments after it is marked."""
-        return all(one.owner != scaled_object for one in self._hpas())
+        """Whether KEDA has deleted the HPA of this ScaledObject, as it does after a pause."""
+        return all(hpa.owner != scaled_object for hpa in self._hpas())
 
     def logs(self, since_s: float) -> dict[str, list[str]]:
-        """The lines that its pods wrote in the last seconds, by pod; a pod whose log cannot be read is left out."""
-        found = {}
-        for one in self.pods():
-            path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(one.name)}/log"
+        """Log lines of the last seconds by pod; pods whose log cannot be read are left out."""
+        lines = {}
+        for pod in self.pods():
+            path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(pod.name)}/log"
             query = {"sinceSeconds": str(max(1, round(since_s))), "limitBytes": str(MOST_LOG_BYTES)}
-            status, body, _ = self._raw.fetch(path, f"read the log of {one.name}", {}, **query)
+            status, body, _ = self._raw.fetch(path, f"read the log of {pod.name}", {}, **query)
             if status == 200:
-                found[one.name] = body.decode("utf-8", "replace").splitlines()
-        return found
+                lines[pod.name] = body.decode("utf-8", "replace").splitlines()
+        return lines
 
     def trouble(self) -> str:
-        """The pods' states, and of the first failing one events and the end of its log, if we may read them."""
+        """States of the pods; of the first failing one also events and the end of its log."""
         from scaletest.model.errors import ScaletestError
 
         pods = self.pods()
-        lines = [str(one) for one in pods] or ["there is no pod"]
+        lines = [str(pod) for pod in pods] or ["there is no pod"]
         failing = first_failing(pods)
         if failing:
-            for look in (self._events, self._log):
+            for read in (self._events, self._log):
                 try:
-                    lines += look(failing)
+                    lines += read(failing)
                 except ScaletestError as error:
                     lines.append(f"({error.message})")
         return "\n  ".join(lines)
 
     def _hpas(self) -> list[Autoscaler]:
-        found = []
+        hpas = []
         path = f"/apis/autoscaling/v2/namespaces/{quote(self.namespace)}/horizontalpodautoscalers"
-        for row in self._aimed(path, "list autoscalers", "list horizontalpodautoscalers"):
-            owners = row["metadata"].get("ownerReferences", [])
-            owner = next((one["name"] for one in owners if one["kind"] == "ScaledObject"), "")
-            held = row["metadata"].get("annotations", {}).get(HELD, "")
-            found.append(Autoscaler("HorizontalPodAutoscaler", row["metadata"]["name"], owner, held=held))
-        return found
+        for hpa in self._targeting(path, "list autoscalers", "list horizontalpodautoscalers"):
+            owners = hpa["metadata"].get("ownerReferences", [])
+            owner = next((reference["name"] for reference in owners if reference["kind"] == "ScaledObject"), "")
+            mark = hpa["metadata"].get("annotations", {}).get(HELD, "")
+            hpas.append(Autoscaler("HorizontalPodAutoscaler", hpa["metadata"]["name"], owner, held=mark))
+        return hpas
 
     def _events(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/events"
-        rows = self._raw.get(
+        events = self._raw.get(
             path, "list events", "list events", fieldSelector=f"involvedObject.name={failing.name}", limit="20"
         )
-        return [f"event {row.get('reason')}: {row.get('message', '')}" for row in rows["items"]][-5:]
+        return [f"event {event.get('reason')}: {event.get('message', '')}" for event in events["items"]][-5:]
 
     def _log(self, failing: PodState) -> list[str]:
         path = f"/api/v1/namespaces/{quote(self.namespace)}/pods/{quote(failing.name)}/log"
@@ -156,12 +163,14 @@ class Deployment:
         if failing.restarts:
             query["previous"] = "true"
         status, body, _ = self._raw.fetch(path, f"read the log of {failing.name}", {}, **query)
+        if status == 403:
+            return ["(no log: we may not get pods/log)"]
         if status != 200:
-            return ["(no log: we may not get pods/log)" if status == 403 else f"(no log: {status})"]
+            return [f"(no log: {status})"]
         return [f"log {line}" for line in body.decode("utf-8", "replace").splitlines()]
 
-    def _aimed(self, path: str, what: str, right: str) -> Iterator[dict[str, Any]]:
-        for row in self._raw.get(path, what, right)["items"]:
-            target = row["spec"].get("scaleTargetRef", {})
+    def _targeting(self, path: str, action: str, right: str) -> Iterator[dict[str, Any]]:
+        for scaler in self._raw.get(path, action, right)["items"]:
+            target = scaler["spec"].get("scaleTargetRef", {})
             if target.get("kind", "Deployment") == "Deployment" and target.get("name") == self.name:
-                yield row
+                yield scaler

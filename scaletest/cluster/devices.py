@@ -1,6 +1,6 @@
-"""Devices of the nodes: those of device plugins, by node and product, and those of dynamic resource allocation.
+"""Devices of the nodes: of device plugins, by node and product, and of dynamic resource allocation.
 
-The parts that read an object are pure.
+Functions that read objects are pure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from scaletest.cluster.capacity import NodeCapacity
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.raw import Raw
 
-# Labels that say what a node's devices are, put there by the vendors' feature discovery.
+# Labels with the product name of a node's devices, set by the vendors' feature discovery.
 PRODUCTS = ("nvidia.com/gpu.product", "gpu.intel.com/product", "amd.com/gpu.product-name", "gpu.intel.com/family")
 PRODUCT_ATTRIBUTES = ("productName", "model", "product", "type")
 # Intel's GPU plugin offered shares of a GPU by these names until version 0.34 (August 2025).
@@ -31,7 +31,10 @@ class Devices(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """Devices of one product in a pool of dynamic resource allocation. node: "" when they are no single node's."""
+    """Devices of one product in a pool of dynamic resource allocation.
+
+    node: "" when they do not belong to a single node.
+    """
 
     driver: str
     pool: str
@@ -41,41 +44,43 @@ class Slice(NamedTuple):
 
 
 class DeviceClass(NamedTuple):
-    """resource: the extended resource by which pods may ask for it too, "" when there is none."""
+    """A device class. resource: the extended resource that requests it too, "" without one."""
 
     name: str
     resource: str
 
 
 def on_nodes(nodes: Iterable[NodeCapacity]) -> list[Devices]:
-    """What device plugins offer: resources with a vendor's name before the slash."""
-    found = []
+    """Devices of device plugins: resources with a vendor's name before the slash."""
+    devices = []
     for node in nodes:
         product = next((node.labels[name] for name in PRODUCTS if name in node.labels), "")
-        for name, value in sorted(node.allocatable.items()):
+        for name, count in sorted(node.allocatable.items()):
             vendor, slash, _ = name.partition("/")
             if slash and not vendor.endswith("kubernetes.io"):
                 free = max(0, int(node.free[name]))
-                found.append(Devices(node.name, product, name, int(value), free, node.schedulable))
-    return found
+                devices.append(Devices(node.name, product, name, int(count), free, node.schedulable))
+    return devices
 
 
 def slices(cluster: Cluster, version: str) -> list[Slice]:
-    """Needs the right to list resource slices."""
+    """Device counts of all resource slices. Needs the right to list resourceslices."""
     path = f"/apis/resource.k8s.io/{version}/resourceslices"
     return of_slices(Raw(cluster).get(path, "list resource slices", "list resourceslices")["items"])
 
 
-def of_slices(rows: Iterable[Mapping[str, Any]]) -> list[Slice]:
-    """From the objects. Those of an older generation of their pool no longer hold."""
-    rows = list(rows)
+def of_slices(objects: Iterable[Mapping[str, Any]]) -> list[Slice]:
+    """Device counts of ResourceSlice objects.
+
+    An older generation of a pool is obsolete, so it does not count.
+    """
+    specs = [slice_object["spec"] for slice_object in objects]
     newest: dict[tuple[str, str], int] = {}
-    for row in rows:
-        key = (row["spec"]["driver"], row["spec"]["pool"]["name"])
-        newest[key] = max(newest.get(key, 0), row["spec"]["pool"].get("generation", 0))
+    for spec in specs:
+        key = (spec["driver"], spec["pool"]["name"])
+        newest[key] = max(newest.get(key, 0), spec["pool"].get("generation", 0))
     counts: dict[tuple[str, str, str, str], int] = {}
-    for row in rows:
-        spec = row["spec"]
+    for spec in specs:
         key = (spec["driver"], spec["pool"]["name"])
         if spec["pool"].get("generation", 0) == newest[key]:
             for device in spec.get("devices") or ():
@@ -85,28 +90,35 @@ def of_slices(rows: Iterable[Mapping[str, Any]]) -> list[Slice]:
 
 
 def classes(cluster: Cluster, version: str) -> list[DeviceClass]:
-    """Needs the right to list device classes."""
+    """All device classes. Needs the right to list deviceclasses."""
     path = f"/apis/resource.k8s.io/{version}/deviceclasses"
-    rows = Raw(cluster).get(path, "list device classes", "list deviceclasses")["items"]
-    return [DeviceClass(row["metadata"]["name"], row["spec"].get("extendedResourceName", "")) for row in rows]
+    objects = Raw(cluster).get(path, "list device classes", "list deviceclasses")["items"]
+    return [
+        DeviceClass(device_class["metadata"]["name"], device_class["spec"].get("extendedResourceName", ""))
+        for device_class in objects
+    ]
 
 
 def removed(name: str, spec: Mapping[str, Any]) -> list[str]:
-    """Warnings for a pod that asks for what no device plugin offers any more. name: who asks."""
-    asked: set[str] = set()
+    """Warnings for a pod that requests resources which no device plugin offers any more.
+
+    name: of what the pod belongs to, for the text.
+    """
+    requested: set[str] = set()
     for container in [*spec.get("initContainers", []), *spec.get("containers", [])]:
         resources = container.get("resources") or {}
-        asked |= {*(resources.get("limits") or {}), *(resources.get("requests") or {})}
-    names = [one for one in REMOVED if one in asked]
+        requested |= {*(resources.get("limits") or {}), *(resources.get("requests") or {})}
+    names = [resource for resource in REMOVED if resource in requested]
     if not names:
         return []
     return [
-        f"{name} asks for {', '.join(names)}, which Intel's GPU plugin offers no more since 0.34 (August 2025): share "
-        "the devices (the plugin's -shared-dev-num) and ask for gpu.intel.com/xe or i915, or use a device class"
+        f"{name} requests {', '.join(names)}, which Intel's GPU plugin no longer offers since 0.34 (August 2025): "
+        "share the devices (-shared-dev-num of the plugin) and request gpu.intel.com/xe or i915, or use a "
+        "device class"
     ]
 
 
 def _product(device: Mapping[str, Any]) -> str:
     attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-    short = {name.rpartition("/")[2]: value for name, value in attributes.items()}
+    short = {name.rpartition("/")[2]: attribute for name, attribute in attributes.items()}
     return next((str(short[name].get("string", "")) for name in PRODUCT_ATTRIBUTES if name in short), "")

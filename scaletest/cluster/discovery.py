@@ -1,6 +1,6 @@
-"""What the API server serves: its version, groups of resources, and whether the metrics APIs behind it answer.
+"""Discovery of the API server: its version, API groups, and whether the metrics APIs answer.
 
-Every authenticated user may ask; no Role is needed.
+Every authenticated user may call it; no Role is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ METRICS = {
 
 
 class MetricsApi(NamedTuple):
-    """A group that somebody else than the API server may serve. state: available, silent (registered) or absent."""
+    """An API group that another server than the API server serves.
+
+    state: available, silent (registered, but it does not answer) or absent. why: what needs it.
+    """
 
     group: str
     version: str
@@ -30,26 +33,26 @@ class MetricsApi(NamedTuple):
 
 
 def version(cluster: Cluster) -> str:
-    """Of the API server, as in v1.37.1."""
+    """Version of the API server, as in v1.37.1."""
     return str(Raw(cluster).get("/version", "read the version", "get /version")["gitVersion"])
 
 
 def groups(cluster: Cluster) -> dict[str, str]:
-    """Groups that are served or registered, each with its preferred version."""
-    found = Raw(cluster).get("/apis", "read which APIs there are", "get /apis")["groups"]
-    return {str(row["name"]): str(row["preferredVersion"]["version"]) for row in found}
+    """Preferred version of each API group that is served or registered."""
+    served = Raw(cluster).get("/apis", "list the API groups", "get /apis")["groups"]
+    return {str(group["name"]): str(group["preferredVersion"]["version"]) for group in served}
 
 
 def metrics(cluster: Cluster, served: dict[str, str]) -> list[MetricsApi]:
-    """The three metrics APIs. One that is registered and whose server is down does not answer."""
+    """The three metrics APIs and their state; one that is registered may still not answer."""
     raw = Raw(cluster)
-    found = []
+    apis = []
     for group, why in METRICS.items():
         state = "absent"
         if group in served:
             state = "available" if _answers(raw, f"/apis/{group}/{served[group]}") else "silent"
-        found.append(MetricsApi(group, served.get(group, ""), state, why))
-    return found
+        apis.append(MetricsApi(group, served.get(group, ""), state, why))
+    return apis
 
 
 def _answers(raw: Raw, path: str) -> bool:

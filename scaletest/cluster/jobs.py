@@ -1,4 +1,4 @@
-"""Load agents as the pods of one Job. The Redis URL, which may hold a password, lies in a Secret beside it."""
+"""Load agents as the pods of one Job. The Redis URL may hold a password, so it is in a Secret."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ DEADLINE_S = 86_400
 
 
 class AgentJob:
-    """Needs the rights to create and delete jobs and secrets, and to get jobs."""
+    """A Job of load agents and its Secret.
+
+    Needs the rights to create and delete jobs and secrets, and to get jobs.
+    """
 
     def __init__(self, cluster: Cluster, meeting: str, image: str, agents: int, redis_url: str, cpu: str = "1") -> None:
         from kubernetes.client import BatchV1Api, CoreV1Api
@@ -29,17 +32,17 @@ class AgentJob:
         self._raw = Raw(cluster)
 
     def create(self) -> None:
-        """Make the Job, and the Secret that goes with it, also when nobody is left to delete them."""
+        """Create the Job and its Secret, which it owns, so both are deleted together."""
         with explained(f"create job {self.name}", "create jobs"):
             job = self._batch.create_namespaced_job(self._namespace, self.manifest(), _request_timeout=TIMEOUT_S)
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": self.name, "uid": job.metadata.uid}
-        # its pods wait for it
+        # the pods cannot start before the Secret exists, so the order does no harm
         secret = {"metadata": {"name": self.name, "ownerReferences": [owner]}, "stringData": {"url": self._url}}
         with explained(f"create secret {self.name}", "create secrets"):
             self._core.create_namespaced_secret(self._namespace, secret, _request_timeout=TIMEOUT_S)
 
     def manifest(self) -> dict[str, Any]:
-        """The Job: one pod an agent, no retries, nobody's rights, spread over nodes where that is possible."""
+        """The Job: a pod for each agent, without retries and API rights, spread over nodes."""
         labels = {
             "app.kubernetes.io/name": "scaletest",
             "app.kubernetes.io/component": "agent",
@@ -81,14 +84,15 @@ class AgentJob:
         }
 
     def check(self) -> None:
-        """AgentLost when a pod of it ended, or somebody took the Job away: none ends before the meeting does."""
+        """Raises AgentLost when a pod has ended or the Job was deleted before the run ended."""
         path = f"/apis/batch/v1/namespaces/{quote(self._namespace)}/jobs/{quote(self.name)}"
         try:
             status = self._raw.get(path, f"read job {self.name}", "get jobs").get("status", {})
         except Missing as error:
             raise AgentLost(f"job {self.name}, whose pods are the agents, was deleted", hint="run it again") from error
         except Busy:
-            return  # nothing is known now; agents that are gone bring no results, which is seen as well
+            # unknown for now; agents that are gone also send no results, which the run notices
+            return
         ended = (status.get("failed") or 0) + (status.get("succeeded") or 0)
         if ended:
             raise AgentLost(
@@ -96,13 +100,16 @@ class AgentJob:
             )
 
     def delete(self) -> None:
-        """Take both away; what is gone already is no error."""
-        for act, what in ((self._batch.delete_namespaced_job, "job"), (self._core.delete_namespaced_secret, "secret")):
-            options: dict[str, Any] = {"propagation_policy": "Background"} if what == "job" else {}
+        """Delete both; it is no error if they do not exist."""
+        for delete, kind in (
+            (self._batch.delete_namespaced_job, "job"),
+            (self._core.delete_namespaced_secret, "secret"),
+        ):
+            options: dict[str, Any] = {"propagation_policy": "Background"} if kind == "job" else {}
             try:
-                with explained(f"delete {what} {self.name}", f"delete {what}s"):
-                    act(self.name, self._namespace, _request_timeout=TIMEOUT_S, **options)
+                with explained(f"delete {kind} {self.name}", f"delete {kind}s"):
+                    delete(self.name, self._namespace, _request_timeout=TIMEOUT_S, **options)
             except Missing:
                 pass
             except ScaletestError as error:
-                logger.error("delete %s %s yourself: %s", what, self.name, error)
+                logger.error("delete %s %s yourself: %s", kind, self.name, error)

@@ -1,4 +1,4 @@
-"""Pods of one namespace: annotations."""
+"""Annotations of the pods of a namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Busy", "Missing", "PodAnnotations", "Refused"]
 
 
 class PodAnnotations:
-    """Pods of one namespace. Needs the right to patch pods there."""
+    """Writes annotations of pods in one namespace. Needs the right to patch pods there."""
 
     def __init__(self, namespace: str = "", context: str = "") -> None:
         from kubernetes.client import CoreV1Api
@@ -18,7 +18,10 @@ class PodAnnotations:
         self._api = CoreV1Api(cluster.client)
 
     def annotate(self, name: str, annotations: dict[str, str]) -> None:
-        """Merge annotations into a pod's. Raises Missing, Refused, Busy, and Unreachable when we may not."""
+        """Merge annotations into a pod's.
+
+        Raises Missing, Refused, Busy, and Unreachable without the right.
+        """
         body = {"metadata": {"annotations": annotations}}
         with explained(f"patch pod {name} in namespace {self.namespace}", "patch pods"):
             self._api.patch_namespaced_pod(name, self.namespace, body, _request_timeout=TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What a pod's object says about it, as a few words."""
+"""The state of a pod in a few words, from its object."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scaletest.model.checks import cut
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """A pod. reason: why it is not ready, "" when nobody says. container: the one that keeps it from being ready."""
+    """A pod. reason: why it is not ready, "" when unknown. container: the one that is not ready."""
 
     name: str
     node: str
@@ -23,17 +23,19 @@ class PodState:
     restarts: int = 0
 
     def __str__(self) -> str:
-        state = "going" if self.going else "ready" if self.ready else self.phase
+        state = "ready" if self.ready else self.phase
+        if self.going:
+            state = "terminating"
         why = f": {self.reason}" if self.reason and not self.ready else ""
         again = f", {self.restarts} restarts" if self.restarts else ""
         return f"pod {self.name} on {self.node or 'no node'} is {state}{why}{again}"
 
 
-def pod_state(row: dict[str, Any]) -> PodState:
-    """From its object."""
-    status, meta, spec = row.get("status", {}), row["metadata"], row.get("spec", {})
-    conditions = {one["type"]: one for one in status.get("conditions", [])}
-    container, reason = _waits(status)
+def pod_state(pod: dict[str, Any]) -> PodState:
+    """Parse a Pod object."""
+    status, meta, spec = pod.get("status", {}), pod["metadata"], pod.get("spec", {})
+    conditions = {condition["type"]: condition for condition in status.get("conditions", [])}
+    failing, reason = _first_failure(status)
     scheduled = conditions.get("PodScheduled", {})
     if not reason and scheduled.get("status") == "False":
         reason = f"{scheduled.get('reason', '')}: {scheduled.get('message', '')}"
@@ -45,28 +47,28 @@ def pod_state(row: dict[str, Any]) -> PodState:
         ready=conditions.get("Ready", {}).get("status") == "True",
         going="deletionTimestamp" in meta,
         reason=cut(reason, 300),
-        container=container or containers[0].get("name", ""),
-        restarts=sum(one.get("restartCount", 0) for one in _containers(status)),
+        container=failing or containers[0].get("name", ""),
+        restarts=sum(container.get("restartCount", 0) for container in _containers(status)),
     )
 
 
 def first_failing(pods: Sequence[PodState]) -> PodState | None:
-    """The pod to look at first: one that restarts, else one that is not ready."""
-    waiting = [one for one in pods if not one.ready and not one.going]
-    return max(waiting, key=lambda one: (one.restarts > 0, bool(one.reason)), default=None)
+    """The pod to explain first: one that restarts, else one that is not ready."""
+    waiting = [pod for pod in pods if not pod.ready and not pod.going]
+    return max(waiting, key=lambda pod: (pod.restarts > 0, bool(pod.reason)), default=None)
 
 
 def _containers(status: dict[str, Any]) -> list[dict[str, Any]]:
     return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 
 
-def _waits(status: dict[str, Any]) -> tuple[str, str]:
+def _first_failure(status: dict[str, Any]) -> tuple[str, str]:
     """The first container that waits or failed, and why."""
-    for one in _containers(status):
-        state = one.get("state", {})
+    for container in _containers(status):
+        state = container.get("state", {})
         waiting, ended = state.get("waiting"), state.get("terminated")
         if waiting and waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
-            return one["name"], f"{waiting['reason']} {waiting.get('message', '')}".strip()
+            return container["name"], f"{waiting['reason']} {waiting.get('message', '')}".strip()
         if ended and ended.get("exitCode"):
-            return one["name"], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
+            return container["name"], f"exit code {ended['exitCode']} {ended.get('message', '')}".strip()
     return "", ""

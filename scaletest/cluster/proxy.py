@@ -1,4 +1,4 @@
-"""Ways to a client's HTTP: through the API server's service proxy, or straight to a URL."""
+"""Connections to a client's HTTP API: through the service proxy, or directly by URL."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from scaletest.cluster.raw import Raw, service_path
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
 
-# The proxy keeps Authorization for itself, so the client's token has a header of its own.
+# The proxy consumes the header Authorization, so the client's token has a header of its own.
 TOKEN_HEADER = "Scaletest-Token"
 
 
 class ServiceProxy:
-    """Needs the right to get services/proxy. Nothing of the cluster's network is needed here."""
+    """A client behind the service proxy, which works outside the cluster's network too.
+
+    Needs the right to get services/proxy.
+    """
 
     def __init__(self, cluster: Cluster, service: str, port: str, token: str = "") -> None:
         self.name = f"svc/{service}:{port}"
@@ -26,7 +29,7 @@ class ServiceProxy:
 
 
 class Direct:
-    """A URL of a client."""
+    """A client by its URL."""
 
     def __init__(self, url: str, token: str = "") -> None:
         import urllib3
@@ -36,7 +39,7 @@ class Direct:
         self._pool = urllib3.PoolManager(retries=False, timeout=TIMEOUT_S)
 
     def get(self, path: str, **query: str) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body, headers. Raises Unreachable when nobody answers."""
+        """Status, body, headers. Raises Unreachable without an answer."""
         import urllib3.exceptions
 
         try:
@@ -45,4 +48,4 @@ class Direct:
             raise Unreachable(
                 f"client {self.name} does not answer: {cut(str(error), 200)}", hint="is it running?"
             ) from error
-        return answer.status, answer.data, {name.lower(): value for name, value in answer.headers.items()}
+        return answer.status, answer.data, {name.lower(): text for name, text in answer.headers.items()}

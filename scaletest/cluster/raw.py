@@ -1,7 +1,7 @@
-"""Plain requests to the API server, with the client's own credentials: JSON as it comes, and the service proxy.
+"""Plain API calls with the client library's credentials: unparsed JSON, and the service proxy.
 
-The client library turns answers into objects of its own generation; lists of other groups, watches of thousands of
-objects and proxied bodies are needed as they are.
+The client library would turn answers into its own generated classes; other API groups, watches of
+thousands of objects and proxied bodies are needed as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from scaletest.model.checks import cut
 
 
 class Raw:
-    """One pool of connections to the API server of a cluster. sent: requests so far; any thread may send."""
+    """A pool of connections to the API server of a cluster; any thread may use it.
+
+    sent: number of calls so far.
+    """
 
     def __init__(self, cluster: Cluster, connections: int = 2) -> None:
         import urllib3
@@ -35,78 +38,85 @@ class Raw:
         self._counting = threading.Lock()
         self.sent = 0
 
-    def get(self, path: str, what: str, right: str = "", **query: str) -> Any:
-        """The answer's JSON. Raises Missing, Busy, Unreachable."""
-        status, body, headers = self.fetch(path, what, {}, **query)
+    def get(self, path: str, action: str, right: str = "", **query: str) -> Any:
+        """The answer's JSON. Raises Missing, Busy, Unreachable.
+
+        action: as in "list pods", for messages. right: what a Role must allow, when it differs.
+        """
+        status, body, headers = self.fetch(path, action, {}, **query)
         if status != 200:
-            raise refusal(status, message(body), what, right, headers)
+            raise refusal(status, message(body), action, right, headers)
         try:
             return json.loads(body)
         except ValueError as error:
-            raise Busy(f"cannot {what}: the answer is no JSON") from error
+            raise Busy(f"cannot {action}: the answer is not JSON") from error
 
-    def fetch(self, path: str, what: str, headers: dict[str, str], **query: str) -> tuple[int, bytes, dict[str, str]]:
-        """Status, body and headers, whatever they are. Raises Busy when there is no answer."""
-        return self.send("GET", path, what, headers, query=query)
+    def fetch(self, path: str, action: str, headers: dict[str, str], **query: str) -> tuple[int, bytes, dict[str, str]]:
+        """Status, body and headers, whatever the status is. Raises Busy without an answer."""
+        return self.send("GET", path, action, headers, query=query)
 
     def send(
         self,
         method: str,
         path: str,
-        what: str,
+        action: str,
         headers: dict[str, str],
         body: bytes | None = None,
         timeout_s: float = TIMEOUT_S,
         query: dict[str, str] | None = None,
     ) -> tuple[int, bytes, dict[str, str]]:
-        """As `fetch`, with any method and body."""
+        """Like `fetch`, with any method and body."""
         try:
             answer = self._request(method, path, headers, query or {}, body=body, timeout=timeout_s)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._no_answer(what, error) from error
+            raise self._no_answer(action, error) from error
         return answer.status, answer.data, _lower(answer.headers)
 
     @contextmanager
     def stream(
-        self, path: str, what: str, silence_s: float, **query: str
+        self, path: str, action: str, silence_s: float, **query: str
     ) -> Iterator[tuple[int, Iterator[bytes], dict[str, str]]]:
-        """Status, the body in pieces as they arrive, and headers. Raises Busy when nothing comes for `silence_s`."""
+        """Status, the body in pieces as they arrive, and headers.
+
+        Raises Busy when nothing arrives for `silence_s`.
+        """
         timeout = self._urllib3.Timeout(connect=TIMEOUT_S, read=silence_s)
         answer = None
         try:
             answer = self._request("GET", path, {}, query, timeout=timeout, preload_content=False)
             yield answer.status, answer.stream(65536, decode_content=True), _lower(answer.headers)
         except (self._urllib3.exceptions.HTTPError, OSError) as error:
-            raise self._no_answer(what, error) from error
+            raise self._no_answer(action, error) from error
         finally:
             if answer is not None:
-                answer.close()  # a half-read connection cannot be used again
+                # a connection that was not read to its end cannot be used again
+                answer.close()
 
     def _request(self, method: str, path: str, headers: dict[str, str], query: dict[str, str], **options: Any) -> Any:
         url = f"{self._settings.host}{path}" + (f"?{urlencode(query)}" if query else "")
         headers = {**self._own_headers, **headers}
-        for one in self._settings.auth_settings().values():
-            if one.get("in") == "header" and one.get("value"):
-                headers[one["key"]] = one["value"]
+        for setting in self._settings.auth_settings().values():
+            if setting.get("in") == "header" and setting.get("value"):
+                headers[setting["key"]] = setting["value"]
         with self._counting:
             self.sent += 1
         return self._pool.request(method, url, headers=headers, **options)
 
-    def _no_answer(self, what: str, error: Exception) -> Busy:
-        return Busy(f"cannot {what}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?")
+    def _no_answer(self, action: str, error: Exception) -> Busy:
+        return Busy(f"cannot {action}: {cut(str(error), 200)}", hint="is the API server of the kubeconfig reachable?")
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in headers.items()}
+    return {name.lower(): text for name, text in headers.items()}
 
 
 def service_path(namespace: str, name: str, port: str) -> str:
-    """Where the API server passes requests on to a Service."""
+    """Path under which the API server forwards requests to a Service."""
     return f"/api/v1/namespaces/{quote(namespace)}/services/{quote(name)}:{quote(port)}/proxy"
 
 
 def message(body: bytes) -> str:
-    """What a Status object says, else the body's beginning."""
+    """The message of a Status object, else the beginning of the body."""
     try:
         return cut(str(json.loads(body)["message"]), 200)
     except (ValueError, KeyError, TypeError):

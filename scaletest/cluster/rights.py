@@ -1,4 +1,4 @@
-"""What we may do, asked before anything is done: a run that fails half-way for want of a right helps nobody."""
+"""Rights, checked before a run begins, so that it does not fail half-way without one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scaletest.cluster.connection import TIMEOUT_S, Cluster, explained
 
 
 class Right(NamedTuple):
-    """A verb on a resource. why: what it is for. everywhere: in all namespaces."""
+    """A verb on a resource. why: what needs it. everywhere: in all namespaces."""
 
     verb: str
     group: str
@@ -18,29 +18,30 @@ class Right(NamedTuple):
 
     def __str__(self) -> str:
         name = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {name}{' in all namespaces' if self.everywhere else ''}"
+        scope = " in all namespaces" if self.everywhere else ""
+        return f"{self.verb} {name}{scope}"
 
 
-# Without these there is no validation.
+# Required for a validation.
 NEEDED: tuple[Right, ...] = (
     Right("get", "apps", "deployments", "the pods' template and labels"),
     Right("get", "apps", "deployments/scale", "the number of pods, to put it back"),
     Right("patch", "apps", "deployments/scale", "set the number of pods"),
-    Right("list", "", "pods", "who is ready"),
-    Right("list", "autoscaling", "horizontalpodautoscalers", "who else scales"),
+    Right("list", "", "pods", "count the pods that are ready"),
+    Right("list", "autoscaling", "horizontalpodautoscalers", "see which autoscalers there are"),
 )
-PROXY = Right("get", "", "services/proxy", "steer the client (--client svc/NAME)")
-# Where KEDA is installed.
-KEDA = Right("list", "keda.sh", "scaledobjects", "who else scales")
+PROXY = Right("get", "", "services/proxy", "control the client (--client svc/NAME)")
+# Required where KEDA is installed.
+KEDA = Right("list", "keda.sh", "scaledobjects", "see which autoscalers there are")
 PAUSE = Right("patch", "keda.sh", "scaledobjects", "pause KEDA (--pause-autoscalers)")
-# Without these something is unknown, and a validation goes on.
+# Optional: without these a validation continues, but some information is missing.
 EXPLAIN = (
-    Right("list", "", "events", "say why a pod is not ready"),
-    Right("get", "", "pods/log", "say why a pod is not ready"),
+    Right("list", "", "events", "explain why a pod is not ready"),
+    Right("get", "", "pods/log", "explain why a pod is not ready"),
 )
-# What the nodes show to workers is in their logs.
+# Workers log what they see of their nodes.
 VIEWS = (Right("list", "", "pods"), Right("get", "", "pods/log"))
-LISTED = (Right("list", "apps", "deployments", "look at all Deployments, not at one (cluster check)"),)
+LISTED = (Right("list", "apps", "deployments", "check all Deployments, not only one (cluster check)"),)
 QUOTA = (Right("list", "", "resourcequotas", "how many pods the quota admits"),)
 CAPACITY = (
     Right("list", "", "nodes", "how many pods the nodes can take", True),
@@ -51,11 +52,11 @@ CLASSES = (Right("list", "resource.k8s.io", "deviceclasses", "devices of dynamic
 
 
 def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
-    """Those of `wanted` that we do not have, as the API server sees it."""
+    """Rights of `wanted` that the API server does not grant us."""
     from kubernetes.client import AuthorizationV1Api
 
     api: Any = AuthorizationV1Api(cluster.client)  # takes plain dictionaries too
-    found = []
+    lacking = []
     for right in wanted:
         resource, _, subresource = right.resource.partition("/")
         attributes = {
@@ -70,8 +71,8 @@ def missing(cluster: Cluster, wanted: tuple[Right, ...]) -> list[Right]:
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": attributes},
         }
-        with explained("ask for our rights", "create selfsubjectaccessreviews"):
+        with explained("check our rights", "create selfsubjectaccessreviews"):
             answer = api.create_self_subject_access_review(body, _request_timeout=TIMEOUT_S)
         if not answer.status.allowed:
-            found.append(right)
-    return found
+            lacking.append(right)
+    return lacking

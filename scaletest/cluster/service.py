@@ -1,8 +1,9 @@
-"""A Service and what stands behind it: address, pods that are ready, the Deployment, and who scales that.
+"""A Service: its address, ready endpoints, Deployment, and the autoscalers of that.
 
-An HPA cannot be paused, but it can be held: with its fewest and its most replicas at the present number it changes
-nothing. What it had is put back, and noted on it meanwhile, for whoever comes after a run that was killed. KEDA's own
-HPA is held by its ScaledObject's pause mark.
+An HPA cannot be paused, but it can be held: while its minimum and maximum are the current number of
+replicas it changes nothing. The original limits are in an annotation meanwhile, so that a later run
+can restore them if this one is killed. KEDA's own HPA is held by the pause annotation of its
+ScaledObject.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from scaletest.cluster.deployment import HELD, Autoscaler, Deployment
 from scaletest.cluster.raw import Raw, service_path
 from scaletest.model.errors import InvalidValue, ScaletestError, UsageError, WaitTimeout
 
-RELEASE_S, LOOK_S = 60.0, 0.5
+RELEASE_S, INTERVAL_S = 60.0, 0.5
 _REFERENCE = re.compile(
     r"(?:svc|service|services)/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)(?::([A-Za-z0-9-]{1,63}))?(/.*)?"
 )
@@ -29,7 +30,7 @@ _REFERENCE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """svc/NAME[:PORT][/PATH]. port: number or name, "" for the only one."""
+    """A reference svc/NAME[:PORT][/PATH]. port: number or name, "" for the only port."""
 
     name: str
     port: str
@@ -37,11 +38,11 @@ class Reference:
 
 
 def reference(text: str) -> Reference:
-    """Read it; InvalidValue for anything else."""
-    found = _REFERENCE.fullmatch(text)
-    if not found:
+    """Parse a reference; InvalidValue for anything else."""
+    match = _REFERENCE.fullmatch(text)
+    if not match:
         raise InvalidValue(f"--service is {text[:80]!r}", hint="give svc/NAME, svc/NAME:PORT or svc/NAME:PORT/PATH")
-    return Reference(found[1], found[3] or "", found[4] or "/")
+    return Reference(match[1], match[3] or "", match[4] or "/")
 
 
 class Service:
@@ -51,55 +52,59 @@ class Service:
         self.reference = reference(text)
         self._cluster, self._raw = cluster, Raw(cluster)
         self.namespace = cluster.namespace
-        what = f"service {self.reference.name} in namespace {self.namespace}"
+        title = f"service {self.reference.name} in namespace {self.namespace}"
         path = f"/api/v1/namespaces/{quote(self.namespace)}/services/{quote(self.reference.name)}"
-        spec = self._raw.get(path, f"read {what}", "get services")["spec"]
+        spec = self._raw.get(path, f"read {title}", "get services")["spec"]
         self.address = str(spec.get("clusterIP", ""))
         self._selector: dict[str, str] = spec.get("selector") or {}
         self.port = _port(spec.get("ports", []), self.reference)
 
     def endpoints(self) -> tuple[int, int]:
-        """How many addresses are ready, and how many there are."""
+        """Number of ready addresses, and of all addresses."""
         path = f"/apis/discovery.k8s.io/v1/namespaces/{quote(self.namespace)}/endpointslices"
         label = f"kubernetes.io/service-name={self.reference.name}"
-        rows = self._raw.get(path, "list endpointslices", "list endpointslices", labelSelector=label)["items"]
-        found = [one for row in rows for one in row.get("endpoints") or ()]
-        return sum((one.get("conditions") or {}).get("ready") is not False for one in found), len(found)
+        slices = self._raw.get(path, "list endpointslices", "list endpointslices", labelSelector=label)["items"]
+        endpoints: list[dict[str, Any]] = []
+        for endpoint_slice in slices:
+            endpoints += endpoint_slice.get("endpoints") or ()
+        # an endpoint without the condition counts as ready, as in Kubernetes
+        ready = sum((endpoint.get("conditions") or {}).get("ready") is not False for endpoint in endpoints)
+        return ready, len(endpoints)
 
     def deployment(self) -> Deployment | None:
-        """The Deployment whose pods the Service selects; None when there is none or more than one."""
+        """The Deployment whose pods the Service selects; None unless there is exactly one."""
         if not self._selector:
             return None
         path = f"/apis/apps/v1/namespaces/{quote(self.namespace)}/deployments"
-        rows = self._raw.get(path, "list deployments", "list deployments")["items"]
-        names = [
-            row["metadata"]["name"]
-            for row in rows
-            if self._selector.items() <= (row["spec"]["template"]["metadata"].get("labels") or {}).items()
-        ]
+        deployments = self._raw.get(path, "list deployments", "list deployments")["items"]
+        names = [deployment["metadata"]["name"] for deployment in deployments if self._selects(deployment)]
         if len(names) != 1:
             return None
-        # where KEDA is not installed, there is nothing to list
+        # without KEDA its objects cannot be listed
         keda = discovery.KEDA in discovery.groups(self._cluster)
         return Deployment(self._cluster, names[0], keda=keda)
 
+    def _selects(self, deployment: dict[str, Any]) -> bool:
+        labels = deployment["spec"]["template"]["metadata"].get("labels") or {}
+        return self._selector.items() <= labels.items()
+
     def url(self) -> str:
-        """Inside the cluster's network."""
+        """URL of the Service inside the cluster's network."""
         return f"http://{self.reference.name}.{self.namespace}.svc:{self.port}{self.reference.path}"
 
     def proxied(self) -> tuple[str, dict[str, str], str]:
-        """URL through the API server, headers with our credentials, and its authority's file.
+        """URL through the API server, headers with our credentials, and the file of its CA.
 
-        UsageError with client certificates, which the load does not send.
+        UsageError with client certificates, which the load does not support.
         """
         settings: Any = self._cluster.client.configuration
         headers = {}
-        for one in settings.auth_settings().values():
-            if one.get("in") == "header" and one.get("value"):
-                headers[one["key"]] = one["value"]
+        for setting in settings.auth_settings().values():
+            if setting.get("in") == "header" and setting.get("value"):
+                headers[setting["key"]] = setting["value"]
         if settings.cert_file and not headers:
             raise UsageError(
-                "the API server is reached with a client certificate, which a load test does not send",
+                "the kubeconfig has a client certificate, which a load test does not support",
                 hint="use a kubeconfig with a token, run it in the cluster, or kubectl port-forward and --url",
             )
         path = service_path(self.namespace, self.reference.name, self.port)
@@ -107,7 +112,7 @@ class Service:
 
 
 class AutoscalerHold:
-    """The autoscalers of a Deployment, held for as long as a test lasts."""
+    """Holds the autoscalers of a Deployment during a run, so that they do not scale it."""
 
     def __init__(
         self,
@@ -119,64 +124,68 @@ class AutoscalerHold:
     ) -> None:
         self._cluster, self._deployment = cluster, deployment
         self._clock, self._sleep = clock, sleep
-        self._before: dict[str, tuple[int | None, int]] = {}
+        self._limits_before: dict[str, tuple[int | None, int]] = {}
         self._paused: list[str] = []
 
     def active(self) -> list[Autoscaler]:
-        """Those that may change the number of pods now."""
-        found = self._deployment.scalers()
-        return [one for one in found if not one.paused and not (one.kind != "ScaledObject" and one.owner)]
+        """Autoscalers that may change the number of pods now."""
+        # the HPA of a ScaledObject is held by pausing that one
+        own = [scaler for scaler in self._deployment.scalers() if scaler.kind == "ScaledObject" or not scaler.owner]
+        return [scaler for scaler in own if not scaler.paused]
 
     def hold(self, replicas: int | None = None) -> None:
-        """Keep them from changing it. Again with another number, before the test itself changes it.
+        """Hold the autoscalers at a number of replicas, else at the current one.
 
-        WaitTimeout when KEDA leaves the HPA of a paused ScaledObject where it is, which would go on scaling.
+        Call it again before the run itself scales. WaitTimeout when KEDA does not delete
+        the HPA of a paused ScaledObject, which would continue to scale.
         """
         now = max(1, self._deployment.replicas() if replicas is None else replicas)
-        for one in self.active():
-            if one.kind == "ScaledObject":
-                if one.name in self._paused:
-                    continue
-                self._paused.append(one.name)
-                self._deployment.pause(one.name, True)
-                self._wait_released(one.name)
+        for scaler in self.active():
+            if scaler.kind == "ScaledObject":
+                self._pause(scaler.name)
                 continue
-            if one.name not in self._before:
-                # of one that was killed, what it found
-                self._before[one.name] = noted(one) or self._limits(one.name)
-            self._write(one.name, now, now, _note(*self._before[one.name]))
+            if scaler.name not in self._limits_before:
+                # after a run that was killed, the annotation has the original limits
+                self._limits_before[scaler.name] = limits_in_annotation(scaler) or self._limits(scaler.name)
+            self._write(scaler.name, now, now, _annotation(*self._limits_before[scaler.name]))
+
+    def _pause(self, scaled_object: str) -> None:
+        if scaled_object not in self._paused:
+            self._paused.append(scaled_object)
+            self._deployment.pause(scaled_object, True)
+            self._wait_released(scaled_object)
 
     def adopt(self) -> list[str]:
-        """Take over what a run that was killed left held, to release it; their names."""
-        found = [one for one in self._deployment.scalers() if one.held]
-        for one in found:
-            if one.kind == "ScaledObject":
-                self._paused.append(one.name)
-            elif limits := noted(one):
-                self._before[one.name] = limits
-        return [f"{one.kind} {one.name}" for one in found]
+        """Take over autoscalers that a killed run holds, for `release`; their names."""
+        held = [scaler for scaler in self._deployment.scalers() if scaler.held]
+        for scaler in held:
+            if scaler.kind == "ScaledObject":
+                self._paused.append(scaler.name)
+            elif limits := limits_in_annotation(scaler):
+                self._limits_before[scaler.name] = limits
+        return [f"{scaler.kind} {scaler.name}" for scaler in held]
 
     def _wait_released(self, scaled_object: str) -> None:
         deadline = self._clock() + RELEASE_S
         while not self._deployment.released(scaled_object):
             if self._clock() > deadline:
                 raise WaitTimeout(
-                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is still there",
+                    f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, but its HPA still exists",
                     hint="is KEDA's operator running?",
                 )
-            self._sleep(LOOK_S)
+            self._sleep(INTERVAL_S)
 
     def release(self) -> list[str]:
-        """Put back what they had; what could not be, in words."""
-        left = []
-        for name, (fewest, most) in list(self._before.items()):
+        """Restore all autoscalers; for each one that failed, a text that says what to do."""
+        failures = []
+        for name, (fewest, most) in list(self._limits_before.items()):
             try:
                 self._write(name, fewest, most, None)
-                del self._before[name]
+                del self._limits_before[name]
             except Missing:
-                del self._before[name]  # somebody took it away: there is nothing to put back
+                del self._limits_before[name]  # it was deleted, so there is nothing to restore
             except ScaletestError as error:
-                left.append(f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}")
+                failures.append(f"put HPA {name} back to {fewest} to {most} replicas yourself: {error.message}")
         for name in list(self._paused):
             try:
                 self._deployment.pause(name, False)
@@ -184,8 +193,8 @@ class AutoscalerHold:
             except Missing:
                 self._paused.remove(name)
             except ScaletestError as error:
-                left.append(f"resume ScaledObject {name} yourself: {error.message}")
-        return left
+                failures.append(f"resume ScaledObject {name} yourself: {error.message}")
+        return failures
 
     def _limits(self, name: str) -> tuple[int | None, int]:
         spec = self._read(name)["spec"]
@@ -197,12 +206,12 @@ class AutoscalerHold:
         )
         return Raw(self._cluster).get(path, f"read HPA {name}", "get horizontalpodautoscalers")
 
-    def _write(self, name: str, fewest: int | None, most: int, note: str | None) -> None:
+    def _write(self, name: str, fewest: int | None, most: int, annotation: str | None) -> None:
         from kubernetes.client import AutoscalingV2Api
 
         api: Any = AutoscalingV2Api(self._cluster.client)
         body = {
-            "metadata": {"annotations": {HELD: note}},
+            "metadata": {"annotations": {HELD: annotation}},
             "spec": {"minReplicas": fewest, "maxReplicas": most},
         }
         with explained(f"change HPA {name}", "patch horizontalpodautoscalers"):
@@ -211,38 +220,41 @@ class AutoscalerHold:
             )
 
 
-def _note(fewest: int | None, most: int) -> str:
+def _annotation(fewest: int | None, most: int) -> str:
     return json.dumps({"minReplicas": fewest, "maxReplicas": most})
 
 
-def noted(scaler: Autoscaler) -> tuple[int | None, int] | None:
-    """What an HPA that is held had; None of one that is not. InvalidValue when the note is not ours."""
+def limits_in_annotation(scaler: Autoscaler) -> tuple[int | None, int] | None:
+    """Original limits of an HPA that is held, else None.
+
+    InvalidValue when the annotation is not ours.
+    """
     if not scaler.held:
         return None
     try:
-        row = json.loads(scaler.held)
-        fewest, most = row["minReplicas"], row["maxReplicas"]
+        limits = json.loads(scaler.held)
+        fewest, most = limits["minReplicas"], limits["maxReplicas"]
         if not isinstance(most, int) or not isinstance(fewest, int | None):
             raise TypeError
     except (ValueError, TypeError, KeyError) as error:
         raise InvalidValue(
-            f"the annotation {HELD} of HPA {scaler.name} is not what scaletest writes",
-            hint="look at the HPA, and remove it",
+            f"the annotation {HELD} of HPA {scaler.name} was not written by scaletest",
+            hint="check the HPA, and remove the annotation",
         ) from error
     return fewest, most
 
 
 def _port(ports: list[dict[str, Any]], wanted: Reference) -> str:
-    known = [str(one["port"]) for one in ports]
+    known = [str(port["port"]) for port in ports]
     if not wanted.port:
         if len(ports) != 1:
             raise UsageError(
-                f"service {wanted.name} has {len(ports)} ports", hint=f"name one: svc/{wanted.name}:{'|'.join(known)}"
+                f"service {wanted.name} has {len(ports)} ports", hint=f"choose one: svc/{wanted.name}:{'|'.join(known)}"
             )
         return known[0]
-    found = [one for one in ports if wanted.port in (str(one["port"]), one.get("name"))]
-    if not found:
+    matching = [port for port in ports if wanted.port in (str(port["port"]), port.get("name"))]
+    if not matching:
         raise UsageError(
             f"service {wanted.name} has no port {wanted.port}", hint=f"it has {', '.join(known) or 'none'}"
         )
-    return str(found[0]["port"])
+    return str(matching[0]["port"])

@@ -1,8 +1,9 @@
-"""Settings of a Deployment's pods changed for a measurement, and put back; and what its pods use meanwhile.
+"""Tuning: change settings of a Deployment's pods for a measurement, and restore them.
 
-CPU and memory are set as requests and limits alike, so that a pod gets what it is measured with. Concurrency lives
-where the service reads it: in a variable or behind an argument. What the Deployment had before is noted on it
-(`before`), for whoever comes after a tuning that was killed.
+CPU and memory are set as both requests and limits, so a pod gets exactly what is measured.
+Concurrency is set where the service reads it: in a variable or an argument. The original settings
+are stored in an annotation (`tuning_backup`), so that a later command can restore them if this one
+is killed.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from scaletest.cluster.raw import Raw
 from scaletest.cluster.tuning_backup import BackupAnnotation, TuningBackup, with_variable
 from scaletest.model.errors import ScaletestError, UsageError, WaitTimeout
 
-LOOK_S = 0.5
-RESTORE_TURNS, RESTORE_S = 20, 3.0
+INTERVAL_S = 0.5
+RESTORE_TRIES, RESTORE_S = 20, 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a pod used: cores, None when only its memory is known, and bytes."""
+    """Usage of a pod: cores, None when only its memory is known, and bytes."""
 
     pod: str
     cpu: float | None
@@ -37,7 +38,10 @@ class Usage:
 
 
 class Tuning:
-    """One container of a Deployment. Needs the right to patch deployments, and to get pods.metrics.k8s.io."""
+    """Tuning of one container of a Deployment.
+
+    Needs the rights to patch deployments and to get pods.metrics.k8s.io.
+    """
 
     def __init__(
         self,
@@ -55,137 +59,155 @@ class Tuning:
         self._deployment = deployment
         self._env, self._argument = env, argument
         self._clock, self._sleep = clock, sleep
-        rows = deployment.template["spec"]["containers"]
-        names = [one["name"] for one in rows]
+        containers = deployment.template["spec"]["containers"]
+        names = [known["name"] for known in containers]
         if container and container not in names:
             raise UsageError(f"{deployment.name} has no container {container}", hint=f"it has {', '.join(names)}")
-        self._original = copy.deepcopy(rows[names.index(container) if container else 0])
+        self._original = copy.deepcopy(containers[names.index(container) if container else 0])
         self._replicas = deployment.replicas()
-        self._before: TuningBackup | None = None
-        self._note = BackupAnnotation(cluster, deployment.name)
+        self._backup: TuningBackup | None = None
+        self._annotation = BackupAnnotation(cluster, deployment.name)
 
     @property
     def replicas(self) -> int:
-        """The number it had before anything was changed."""
+        """Number of replicas before any change."""
         return self._replicas
 
     def resources(self) -> tuple[float, float]:
-        """Cores and bytes that the container asks for; 0 where it does not say."""
-        asked = self._original.get("resources") or {}
-        both = {**(asked.get("limits") or {}), **(asked.get("requests") or {})}
+        """Cores and bytes that the container requests; 0 where it has no request."""
+        resources = self._original.get("resources") or {}
+        both = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
         return float(quantity(both.get("cpu", 0))), float(quantity(both.get("memory", 0)))
 
     def apply(self, setting: Mapping[str, str]) -> None:
-        """Set cpu, memory, concurrency and replicas, those that are named; the others are as they were."""
-        if self._before is None:
+        """Apply a setting: cpu, memory, concurrency, replicas.
+
+        What it does not name gets its original value.
+        """
+        if self._backup is None:
             at = datetime.now(UTC).isoformat(timespec="milliseconds")
-            self._before = TuningBackup.of(self._original, self._replicas, self._env, at)
-        # what was written is taken away again even when the answer never came, so it is asked for each time
-        self._note.write(self._before, self._sleep)
-        self._note.change(
-            self._before,
-            lambda found: changed(found, setting, self._env, self._argument),
+            self._backup = TuningBackup.of(self._original, self._replicas, self._env, at)
+        # written each time: after a call without an answer we do not know whether it is there
+        self._annotation.write(self._backup, self._sleep)
+        self._annotation.change(
+            self._backup,
+            lambda container: changed(container, setting, self._env, self._argument),
             int(setting.get("replicas", self._replicas)),
         )
 
     def restore(self) -> None:
-        """Everything as it was, and the note away."""
-        if self._before is not None:
-            self._note.restore(self._before)
-            self._before = None
+        """Restore the original settings, and remove the annotation."""
+        if self._backup is not None:
+            self._annotation.restore(self._backup)
+            self._backup = None
 
     def put_back(self) -> list[str]:
-        """Restore, again and again while the API server is busy; what to say of it. Never raises for Kubernetes."""
-        if self._before is None:
+        """Restore, with repetitions while the API server is busy.
+
+        Never raises errors of Kubernetes.
+
+        Returns lines of text: success, or what to do by hand.
+        """
+        if self._backup is None:
             return []
-        for turn in range(RESTORE_TURNS):
+        for attempt in range(1, RESTORE_TRIES + 1):
             try:
                 self.restore()
-                return [f"deployment {self._deployment.name} has its own settings again"]
+                return [f"deployment {self._deployment.name} has its original settings again"]
             except Busy as error:
                 trouble: ScaletestError = error
-                if turn + 1 < RESTORE_TURNS:
+                if attempt < RESTORE_TRIES:
                     self._sleep(RESTORE_S)
             except ScaletestError as error:
                 trouble = error
                 break
         return [
-            f"deployment {self._deployment.name} could not be put back: {trouble.message}",
-            f"  the same command with --restore does it later; by hand: {self._before}",
+            f"deployment {self._deployment.name} could not be restored: {trouble.message}",
+            f"  repeat the command with --restore later; or by hand: {self._backup}",
         ]
 
     def wait(self, patience_s: float, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Until the new pods are ready and no old one is left, or somebody stops it. WaitTimeout with the reason."""
+        """Wait until all pods have the setting and are ready, or `stopped`.
+
+        WaitTimeout with the reason.
+        """
         deadline = self._clock() + patience_s
         while not stopped() and not self._settled():
             if self._clock() > deadline:
                 raise WaitTimeout(
                     f"{self._deployment.name} did not become ready within {patience_s:.0f} s\n"
                     f"  {self._deployment.trouble()}",
-                    hint="give it longer with --ready-timeout, or leave this setting out",
+                    hint="raise --ready-timeout, or leave this setting out",
                 )
-            self._sleep(LOOK_S)
+            self._sleep(INTERVAL_S)
 
     def usage(self) -> list[Usage]:
-        """What each pod uses now, by the metrics API or else by cAdvisor; none when neither tells."""
+        """Current usage of each pod by the metrics API, else by cAdvisor; [] without both."""
         path = f"/apis/metrics.k8s.io/v1beta1/namespaces/{quote(self._deployment.namespace)}/pods"
         try:
-            rows = self._raw.get(
+            metrics = self._raw.get(
                 path, "read the usage of pods", "list pods.metrics.k8s.io", labelSelector=self._deployment.selector
             )["items"]
         except ScaletestError:
-            pods = {one.name: one.node for one in self._deployment.pods() if one.node and not one.going}
-            looked = self._cadvisor.look(sorted(set(pods.values())))
-            return [Usage(pod, *found) for pod, found in looked.items() if pod in pods]
-        return [
-            Usage(
-                row["metadata"]["name"],
-                sum(float(quantity(one["usage"]["cpu"])) for one in row["containers"]),
-                sum(float(quantity(one["usage"]["memory"])) for one in row["containers"]),
-            )
-            for row in rows
-        ]
+            return self._usage_by_cadvisor()
+        return [_usage(pod) for pod in metrics]
+
+    def _usage_by_cadvisor(self) -> list[Usage]:
+        pods = [pod for pod in self._deployment.pods() if pod.node and not pod.going]
+        samples = self._cadvisor.sample(sorted({pod.node for pod in pods}))
+        names = {pod.name for pod in pods}
+        return [Usage(name, *sample) for name, sample in samples.items() if name in names]
 
     def _settled(self) -> bool:
-        at = f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}/deployments/{quote(self._deployment.name)}"
-        row = self._raw.get(at, f"read deployment {self._deployment.name}", "get deployments")
-        status, wanted = row.get("status", {}), row["spec"].get("replicas", 0)
-        if status.get("observedGeneration", 0) < row["metadata"].get("generation", 0):
+        path = (
+            f"/apis/apps/v1/namespaces/{quote(self._deployment.namespace)}/deployments/{quote(self._deployment.name)}"
+        )
+        deployment = self._raw.get(path, f"read deployment {self._deployment.name}", "get deployments")
+        status, wanted = deployment.get("status", {}), deployment["spec"].get("replicas", 0)
+        if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
             return False
         counts = [status.get(name, 0) for name in ("updatedReplicas", "readyReplicas", "replicas")]
         return counts == [wanted] * 3
 
 
+def _usage(pod: Mapping[str, Any]) -> Usage:
+    """Usage of a PodMetrics object: the sum of its containers."""
+    usages = [container["usage"] for container in pod["containers"]]
+    cpu = sum(float(quantity(usage["cpu"])) for usage in usages)
+    memory = sum(float(quantity(usage["memory"])) for usage in usages)
+    return Usage(pod["metadata"]["name"], cpu, memory)
+
+
 def changed(container: Mapping[str, Any], setting: Mapping[str, str], env: str, argument: str) -> dict[str, Any]:
-    """The container with the setting. UsageError when nobody said where concurrency lives."""
-    made = copy.deepcopy(dict(container))
-    resources = made.setdefault("resources", {})
+    """The container with the setting. UsageError when it is unknown where concurrency is set."""
+    tuned = copy.deepcopy(dict(container))
+    resources = tuned.setdefault("resources", {})
     for name in ("cpu", "memory"):
         if name in setting:
             for part in ("requests", "limits"):
                 resources.setdefault(part, {})[name] = setting[name]
     if "concurrency" in setting:
-        value = setting["concurrency"]
+        concurrency = setting["concurrency"]
         if env:
-            made["env"] = with_variable(made.get("env", []), env, {"name": env, "value": value})
+            tuned["env"] = with_variable(tuned.get("env", []), env, {"name": env, "value": concurrency})
         elif argument:
-            made["args"] = with_argument(made.get("args", []), argument, value)
+            tuned["args"] = with_argument(tuned.get("args", []), argument, concurrency)
         else:
             raise UsageError(
-                "where the pods read their concurrency is not known",
+                "it is unknown where the pods read their concurrency",
                 hint="give --concurrency-env NAME or --concurrency-arg NAME",
             )
-    return made
+    return tuned
 
 
-def with_argument(words: list[str], name: str, value: str) -> list[str]:
-    """The command line with NAME=VALUE, or NAME VALUE where it is written so; added at the end when it is missing."""
-    made = list(words)
-    for index, word in enumerate(made):
+def with_argument(arguments: list[str], name: str, text: str) -> list[str]:
+    """Arguments with NAME=VALUE or NAME VALUE, as it is written; appended if missing."""
+    changed = list(arguments)
+    for index, word in enumerate(changed):
         if word.startswith(f"{name}="):
-            made[index] = f"{name}={value}"
-            return made
-        if word == name and index + 1 < len(made):
-            made[index + 1] = value
-            return made
-    return [*made, f"{name}={value}"]
+            changed[index] = f"{name}={text}"
+            return changed
+        if word == name and index + 1 < len(changed):
+            changed[index + 1] = text
+            return changed
+    return [*changed, f"{name}={text}"]

@@ -1,8 +1,9 @@
-"""What a Deployment had before it was tuned, written on it as an annotation: whoever was killed can put nothing back.
+"""Backup of a Deployment's settings in an annotation, in case the tuning is killed.
 
-The note is there before the first change and goes with the last one, in the same write. Every change in between holds
-only while the note is still ours, so two who tune one Deployment never mix, and what somebody put back stays so. Only
-what tuning changes is noted and put back: an image that was rolled out meanwhile stays.
+The annotation is written before the first change, and removed in the same write as the last. Each
+change in between succeeds only while the annotation is still ours, so two tunings of one Deployment
+never mix, and settings that somebody restored stay restored. Only what tuning changes is backed up:
+an image that was rolled out meanwhile stays.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from scaletest.model.errors import InvalidValue, UsageError
 ANNOTATION = "scaletest/before-tuning"
 POINTER = "/metadata/annotations/" + ANNOTATION.replace("/", "~1")
 DEPLOYMENTS = Resource("Deployment", "/apis/apps/v1", "deployments", True)
-# Its controller writes its status all the time while pods change, so somebody else was quicker now and then.
-TURNS, LOOK_S = 20, 0.5
+# While pods change, the controller often writes the status, so our writes meet conflicts.
+TRIES, INTERVAL_S = 20, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class TuningBackup:
-    """Of one container and its Deployment. variable: the one that holds the concurrency, "" when none does.
+    """Settings of one container and its Deployment.
 
-    entry: how that variable was set, None when it was not. at: when, which also tells one note from another.
+    variable: name of the variable with the concurrency, "" without one. entry: its element of
+    `env`, None if it was not set. at: time of the backup, which also identifies it.
     """
 
     at: str
@@ -40,43 +42,45 @@ class TuningBackup:
 
     @classmethod
     def of(cls, container: Mapping[str, Any], replicas: int, variable: str, at: str) -> TuningBackup:
-        """What is so now."""
-        entry = next((one for one in container.get("env") or () if one["name"] == variable), None)
-        return cls(at, container["name"], replicas, container.get("resources"), container.get("args"), variable, entry)
+        """Back up the current settings."""
+        variables = container.get("env") or ()
+        entry = next((candidate for candidate in variables if candidate["name"] == variable), None)
+        resources, args = container.get("resources"), container.get("args")
+        return cls(at, container["name"], replicas, resources, args, variable, entry)
 
     def text(self) -> str:
-        """As it is written."""
+        """The text of the annotation."""
         return json.dumps(asdict(self), sort_keys=True)
 
     @classmethod
     def read(cls, text: str) -> TuningBackup:
-        """What `text` wrote. InvalidValue for anything else."""
+        """Parse what `text` returned. InvalidValue for anything else."""
         try:
-            found = cls(**json.loads(text))
+            backup = cls(**json.loads(text))
         except (ValueError, TypeError) as error:
-            raise _strange() from error
-        kinds: tuple[tuple[Any, type | tuple[type, ...]], ...] = (
-            (found.at, str),
-            (found.container, str),
-            (found.replicas, int),
-            (found.resources, (dict, type(None))),
-            (found.args, (list, type(None))),
-            (found.variable, str),
-            (found.entry, (dict, type(None))),
+            raise _foreign() from error
+        types: tuple[tuple[Any, type | tuple[type, ...]], ...] = (
+            (backup.at, str),
+            (backup.container, str),
+            (backup.replicas, int),
+            (backup.resources, (dict, type(None))),
+            (backup.args, (list, type(None))),
+            (backup.variable, str),
+            (backup.entry, (dict, type(None))),
         )
-        if not all(isinstance(value, kind) for value, kind in kinds):
-            raise _strange()
-        return found
+        if not all(isinstance(setting, expected) for setting, expected in types):
+            raise _foreign()
+        return backup
 
     def restored(self, container: Mapping[str, Any]) -> dict[str, Any]:
-        """The container as it is now, with what was noted."""
-        made = {**container, "resources": self.resources, "args": self.args}
+        """The current container with the settings of the backup."""
+        restored = {**container, "resources": self.resources, "args": self.args}
         if self.variable:
-            made["env"] = with_variable(container.get("env") or [], self.variable, self.entry) or None
-        return {name: value for name, value in made.items() if value is not None}
+            restored["env"] = with_variable(container.get("env") or [], self.variable, self.entry) or None
+        return {name: setting for name, setting in restored.items() if setting is not None}
 
     def __str__(self) -> str:
-        """For who must put it back by hand."""
+        """Text for somebody who must restore the settings by hand."""
         changed: dict[str, Any] = {"resources": self.resources, "args": self.args}
         if self.variable:
             changed["env"] = [self.entry] if self.entry else []
@@ -84,84 +88,84 @@ class TuningBackup:
 
 
 class BackupAnnotation:
-    """The note on one Deployment. Needs the rights to get and patch deployments."""
+    """The backup on one Deployment. Needs the rights to get and patch deployments."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self._name = cluster, name
         self._documents = Documents(cluster)
 
     def left(self) -> TuningBackup | None:
-        """What a tuning wrote that goes on, or was killed."""
+        """The backup of a tuning that is running or was killed; None without one."""
         text = _annotations(self._document()).get(ANNOTATION)
         return None if text is None else TuningBackup.read(text)
 
-    def write(self, before: TuningBackup, sleep: Callable[[float], None]) -> None:
-        """Write it, unless it is there. UsageError when it is another one."""
-        for turn in range(TURNS):
-            found = self._document()
-            if _annotations(found).get(ANNOTATION) == before.text():
+    def write(self, backup: TuningBackup, sleep: Callable[[float], None]) -> None:
+        """Write the backup, unless it is there already. UsageError when there is another one."""
+        for attempt in range(1, TRIES + 1):
+            document = self._document()
+            if _annotations(document).get(ANNOTATION) == backup.text():
                 return
-            refuse(self._name, _annotations(found))
-            # made of what was read: two who begin at once do not both succeed
-            about = {
-                "resourceVersion": found["metadata"]["resourceVersion"],
-                "annotations": {ANNOTATION: before.text()},
+            refuse(self._name, _annotations(document))
+            # with the version that was read, two tunings that begin at once do not both succeed
+            meta = {
+                "resourceVersion": document["metadata"]["resourceVersion"],
+                "annotations": {ANNOTATION: backup.text()},
             }
             try:
-                self._documents.patch(DEPLOYMENTS, self._cluster.namespace, self._name, {"metadata": about})
+                self._documents.patch(DEPLOYMENTS, self._cluster.namespace, self._name, {"metadata": meta})
                 return
             except Conflict:
-                if turn + 1 == TURNS:
+                if attempt == TRIES:
                     raise
-                sleep(LOOK_S)
+                sleep(INTERVAL_S)
 
     def change(
-        self, before: TuningBackup, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int
+        self, backup: TuningBackup, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], replicas: int
     ) -> None:
-        """Set container and replicas while the note is this one. Refused when it is not.
+        """Set container and replicas. Refused unless the annotation is still this backup.
 
-        change: makes the container of the one that is there, with what was noted.
+        change: computes the new container from the current one with the settings of the backup.
         """
-        found = self._document()
-        index = self._index(before, found)
-        container = before.restored(found["spec"]["template"]["spec"]["containers"][index])
-        self._patch(before, index, change(container), replicas, [])
+        document = self._document()
+        index = self._index(backup, document)
+        container = backup.restored(document["spec"]["template"]["spec"]["containers"][index])
+        self._patch(backup, index, change(container), replicas, [])
 
-    def restore(self, before: TuningBackup) -> None:
-        """Put back what was noted, and take the note away. Nothing when somebody did that meanwhile."""
-        found = self._document()
-        if _annotations(found).get(ANNOTATION) != before.text():
+    def restore(self, backup: TuningBackup) -> None:
+        """Restore the settings and remove the annotation, unless somebody did that already."""
+        document = self._document()
+        if _annotations(document).get(ANNOTATION) != backup.text():
             return
-        index = self._index(before, found)
-        container = before.restored(found["spec"]["template"]["spec"]["containers"][index])
-        self._patch(before, index, container, before.replicas, [{"op": "remove", "path": POINTER}])
+        index = self._index(backup, document)
+        container = backup.restored(document["spec"]["template"]["spec"]["containers"][index])
+        self._patch(backup, index, container, backup.replicas, [{"op": "remove", "path": POINTER}])
 
     def _document(self) -> dict[str, Any]:
-        found = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
-        if found is None:
-            raise Refused(f"deployment {self._name} is not there any more", hint="somebody deleted it")
-        return found
+        document = self._documents.find(DEPLOYMENTS, self._cluster.namespace, self._name)
+        if document is None:
+            raise Refused(f"deployment {self._name} no longer exists", hint="it was deleted meanwhile")
+        return document
 
-    def _index(self, before: TuningBackup, document: Mapping[str, Any]) -> int:
-        names = [one["name"] for one in document["spec"]["template"]["spec"]["containers"]]
-        if before.container not in names:
+    def _index(self, backup: TuningBackup, document: Mapping[str, Any]) -> int:
+        names = [container["name"] for container in document["spec"]["template"]["spec"]["containers"]]
+        if backup.container not in names:
             raise Refused(
-                f"deployment {self._name} has no container {before.container} any more",
-                hint=f"when all is as you want it: kubectl annotate deployment {self._name} {ANNOTATION}-",
+                f"deployment {self._name} no longer has a container {backup.container}",
+                hint=f"when its settings are as you want them: kubectl annotate deployment {self._name} {ANNOTATION}-",
             )
-        return names.index(before.container)
+        return names.index(backup.container)
 
     def _patch(
-        self, before: TuningBackup, index: int, container: Mapping[str, Any], replicas: int, more: list[dict[str, Any]]
+        self, backup: TuningBackup, index: int, container: Mapping[str, Any], replicas: int, more: list[dict[str, Any]]
     ) -> None:
         from kubernetes.client import AppsV1Api
 
-        at = f"/spec/template/spec/containers/{index}"
+        path = f"/spec/template/spec/containers/{index}"
         body = [
-            # ours still, and nobody may have changed the order of the containers meanwhile
-            {"op": "test", "path": POINTER, "value": before.text()},
-            {"op": "test", "path": f"{at}/name", "value": before.container},
-            {"op": "replace", "path": at, "value": container},
+            # fails if the backup is not ours any more, or the order of the containers has changed
+            {"op": "test", "path": POINTER, "value": backup.text()},
+            {"op": "test", "path": f"{path}/name", "value": backup.container},
+            {"op": "replace", "path": path, "value": container},
             {"op": "replace", "path": "/spec/replicas", "value": replicas},
             *more,
         ]
@@ -171,12 +175,12 @@ class BackupAnnotation:
 
 
 def refuse(name: str, annotations: Mapping[str, str]) -> None:
-    """UsageError while a Deployment has settings of a tuning that goes on, or was killed."""
+    """Raises UsageError while a tuning of the Deployment is running, or was killed."""
     if ANNOTATION in annotations:
         raise UsageError(
             f"deployment {name} has settings of a tuning that began at {TuningBackup.read(annotations[ANNOTATION]).at} "
-            "and has not put them back",
-            hint="unless it goes on, do that: the same command with --restore",
+            "and has not restored them",
+            hint="if that tuning is not running any more: repeat the command with --restore",
         )
 
 
@@ -184,15 +188,21 @@ def _annotations(document: Mapping[str, Any]) -> dict[str, str]:
     return document["metadata"].get("annotations") or {}
 
 
-def with_variable(rows: list[dict[str, Any]], name: str, entry: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Variables with this entry, in its old place; at the end when there was none. None takes it away."""
-    made = [entry if one["name"] == name else one for one in rows]
-    if entry is not None and entry not in made:
-        made.append(entry)
-    return [one for one in made if one is not None]
+def with_variable(variables: list[dict[str, Any]], name: str, setting: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Variables with this one set in its place, or appended; without it when `setting` is None."""
+    changed = []
+    for variable in variables:
+        if variable["name"] != name:
+            changed.append(variable)
+        elif setting is not None:
+            changed.append(setting)
+    if setting is not None and setting not in changed:
+        changed.append(setting)
+    return changed
 
 
-def _strange() -> InvalidValue:
+def _foreign() -> InvalidValue:
     return InvalidValue(
-        f"the annotation {ANNOTATION} is not what scaletest writes", hint="look at the Deployment, and remove it"
+        f"the annotation {ANNOTATION} was not written by scaletest",
+        hint="check the Deployment, and remove the annotation",
     )

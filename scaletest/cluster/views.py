@@ -1,6 +1,6 @@
-"""What the workers of a namespace can see of their nodes, as each wrote it into its log when it began.
+"""Views of nodes: what workers of a namespace can observe there, as each logged it at its start.
 
-Needs the rights to list pods and to get pods/log, and no other: nothing is started in the cluster.
+Needs only the rights to list pods and to get pods/log: nothing is started in the cluster.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scaletest.cluster.raw import Raw
 from scaletest.model.visibility import Visibility
 
 MOST_NODES = 50
-# Of each node so many workers are asked, since the beginning of a log may be gone.
+# Logs that are read for each node, since the beginning of a log may be rotated away.
 MOST_PODS = 3
 LOG_BYTES = 65536
 
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One node. view: what `pod` sees there; None when no log of a worker there says."""
+    """The view of one node from a pod; None when no log of a worker there has it."""
 
     node: str
     pod: str
@@ -31,33 +31,40 @@ class NodeView:
 
 
 def views(cluster: Cluster) -> list[NodeView]:
-    """Of every node with a running worker of the namespace, by name."""
+    """Views of all nodes with a running worker of the namespace, sorted by name."""
     raw = Raw(cluster)
     path = f"/api/v1/namespaces/{quote(cluster.namespace)}/pods"
-    rows = raw.get(path, "list pods", "list pods", fieldSelector="status.phase=Running")["items"]
+    pods = raw.get(path, "list pods", "list pods", fieldSelector="status.phase=Running")["items"]
     workers: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for row in rows:
-        container = worker_container(row["spec"])
-        if container and row["spec"].get("nodeName"):
-            workers[row["spec"]["nodeName"]].append((row["metadata"]["name"], container))
+    for pod in pods:
+        container = worker_container(pod["spec"])
+        if container and pod["spec"].get("nodeName"):
+            workers[pod["spec"]["nodeName"]].append((pod["metadata"]["name"], container))
     return [_of_node(raw, path, node, workers[node]) for node in sorted(workers)[:MOST_NODES]]
 
 
 def worker_container(spec: Mapping[str, Any]) -> str:
     """The name of the container that runs a worker, "" when none does."""
     for container in spec.get("containers", []):
-        words = [*(container.get("command") or []), *(container.get("args") or [])]
-        if "worker" in words[:4]:
+        if "worker" in _command_line(container)[:4]:
             return str(container["name"])
     return ""
 
 
 def without_causes(spec: Mapping[str, Any]) -> bool:
-    """Whether the workers of a pod were told not to sample."""
-    containers = [one for one in spec.get("containers", []) if one.get("name") == worker_container(spec)]
-    words = [word for one in containers for word in [*(one.get("command") or []), *(one.get("args") or [])]]
-    ours = words[: words.index("--")] if "--" in words else words
-    return "--no-causes" in ours
+    """Whether the workers of a pod have the option not to sample causes."""
+    name = worker_container(spec)
+    container: Mapping[str, Any] = next(
+        (known for known in spec.get("containers", []) if known.get("name") == name), {}
+    )
+    line = _command_line(container)
+    # what follows is the workload's command line
+    own = line[: line.index("--")] if "--" in line else line
+    return "--no-causes" in own
+
+
+def _command_line(container: Mapping[str, Any]) -> list[str]:
+    return [*(container.get("command") or []), *(container.get("args") or [])]
 
 
 def _of_node(raw: Raw, path: str, node: str, workers: Sequence[tuple[str, str]]) -> NodeView:
@@ -65,7 +72,7 @@ def _of_node(raw: Raw, path: str, node: str, workers: Sequence[tuple[str, str]])
         query = {"container": container, "limitBytes": str(LOG_BYTES)}
         status, body, _ = raw.fetch(f"{path}/{quote(pod)}/log", f"read the log of {pod}", {}, **query)
         lines = body.decode("utf-8", "replace").splitlines() if status == 200 else []
-        view = next((one for one in map(Visibility.from_line, lines) if one is not None), None)
+        view = next((parsed for parsed in map(Visibility.from_line, lines) if parsed is not None), None)
         if view is not None:
             return NodeView(node, pod, view)
     return NodeView(node, workers[0][0], None)

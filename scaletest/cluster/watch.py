@@ -1,9 +1,10 @@
-"""What becomes of the objects of a collection: listed once in pages, then watched, with an own stamp on what arrives.
+"""Events of the objects of a collection: listed once, then watched, with times of arrival.
 
-A reader thread for each collection does nothing but read and stamp, so that a stamp says when an event arrived and not
-when somebody had time for it. What it read waits in one queue of bounded size, which `Feeds.events` empties. A list is
-asked for once, and again only when the API server has forgotten where we were (410); a watch that ends goes on from the
-last version that was seen, which bookmarks keep fresh. So the rate of requests does not depend on how much happens.
+A reader thread for each collection only reads and adds the time, so the time is that of the
+arrival, not of its processing. Lines wait in one bounded queue, which `Feeds.events` empties. A
+collection is listed once, and again only when the API server no longer knows our version (410); a
+watch that ends is continued from the last version, which bookmarks advance. So the rate of API
+calls does not depend on that of events.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ logger = logging.getLogger("scaletest.cluster")
 PAGE = 500
 # The API server ends a watch after this long, and sends a bookmark every minute.
 WATCH_S, SILENCE_S = 290, 100.0
-# Pieces of at most 64 KiB that may wait to be looked at.
+# Lines that may wait to be processed.
 WAITING = 1024
 LONGEST_PAUSE_S = 15.0
 GONE = 410
-# What happened while nobody watched arrives in one go when the watch opens again. If that was longer than the first,
-# what arrives within the second has no arrival time of its own.
+# Events that happened between two watches arrive all at once when the next one opens. If the gap
+# was longer than the first, events that arrive within the second have no time of their own.
 UNWATCHED_S, CATCHING_UP_S = 0.05, 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """Objects of one kind. role: what they are to whoever asked. path: as in /api/v1/namespaces/n/pods."""
+    """Objects to watch. role: name for the caller. path: as in /api/v1/namespaces/n/pods."""
 
     role: str
     path: str
@@ -48,14 +49,15 @@ class Collection:
     def query(self) -> dict[str, str]:
         """The selectors, as a query."""
         both = {"labelSelector": self.selector, "fieldSelector": self.fields}
-        return {name: value for name, value in both.items() if value}
+        return {name: text for name, text in both.items() if text}
 
 
 class WatchEvent(NamedTuple):
-    """A sighting. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
+    """An event. kind: ADDED, MODIFIED, DELETED; LISTED; or SYNCED, when a list is complete.
 
-    at_s: when the event arrived; None for what was listed, or happened while nobody watched. For SYNCED it is
-    when the list was asked for, and the object holds `uids`, those that were there.
+    at_s: time of arrival, seconds since the epoch; None for a listed object, and for an event
+    between two watches. SYNCED has the time of the list call, and `uids` of all listed objects
+    as its object.
     """
 
     role: str
@@ -93,7 +95,8 @@ class _Feed:
                 pause = 0.1
             except Busy as error:
                 logger.info("%s; trying again", error)
-                # a server that says when to come again is overloaded: whoever asks sooner makes it worse
+                # a server that sets a time for the next call is overloaded: calling
+                # sooner makes it worse
                 own_s = pause * random.uniform(0.5, 1.0)
                 self._feeds.rest(max(own_s, min(error.after_s, LONGEST_OBEYED_S)))
                 pause = min(LONGEST_PAUSE_S, pause * 2)
@@ -102,21 +105,23 @@ class _Feed:
                 return
 
     def _list(self) -> None:
-        """All pages, one after the other. A continuation that expired means to begin anew."""
-        what, asked_s = f"list {self.collection.path}", self._feeds.clock()
+        """List all pages. When a continuation has expired, Busy begins the list anew."""
+        action, asked_s = f"list {self.collection.path}", self._feeds.clock()
         self._unwatched_since, self.sees_from = asked_s, None
         token, uids = "", set()
         while True:
-            query = {**self.collection.query, "limit": str(PAGE)} | ({"continue": token} if token else {})
-            status, body, headers = self._raw.fetch(self.collection.path, what, {}, **query)
+            query = {**self.collection.query, "limit": str(PAGE)}
+            if token:
+                query["continue"] = token
+            status, body, headers = self._raw.fetch(self.collection.path, action, {}, **query)
             if status == GONE:
-                raise Busy(f"cannot {what}: its pages expired")
+                raise Busy(f"cannot {action}: its pages expired")
             if status != 200:
-                raise refusal(status, message(body), what, f"list and watch {self.collection.path}", headers)
+                raise refusal(status, message(body), action, f"list and watch {self.collection.path}", headers)
             page = json.loads(body)
-            for row in page["items"]:
-                uids.add(row["metadata"]["uid"])
-                self._feeds.put(WatchEvent(self.collection.role, "LISTED", row, None))
+            for listed in page["items"]:
+                uids.add(listed["metadata"]["uid"])
+                self._feeds.put(WatchEvent(self.collection.role, "LISTED", listed, None))
             token = page["metadata"].get("continue", "")
             if not token:
                 break
@@ -124,20 +129,23 @@ class _Feed:
         self._feeds.put(WatchEvent(self.collection.role, "SYNCED", {"uids": uids}, asked_s))
 
     def _watch(self) -> None:
-        """One watch to its end. Waits then until all it brought was looked at, so that `version` is the last one."""
+        """Read one watch to its end, and wait until its lines, which set `version`, are read."""
         query = {
-            **self.collection.query, "watch": "true", "allowWatchBookmarks": "true",
-            "resourceVersion": self.version, "timeoutSeconds": str(WATCH_S),
-        }  # fmt: skip
-        what = f"watch {self.collection.path}"
+            **self.collection.query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self.version,
+            "timeoutSeconds": str(WATCH_S),
+        }
+        action = f"watch {self.collection.path}"
         try:
-            with self._raw.stream(self.collection.path, what, SILENCE_S, **query) as (status, pieces, headers):
+            with self._raw.stream(self.collection.path, action, SILENCE_S, **query) as (status, pieces, headers):
                 if status == GONE:
                     self.version = ""
                     return
                 if status != 200:
                     right = f"list and watch {self.collection.path}"
-                    raise refusal(status, message(b"".join(pieces)), what, right, headers)
+                    raise refusal(status, message(b"".join(pieces)), action, right, headers)
                 opened_s = self._feeds.clock()
                 late = opened_s - self._unwatched_since > UNWATCHED_S
                 self.sees_from = opened_s + (CATCHING_UP_S if late else 0.0)
@@ -163,11 +171,11 @@ class _Feed:
             if self._feeds.stopped.is_set():
                 return
 
-    def seen(self, line: _EventLine) -> WatchEvent | None:
-        """What a line says; None for bookmarks and for the end of what the API server remembers."""
+    def event(self, line: _EventLine) -> WatchEvent | None:
+        """The event of a line; None for bookmarks and errors."""
         event = json.loads(line.text)
         if event["type"] == "ERROR":
-            # 410 in most cases; whatever it is, a fresh list puts it right
+            # 410 in most cases; a new list helps in all
             self.version = ""
             return None
         if self.version:
@@ -178,9 +186,9 @@ class _Feed:
 
 
 class Feeds:
-    """Several collections at once. clock: seconds since the epoch. requests: sent to the API server so far.
+    """Several collections at once. clock: seconds since the epoch. requests: API calls so far.
 
-    rest: waits so many seconds before a refused request is sent again, or until the feeds are closed.
+    rest: waits some seconds before a refused call is repeated, or until the feeds are closed.
     """
 
     def __init__(
@@ -194,47 +202,55 @@ class Feeds:
         self.stopped = threading.Event()
         self.rest = rest or self.stopped.wait
         self._queue: queue.Queue[_EventLine | WatchEvent | threading.Event | Exception] = queue.Queue(WAITING)
-        self._feeds = [_Feed(self, one) for one in collections]
+        self._feeds = [_Feed(self, collection) for collection in collections]
 
     @property
     def watching(self) -> bool:
-        """Whether all collections are watched just now, so that what happens is seen when it happens."""
+        """Whether all collections are watched now, so that events arrive when they happen."""
         now = self.clock()
-        return all(one.sees_from is not None and now >= one.sees_from for one in self._feeds)
+        return all(feed.sees_from is not None and now >= feed.sees_from for feed in self._feeds)
 
     @property
     def requests(self) -> int:
-        """Requests so far."""
+        """Number of API calls so far."""
         return self.raw.sent
 
-    def put(self, item: _EventLine | WatchEvent | threading.Event | Exception) -> None:
-        """Hand over; waits while too much waits, unless nobody takes any more."""
+    def put(self, message: _EventLine | WatchEvent | threading.Event | Exception) -> None:
+        """Queue a message of a reader; waits while the queue is full and not closed."""
         while not self.stopped.is_set():
             try:
-                self._queue.put(item, timeout=0.5)
+                self._queue.put(message, timeout=0.5)
                 return
             except queue.Full:
                 continue
 
     def events(self, seconds: float) -> Iterator[WatchEvent]:
-        """What was seen, for at most about `seconds` of waiting. Raises ScaletestError when a collection is refused."""
+        """Events so far, waiting for the first one at most `seconds`.
+
+        Raises ScaletestError when a collection is refused.
+        """
         try:
-            item = self._queue.get(timeout=max(0.0, seconds))
+            queued = self._queue.get(timeout=max(0.0, seconds))
             while True:
-                if isinstance(item, Exception):
-                    raise item if isinstance(item, ScaletestError) else RuntimeError("a watch broke") from item
-                if isinstance(item, _EventLine):
-                    found = item.feed.seen(item)
-                    if found:
-                        yield found
-                elif isinstance(item, WatchEvent):
-                    yield item
+                if isinstance(queued, ScaletestError):
+                    raise queued
+                if isinstance(queued, Exception):
+                    raise RuntimeError("a watch broke") from queued
+                if isinstance(queued, _EventLine):
+                    event = queued.feed.event(queued)
+                    if event:
+                        yield event
+                elif isinstance(queued, WatchEvent):
+                    yield queued
                 else:
-                    item.set()
-                item = self._queue.get_nowait()
+                    queued.set()
+                queued = self._queue.get_nowait()
         except queue.Empty:
             return
 
     def close(self) -> None:
-        """Stop all readers; threads that wait for the API server end with it."""
+        """Stop all readers.
+
+        Daemon threads that still wait for the API server end with the process.
+        """
         self.stopped.set()

@@ -1,4 +1,4 @@
-"""Kinds: one or a few files a tool: what it is asked for, its arguments, and what its output says.
+"""Benchmark kinds: spec, command line and output parser of each tool, in a file or a few.
 
-Pure, beside analysis: nothing here starts a program, reads a file or a clock.
+Pure, like analysis: nothing here starts a program, or reads a file or a clock.
 """

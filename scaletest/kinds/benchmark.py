@@ -1,4 +1,4 @@
-"""A benchmark as a document: what is to be measured, in YAML of ours or of kube-perftest, and what came of it."""
+"""A benchmark as a document, in our YAML or that of kube-perftest, and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 class BenchmarkPhase(StrEnum):
-    """How far a benchmark is. The last two are ends; a phase never goes back from one of them."""
+    """Progress of a benchmark. The last two phases are final."""
 
     PENDING = "Pending"
     PREPARING = "Preparing"
@@ -30,13 +30,16 @@ class BenchmarkPhase(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes."""
+        """Whether the phase is final."""
         return self in (BenchmarkPhase.COMPLETED, BenchmarkPhase.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """One measurement to make. permutation: its index in the set; repetition: from 0; -1 for the warm-up."""
+    """One measurement.
+
+    permutation: its index in the set; repetition: from 0; -1 for the warm-up.
+    """
 
     name: str
     kind: Kind
@@ -47,17 +50,17 @@ class Benchmark:
 
     @property
     def warm_up(self) -> bool:
-        """Whether it only warms up, so that it does not count."""
+        """Whether it is a warm-up, which does not count."""
         return self.repetition < 0
 
     @property
     def limit_s(self) -> float:
-        """Seconds after which it fails."""
+        """Time limit in seconds, after which it fails."""
         return float(self.spec.time_limit or self.kind.limit_s(self.spec))
 
     @property
     def trusted(self) -> tuple[str, ...]:
-        """What of it decides what runs or where files are written: fields of the spec, or the whole kind."""
+        """Fields that decide what runs or where files are written, or the whole kind."""
         if self.kind.trusted:
             return (f"kind {self.kind.name}",)
         written = fields.written(self.spec, defaults=False)
@@ -65,18 +68,19 @@ class Benchmark:
         return tuple(name for name in declared if name in written)
 
     def document(self) -> dict[str, Any]:
-        """The object as it is written; fields that have their defaults are left out."""
+        """The document of the benchmark, without fields that have their defaults."""
         spec = fields.written(self.spec, defaults=False)
         return {"apiVersion": API_VERSION, "kind": self.kind.name, "metadata": {"name": self.name}, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkResult:
-    """What came of a benchmark, as it is stored and sent. Times in seconds since the epoch.
+    """The result of a benchmark, as it is stored and sent. Times in seconds since the epoch.
 
-    failure, message, lines: why there is no result. remedy: what to do, when more is known than the failure
-    advises. environment: versions and places that the executor saw. activities: part, as in server-0 -> where its time
-    went, as `Activity.to_dict` writes it; empty where nobody looked.
+    failure, message, lines: why nothing was measured. remedy: what to do, where that is more
+    specific than the advice of the failure. environment: versions and places that the executor
+    found. activities: by part, as in server-0, where its time went, as `Activity.to_dict`
+    writes it; empty where it was not sampled.
     """
 
     name: str
@@ -98,28 +102,30 @@ class BenchmarkResult:
 
     @property
     def ok(self) -> bool:
-        """Whether there is a result."""
+        """Whether the benchmark completed."""
         return self.phase is BenchmarkPhase.COMPLETED
 
     @property
     def advice(self) -> str:
-        """What to do about a failure."""
+        """Advice after a failure."""
         return self.remedy or self.failure.advice
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        plain = asdict(self)
+        return plain | {"lines": list(self.lines), "notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkResult:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
-        row = wire.take(data, "the benchmark's result", _TYPES)
+        """Read what `to_dict` wrote; InvalidValue for anything else."""
+        stored = wire.take(data, "the benchmark's result", _TYPES)
         try:
-            row["phase"], row["failure"] = BenchmarkPhase(row["phase"]), Failure(row.get("failure", ""))
-            for activity in row.get("activities", {}).values():
+            stored["phase"] = BenchmarkPhase(stored["phase"])
+            stored["failure"] = Failure(stored.get("failure", ""))
+            for activity in stored.get("activities", {}).values():
                 Activity.from_dict(activity)
-            row |= {name: tuple(map(str, row[name])) for name in ("lines", "notes") if name in row}
-            return cls(**row)
+            stored |= {name: tuple(map(str, stored[name])) for name in ("lines", "notes") if name in stored}
+            return cls(**stored)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidValue(f"the benchmark's result cannot be read: {error}") from error
 
@@ -134,7 +140,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 
 
 def read(document: Any) -> Benchmark:
-    """A benchmark of a document, ours or the original's. InvalidValue says what is wrong."""
+    """The benchmark of a document, ours or kube-perftest's. InvalidValue names what is wrong."""
     body = envelope(document)
     kind = kind_of(body["kind"])
     warnings: list[str] = []
@@ -145,15 +151,17 @@ def read(document: Any) -> Benchmark:
 
 
 def envelope(document: Any) -> dict[str, Any]:
-    """The document, when it is one of a group that is read; InvalidValue else."""
+    """The document with its apiVersion; InvalidValue for other API groups and unknown keys."""
     if not isinstance(document, Mapping) or not document.get("kind"):
         raise InvalidValue("the document has no kind", hint="see an example with: scaletest bench explain KIND")
     group = str(document.get("apiVersion", API_VERSION)).partition("/")[0]
     if group not in (GROUP, *FOREIGN):
-        raise InvalidValue(f"apiVersion {group[:60]!r} is not known", hint=f"write {API_VERSION}")
+        raise InvalidValue(f"apiVersion {group[:60]!r} is unknown", hint=f"write {API_VERSION}")
     unknown = set(document) - {"apiVersion", "kind", "metadata", "spec", "status"}
     if unknown:
-        raise InvalidValue(f"the document does not know {sorted(map(str, unknown))[0]!r}", hint="put it under spec")
+        raise InvalidValue(
+            f"the document has an unknown key {sorted(map(str, unknown))[0]!r}", hint="put it under spec"
+        )
     return {"apiVersion": API_VERSION, **document}
 
 

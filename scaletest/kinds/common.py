@@ -1,7 +1,7 @@
-"""What every benchmark's spec holds beside its own fields: network, placement, pods, limits.
+"""Fields of all specs: network, placement, pods, limits.
 
-Names, defaults and enumerations of hostNetwork, networkName, resources, mtu, image and imagePullPolicy are those of
-kube-perftest's CRDs, so that its documents can be read; the others are ours.
+Names, defaults and choices of hostNetwork, networkName, resources, mtu, image and imagePullPolicy
+are those of kube-perftest's CRDs, so that its documents can be read; the others are ours.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ CPUS = r"|\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*"
 
 @dataclass(frozen=True, kw_only=True)
 class PodOverrides:
-    """How the pods of a benchmark, or of one of its parts, differ from plain ones."""
+    """Changes to the pods of a benchmark, or of one of its parts."""
 
     labels: Mapping[str, str] = spec_field({}, "Labels added to the pods.", schema=_MAP)
     annotations: Mapping[str, str] = spec_field({}, "Annotations added to the pods.", schema=_MAP)
     node_selector: Mapping[str, str] = spec_field({}, "Labels that the node must have.", schema=_MAP)
-    node_affinity: Mapping[str, Any] = spec_field({}, "A node affinity of Kubernetes.")
+    node_affinity: Mapping[str, Any] = spec_field({}, "Node affinity, as in a pod's spec.")
     tolerations: tuple[Mapping[str, Any], ...] = spec_field(
-        (), "Tolerations of Kubernetes.", schema={"items": {"type": "object"}}
+        (), "Tolerations, as in a pod's spec.", schema={"items": {"type": "object"}}
     )
     resources: Mapping[str, Any] = spec_field({}, "Requests and limits of these pods only.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CommonSpec:
-    """Fields of every kind."""
+    """Spec with the fields of every kind."""
 
-    host_network: bool = spec_field(False, "Use the network of the node instead of one of the pod's own.")
+    host_network: bool = spec_field(False, "Use the node's network instead of the pod's own.")
     network_name: str = spec_field(
         "",
         "Multus network of the pods, as namespace/name; not together with hostNetwork.",
         pattern=r"|[a-z0-9.-]+(/[a-z0-9.-]+)?",
-        words="namespace/name",
+        pattern_text="namespace/name",
     )
     resources: Mapping[str, Any] = spec_field({}, "Requests and limits of the benchmark's containers.")
     mtu: int | None = spec_field(
         None,
-        "MTU of the interface inside the pod, in bytes; the result says which one was used.",
+        "MTU of the interface inside the pod, in bytes; the result has the one that was used.",
         minimum=68,
         maximum=65535,
     )
-    image: str = spec_field("", "Image of the benchmark; empty for the kind's own.")
+    image: str = spec_field("", "Image of the benchmark; empty: the kind's default.")
     image_pull_policy: str = spec_field(
         "IfNotPresent", "When the image is pulled.", choices=("Always", "IfNotPresent", "Never")
     )
@@ -63,31 +63,34 @@ class CommonSpec:
         "Where the parts run: spread over nodes when there are several, all on one node, or never two on one node.",
         choices=PLACEMENTS,
     )
-    nodes: tuple[str, ...] = spec_field((), "Names of the nodes to use, in the order of the parts; empty for any.")
+    nodes: tuple[str, ...] = spec_field((), "Names of the nodes to use, in the order of the parts; empty: any nodes.")
     cpu_affinity: str = spec_field(
-        "", "CPUs that the tool's processes are bound to, such as 0-3,8.", pattern=CPUS, words="CPUs as in 0-3,8"
+        "", "CPUs that the tool's processes are bound to, such as 0-3,8.", pattern=CPUS, pattern_text="CPUs as in 0-3,8"
     )
-    time_limit: int = spec_field(
-        0, "Seconds after which the benchmark fails, however far it is; 0 for the kind's own limit.", minimum=0
-    )
-    start_limit: int = spec_field(
-        0, "Seconds, in a cluster, by which all parts must have started; 0 for 600.", minimum=0
-    )
+    time_limit: int = spec_field(0, "Seconds after which the benchmark fails; 0: the kind's default.", minimum=0)
+    start_limit: int = spec_field(0, "Seconds, in a cluster, by which all parts must have started; 0: 600.", minimum=0)
     gang: str = spec_field(
         NO_GANG,
-        "What admits all parts together, in a cluster that has it; none: the servers start before the measuring part.",
+        "System of the cluster that admits all parts together; none: servers start before the measuring part.",
         choices=(NO_GANG, KUEUE, VOLCANO, JOBSET),
     )
     queue_name: str = spec_field(
-        "", "Kueue's LocalQueue, or Volcano's queue.", pattern=r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", words="a name"
+        "",
+        "Kueue's LocalQueue, or Volcano's queue.",
+        pattern=r"|[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?",
+        pattern_text="a name",
     )
     queue_limit: int = spec_field(
-        0, "Seconds, in a cluster, by which a gang must be admitted; 0 for 86400, a day.", minimum=0
+        0, "Seconds, in a cluster, by which a gang must be admitted; 0: 86400, a day.", minimum=0
     )
-    paused: bool = spec_field(False, "Do not start until this is false.")
-    pods: PodOverrides = spec_field(PodOverrides(), "How all pods of the benchmark differ from plain ones.")
+    paused: bool = spec_field(False, "Do not start the benchmark until this is false.")
+    pods: PodOverrides = spec_field(PodOverrides(), "Changes to all pods of the benchmark.")
 
     def __post_init__(self) -> None:
+        self._check_network()
+        self._check_gang()
+
+    def _check_network(self) -> None:
         if self.host_network and self.mtu is not None:
             raise InvalidValue(
                 "mtu together with hostNetwork would change the interface of the node",
@@ -95,52 +98,56 @@ class CommonSpec:
             )
         if self.host_network and self.network_name:
             raise InvalidValue("hostNetwork and networkName exclude each other", hint="leave one of them out")
+        if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
+            raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
+
+    def _check_gang(self) -> None:
         if self.gang == KUEUE and not self.queue_name:
             raise InvalidValue("gang kueue needs a queue", hint="name a LocalQueue with queueName")
         if self.queue_name and self.gang not in (KUEUE, VOLCANO):
             raise InvalidValue(
-                f"queueName {self.queue_name} with gang {self.gang} queues nothing", hint="set gang to kueue or volcano"
+                f"queueName {self.queue_name} has no effect with gang {self.gang}", hint="set gang to kueue or volcano"
             )
         if self.queue_limit and self.gang == NO_GANG:
-            raise InvalidValue("queueLimit without a gang limits nothing", hint="set gang, or use startLimit")
-        if self.mtu is not None and self.mtu < 1280 and self.ip_family == "IPv6":
-            raise InvalidValue(f"mtu {self.mtu} is too small for IPv6", hint="IPv6 needs 1280 (RFC 8200)")
+            raise InvalidValue("queueLimit has no effect without a gang", hint="set gang, or use startLimit")
 
 
 @dataclass(frozen=True, kw_only=True)
 class ActingSpec(CommonSpec):
-    """A benchmark that uses the cluster itself."""
+    """Spec of a benchmark that uses the Kubernetes API."""
 
     service_account_name: str = spec_field(
-        "", "Service account of the pod; empty for the operator's own choice.", pattern=r"|[a-z0-9.-]{1,253}",
-        words="a name",
-    )  # fmt: skip
+        "",
+        "Service account of the pod; empty: the operator's choice.",
+        pattern=r"|[a-z0-9.-]{1,253}",
+        pattern_text="a name",
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairSpec(CommonSpec):
-    """A server and a client."""
+    """Spec of a benchmark with a server and a client."""
 
-    server: PodOverrides = spec_field(PodOverrides(), "How the server's pod differs.")
-    client: PodOverrides = spec_field(PodOverrides(), "How the client's pod differs.")
+    server: PodOverrides = spec_field(PodOverrides(), "Changes to the server's pod.")
+    client: PodOverrides = spec_field(PodOverrides(), "Changes to the client's pod.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CrowdSpec(CommonSpec):
-    """A master that measures, and workers."""
+    """Spec of a benchmark with a master that measures, and workers."""
 
-    master: PodOverrides = spec_field(PodOverrides(), "How the master's pod differs.")
-    worker: PodOverrides = spec_field(PodOverrides(), "How the workers' pods differ.")
+    master: PodOverrides = spec_field(PodOverrides(), "Changes to the master's pod.")
+    worker: PodOverrides = spec_field(PodOverrides(), "Changes to the workers' pods.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class MpiSpec(CrowdSpec):
-    """A master that starts MPI processes on workers."""
+    """Spec of a benchmark with a master that starts MPI processes on workers."""
 
     ssh_port: int = spec_field(2222, "Port of the SSH servers of the workers.", minimum=1, maximum=65535)
     transport: str = spec_field(
         TCP,
-        "What MPI sends over: TCP, or RDMA by UCX.",
+        "Transport of MPI: TCP, or RDMA by UCX.",
         choices=(TCP, RDMA),
         aliases={"tcp": TCP, "rdma": RDMA},
     )

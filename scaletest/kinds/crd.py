@@ -1,10 +1,11 @@
-"""CustomResourceDefinitions of all kinds and of the set, made from their specs. Pure: installing them is not ours.
+"""CustomResourceDefinitions of all kinds and of the set, generated from their specs. Pure.
 
-Status is bounded: headline, counts and network stand in it, the parsed result does not.
+A status is bounded: it has headlines, counts and network, not the parsed result.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from scaletest.kinds import fields
@@ -17,7 +18,8 @@ from scaletest.model.verdict import JUDGEMENTS
 
 CATEGORIES = ("scaletest", "perftest")
 MOST_MESSAGE = 2000
-# Of a benchmark: its Jobs and pods have longer ones, which are host names. Those of a set's benchmarks are cut to it.
+# Limit for names of benchmarks: its Jobs and pods have longer ones, which must be valid host names.
+# Names of a set's benchmarks are cut to it.
 MOST_NAME = 40
 NAMES = "^[a-z]([a-z0-9-]*[a-z0-9])?$"
 _TEXT: Schema = {"type": "string"}
@@ -43,18 +45,19 @@ _CONDITIONS: Schema = {
 
 
 def definitions() -> list[dict[str, Any]]:
-    """One object a kind, the set last."""
+    """All definitions: one for each kind, the set last."""
     return [*map(definition, KINDS.values()), set_definition()]
 
 
 def definition(kind: Kind) -> dict[str, Any]:
-    """The definition of a kind."""
+    """The definition of one kind."""
     columns = [_column(_title(name), f".spec.{name}", _type(kind, name)) for name in ("hostNetwork", *kind.columns)]
     columns[0]["priority"] = 1
     columns += [_column("Status", ".status.phase"), _column("Started", ".status.startedAt", "date")]
     columns += [_column("Finished", ".status.finishedAt", "date"), _column("Result", ".status.summary")]
     columns += [{**_column("Message", ".status.message"), "priority": 1}]
-    columns += [{**_column(_title(one.name), f".status.headlines.{one.name}"), "priority": 1} for one in kind.headlines]
+    for headline in kind.headlines:
+        columns.append({**_column(_title(headline.name), f".status.headlines.{headline.name}"), "priority": 1})
     return _object(kind.name, kind.plural, fields.schema(kind.spec), _status(kind), columns)
 
 
@@ -136,7 +139,7 @@ def _object(name: str, plural: str, spec: Schema, status: Schema, columns: list[
 
 
 def _named() -> Schema:
-    """The rule of names, for new objects only: one that is there must still be changed, and may go."""
+    """The rule for names, of new objects only: existing ones must accept changes, and deletion."""
     first = f"size(self.metadata.name) <= {MOST_NAME} && self.metadata.name.matches('{NAMES}')"
     return {
         "rule": f"oldSelf.hasValue() || ({first})",
@@ -152,6 +155,10 @@ _PLACE: Schema = {
 
 
 def _status(kind: Kind) -> Schema:
+    numbers: dict[str, Schema] = {}
+    for headline in kind.headlines:
+        description = f"In {headline.unit}." if headline.unit else "A plain number."
+        numbers[headline.name] = {"type": "number", "description": description}
     properties: dict[str, Schema] = {
         "phase": {"type": "string", "enum": [*map(str, BenchmarkPhase)]},
         "failure": {"type": "string", "enum": [*map(str, Failure)]},
@@ -159,18 +166,14 @@ def _status(kind: Kind) -> Schema:
         "lines": {"type": "array", "maxItems": 8, "items": _TEXT},
         "remedy": {"type": "string", "maxLength": MOST_MESSAGE},
         "summary": _TEXT,
-        # texts with their units for people, and numbers in base units
+        # headlines are texts with units for people, values are numbers in base units
         "headlines": {
             "type": "object",
-            "properties": {one.name: {"type": "string", "description": one.help} for one in kind.headlines},
-        },
-        "values": {
-            "type": "object",
             "properties": {
-                one.name: {"type": "number", "description": f"In {one.unit}." if one.unit else "A plain number."}
-                for one in kind.headlines
+                headline.name: {"type": "string", "description": headline.help} for headline in kind.headlines
             },
         },
+        "values": {"type": "object", "properties": numbers},
         "network": {
             "type": "object",
             "properties": {
@@ -196,10 +199,10 @@ def _column(title: str, path: str, kind: str = "string") -> dict[str, Any]:
 
 
 def _type(kind: Kind, name: str) -> str:
-    return next(one.kind for one in fields.fields_of(kind.spec) if one.name == name)
+    return next(field.kind for field in fields.fields_of(kind.spec) if field.name == name)
 
 
 def _title(name: str) -> str:
-    """hostNetwork as Host Network."""
-    words = "".join(f" {letter}" if letter.isupper() else letter for letter in name)
-    return words[:1].upper() + words[1:]
+    """The title of a column: hostNetwork as Host Network."""
+    spaced = re.sub("([A-Z])", r" \1", name)
+    return spaced[:1].upper() + spaced[1:]

@@ -1,7 +1,7 @@
-"""Fio: storage bandwidth, operations and latencies, by fio's servers on the workers and one client that gathers.
+"""Fio: bandwidth, operations and latencies of storage, by fio servers and a client.
 
-Percentiles are kept, fio's histogram bins are not asked for: they are what makes results grow with workers. fio gives
-bandwidth in KiB/s and in bytes a second; the latter is used everywhere.
+Results have percentiles, but not fio's histogram bins, which would make them grow with the workers.
+fio reports bandwidth in KiB/s and in bytes per second; the latter is used everywhere.
 """
 
 from __future__ import annotations
@@ -29,51 +29,49 @@ from scaletest.kinds.kind import (
 )
 from scaletest.model.errors import InvalidValue
 
-JOB, DATA = "job.fio", "data"
+JOB, FILES = "job.fio", "data"
 SECTION = "scaletest"
 ALL = "All clients"
 SIZE = r"\d{1,15}[KMGTPkmgtp]?"
 _UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _READS, _WRITES = ("read", "randread", "readwrite", "randrw"), ("write", "randwrite", "readwrite", "randrw")
-_OF_A_ROW = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
-_KEPT = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
+_ROW_FIELDS = ("jobname", "hostname", "port", "error", "usr_cpu", "sys_cpu")
+_PERCENTILES = ("1.000000", "50.000000", "95.000000", "99.000000", "99.900000", "99.990000")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FioSpec(CrowdSpec):
-    """Fields and defaults are those of the original's CRD, which differ from its README's example."""
+    """Spec of Fio. Fields and defaults are those of kube-perftest's CRD, not of its README."""
 
     rw: str = spec_field(
         "read",
-        "What is done.",
+        "Access pattern.",
         choices=("read", "write", "randread", "randwrite", "readwrite", "randrw"),
         aliases={"rw": "readwrite", "rw,readwrite": "readwrite"},
     )
-    bs: str = spec_field("4M", "Block size.", pattern=SIZE, words="a size as in 4k or 1M")
+    bs: str = spec_field("4M", "Block size.", pattern=SIZE, pattern_text="a size as in 4k or 1M")
     iodepth: int = spec_field(1, "Operations in flight for each job.", minimum=1, maximum=65536)
     ioengine: str = spec_field(
-        "libaio", "How fio does input and output.", choices=("libaio", "io_uring", "psync", "posixaio")
+        "libaio", "fio's engine for input and output.", choices=("libaio", "io_uring", "psync", "posixaio")
     )
     nrfiles: int = spec_field(1, "Files for each job.", minimum=1)
     num_jobs: int = spec_field(1, "Jobs on each worker.", minimum=1, maximum=4096)
     rwmixread: int = spec_field(50, "Percent of reads when reads and writes are mixed.", minimum=0, maximum=100)
     percentage_random: int = spec_field(100, "Percent of random operations in random modes.", minimum=0, maximum=100)
-    direct: int = spec_field(1, "1: past the page cache.", choices=(0, 1))
+    direct: int = spec_field(1, "1: bypass the page cache.", choices=(0, 1))
     runtime: str = spec_field(
-        "30s", "How long it measures.", pattern=r"\d{1,9}(us|ms|s|m|h)?", words="a time as in 30s"
+        "30s", "Duration of the measurement.", pattern=r"\d{1,9}(us|ms|s|m|h)?", pattern_text="a time as in 30s"
     )
-    size: str = spec_field("10G", "Size of the files of each job together.", pattern=SIZE, words="a size as in 10G")
-    thread: bool = spec_field(False, "Threads instead of processes.")
+    size: str = spec_field("10G", "Total size of the files of each job.", pattern=SIZE, pattern_text="a size as in 10G")
+    thread: bool = spec_field(False, "Use threads instead of processes.")
     num_workers: int = spec_field(1, "Workers, each with a fio server.", minimum=1, maximum=1000)
     fio_port: int = spec_field(8765, "Port of the servers.", minimum=1024, maximum=65535)
     volume_claim_template: Mapping[str, Any] = spec_field(
-        {}, "Spec of a claim: one for all workers with ReadWriteMany, else one for each; empty for none."
+        {}, "Spec of a volume claim: with ReadWriteMany one for all workers, else one for each; empty: none."
     )
-    volume: Mapping[str, Any] = spec_field(
-        {}, "A volume that is there already, such as an emptyDir or an existing claim."
-    )
+    volume: Mapping[str, Any] = spec_field({}, "A volume, such as an emptyDir or an existing claim.")
     directory: str = spec_field(
-        "", "Directory of the test files on the worker; empty for a scratch directory.", trusted=True
+        "", "Directory of the test files on the worker; empty: a scratch directory.", trusted=True
     )
 
     def __post_init__(self) -> None:
@@ -83,24 +81,24 @@ class FioSpec(CrowdSpec):
         if seconds(self.runtime) < 1:
             raise InvalidValue(f"runtime {self.runtime} is too short", hint="give one second or more")
         if self.directory and (":" in self.directory or not self.directory.startswith("/") or "\n" in self.directory):
-            raise InvalidValue(f"directory {self.directory!r} is no plain path", hint="give a path as in /data")
+            raise InvalidValue(f"directory {self.directory!r} is not a plain path", hint="give a path as in /data")
 
 
 def seconds(text: str) -> float:
-    """fio's time as seconds."""
-    digits = "".join(one for one in text if one.isdigit())
+    """A duration of fio in seconds."""
+    digits = "".join(character for character in text if character.isdigit())
     return float(digits) * _UNITS[text[len(digits) :]]
 
 
 def bytes_of(text: str) -> float:
-    """fio's size as bytes; its letters are powers of 1024."""
+    """A size of fio in bytes; its letters are powers of 1024."""
     digits, letter = (text[:-1], text[-1].upper()) if not text[-1].isdigit() else (text, "")
     return float(digits) * 1024.0 ** (" KMGTP".find(letter) if letter else 0)
 
 
-def job_file(spec: FioSpec, directory: str = DATA) -> str:
-    """fio's job. Without fsync the data of buffered writes would be counted as written while they are in memory."""
-    rows = {
+def job_file(spec: FioSpec, directory: str = FILES) -> str:
+    """The job file of fio."""
+    options = {
         "rw": spec.rw,
         "bs": spec.bs,
         "iodepth": spec.iodepth,
@@ -119,59 +117,68 @@ def job_file(spec: FioSpec, directory: str = DATA) -> str:
         "unlink": 1,
     }
     if spec.rw in ("read", "write", "readwrite"):
-        del rows["percentage_random"]
-    return f"[{SECTION}]\n" + "".join(f"{name}={value}\n" for name, value in rows.items())
+        del options["percentage_random"]
+    return f"[{SECTION}]\n" + "".join(f"{name}={setting}\n" for name, setting in options.items())
 
 
 def tasks(spec: FioSpec, site: ExecutionSite) -> Sequence[Task]:
-    """A server on each worker, and the client on the master, which names each server with a job file of its own."""
-    six = "ip6:" if spec.ip_family == "IPv6" else "ip:"
-    found = []
+    """A server on each worker, and a client on the master, with a job file for each server."""
+    scheme = "ip6:" if spec.ip_family == "IPv6" else "ip:"
+    servers = []
     line = ["fio", "--output-format=json"]
     files = {}
     for worker in site.peers["worker"]:
-        server = ("fio", f"--server={six}{worker.address},{spec.fio_port}")
-        make = ("mkdir", "-p", spec.directory or f"{worker.folder}/{DATA}")
-        found.append(Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port))
-        files[f"{worker.index}-{JOB}"] = job_file(spec, f"{worker.folder}/{DATA}")
-        line += [f"--client={six}{worker.address},{spec.fio_port}", f"{worker.index}-{JOB}"]
-    return (*found, Task("master", 0, tuple(line), files=files))
+        server = ("fio", f"--server={scheme}{worker.address},{spec.fio_port}")
+        make = ("mkdir", "-p", spec.directory or f"{worker.folder}/{FILES}")
+        servers.append(Task("worker", worker.index, bound(spec, server), before=(make,), port=spec.fio_port))
+        files[f"{worker.index}-{JOB}"] = job_file(spec, f"{worker.folder}/{FILES}")
+        line += [f"--client={scheme}{worker.address},{spec.fio_port}", f"{worker.index}-{JOB}"]
+    return (*servers, Task("master", 0, tuple(line), files=files))
 
 
 def parse(spec: FioSpec, output: ToolOutput) -> ToolMeasurement:
-    """fio's JSON of a client or of a run by itself. Raises Failed unless all workers did what the spec asks for."""
+    """Parse fio's JSON, of a client or a single run.
+
+    Raises BenchmarkFailed unless all workers did what the spec asks for.
+    """
     if "{" not in output.stdout:
         parsing.ended_well(output, "fio")
-    data = parsing.json_object(output.stdout, "fio")
-    rows = parsing.at(data, "client_stats") or parsing.at(data, "jobs")
-    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
-        raise parsing.bad("fio's result holds neither client_stats nor jobs", list(map(str, data)))
+    report = parsing.json_object(output.stdout, "fio")
+    rows = _rows(report)
     wrong = [row for row in rows if row.get("error")]
     if wrong:
-        said = [line for line in output.text.splitlines() if "fio:" in line] or [f"error {wrong[0].get('error')}"]
-        raise BenchmarkFailed(Failure.EXIT, "fio says that a job failed", said)
+        messages = [line for line in output.text.splitlines() if "fio:" in line]
+        raise BenchmarkFailed(Failure.EXIT, "fio reports a failed job", messages or [f"error {wrong[0].get('error')}"])
     parsing.ended_well(output, "fio")
     single = [row for row in rows if row.get("jobname") != ALL]
     _check_workers(spec, single)
     _check_work(spec, single)
     headlines = _together(spec, _summed([row for row in rows if row.get("jobname") == ALL], single))
     remote = str(single[0].get("hostname") or "") if spec.num_workers == 1 else ""
-    result = {"version": parsing.at(data, "fio version"), "jobs": [_short(row) for row in rows]}
-    return ToolMeasurement(headlines, result, remote)
+    details = {"version": parsing.at(report, "fio version"), "jobs": [_short(row) for row in rows]}
+    return ToolMeasurement(headlines, details, remote)
+
+
+def _rows(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """Results by worker or job, and their sums. Raises BenchmarkFailed without any."""
+    rows = parsing.at(report, "client_stats") or parsing.at(report, "jobs")
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, dict) for row in rows):
+        raise parsing.bad("fio's report has neither client_stats nor jobs", list(map(str, report)))
+    return rows
 
 
 def _check_workers(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises Failed unless each worker, which is a server's address and port, has one row, or one for each job."""
+    """Raises BenchmarkFailed unless each worker has one row, or one for each job."""
     counts = Counter((str(row.get("hostname", "")), row.get("port", "")) for row in rows)
     names = [f"{host} port {port}: {count}" for (host, port), count in counts.items()]
     if len(counts) != spec.num_workers:
         raise parsing.bad(f"fio reports {len(counts)} workers instead of {spec.num_workers}", names)
     if set(counts.values()) not in ({1}, {spec.num_jobs}):
-        raise parsing.bad(f"fio reports a worker neither once nor for each of its {spec.num_jobs} jobs", names)
+        raise parsing.bad(f"fio reports a worker neither once nor once for each of its {spec.num_jobs} jobs", names)
 
 
 def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
-    """Raises Failed when reads or writes are missing, or are there without being asked for, or ended early."""
+    """Raises BenchmarkFailed if reads or writes are missing, were not asked for, or ended early."""
     for row, side in product(rows, ("read", "write")):
         done, wanted = parsing.number(row, side, "total_ios"), side in _sides(spec)
         if wanted and not done:
@@ -184,29 +191,28 @@ def _check_work(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _summed(sums: Sequence[dict[str, Any]], single: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """fio's own sum where it gives one, else its rows. Raises Failed for a sum that is not theirs."""
+    """fio's own sum if it has one, else its rows. Raises BenchmarkFailed for a wrong sum."""
     if len(sums) > 1:
         raise parsing.bad(f"fio reports the sum of all workers {len(sums)} times")
     for whole in sums:
         for path in (("read", "io_bytes"), ("read", "total_ios"), ("write", "io_bytes"), ("write", "total_ios")):
             total, own = sum(parsing.number(row, *path) for row in single), parsing.number(whole, *path)
             if own != total:
-                raise parsing.bad(
-                    f"fio's sum of {'.'.join(path)} is {own:.0f}, and its workers' rows add up to {total:.0f}"
-                )
+                raise parsing.bad(f"fio's sum of {'.'.join(path)} is {own:.0f}, but its workers' add up to {total:.0f}")
     return sums or single
 
 
 def _sides(spec: FioSpec) -> list[str]:
-    """What is done: read, write or both."""
+    """Directions that are measured: read, write or both."""
     reads, writes = spec.rw in _READS, spec.rw in _WRITES
     if reads and writes:
         reads, writes = spec.rwmixread > 0, spec.rwmixread < 100
-    return [*(["read"] if reads else []), *(["write"] if writes else [])]
+    sides = {"read": reads, "write": writes}
+    return [side for side, used in sides.items() if used]
 
 
 def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """The headlines of all rows; percentiles only where one row has them all."""
+    """Headlines of all rows; percentiles only with a single row, since they cannot be merged."""
     headlines: dict[str, float] = {}
     for side in _sides(spec):
         headlines[f"{side}Bandwidth"] = sum(_rate(row, side, "bw_bytes", "io_bytes") for row in rows)
@@ -221,7 +227,7 @@ def _together(spec: FioSpec, rows: Sequence[dict[str, Any]]) -> dict[str, float]
 
 
 def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
-    """A rate of fio's, which is what it counted in the time that it took. Raises Failed when it is not."""
+    """A rate of fio. Raises BenchmarkFailed unless it is the count divided by the time."""
     rate = parsing.positive(row, side, name)
     seconds = parsing.positive(row, side, "runtime") / 1e3
     parsing.check_agreement(rate, parsing.number(row, side, count) / seconds, f"{side}.{name}")
@@ -229,22 +235,22 @@ def _rate(row: dict[str, Any], side: str, name: str, count: str) -> float:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    """One row without what nobody reads: bins, depths, samples."""
-    found: dict[str, Any] = {name: row.get(name) for name in _OF_A_ROW}
+    """One row without details that nobody reads: bins, depths, samples."""
+    short: dict[str, Any] = {name: row.get(name) for name in _ROW_FIELDS}
     for side in ("read", "write"):
         keep = ("io_bytes", "bw_bytes", "iops", "runtime", "total_ios", "short_ios", "drop_ios")
-        found[side] = {name: parsing.at(row, side, name) for name in keep}
+        short[side] = {name: parsing.at(row, side, name) for name in keep}
         tails = parsing.at(row, side, "clat_ns", "percentile")
-        found[side]["lat_ns"] = parsing.at(row, side, "lat_ns")
+        short[side]["lat_ns"] = parsing.at(row, side, "lat_ns")
         if isinstance(tails, dict):
-            found[side]["clat_ns_percentile"] = {name: tails[name] for name in _KEPT if name in tails}
-    return found
+            short[side]["clat_ns_percentile"] = {name: tails[name] for name in _PERCENTILES if name in tails}
+    return short
 
 
 def absent(spec: FioSpec) -> dict[str, str]:
-    """The headlines that this spec cannot have, with the reason."""
+    """Headlines that this spec cannot have, each with the reason."""
     several = f"percentiles of several workers cannot be merged (numWorkers {spec.num_workers})"
-    missing = {f"{side}Latency99": several for side in ("read", "write")} if spec.num_workers > 1 else {}
+    missing = dict.fromkeys(("readLatency99", "writeLatency99"), several) if spec.num_workers > 1 else {}
     mixed = spec.rw in _READS and spec.rw in _WRITES
     for side in {"read", "write"} - set(_sides(spec)):
         why = f"rwmixread {spec.rwmixread} leaves no {side}s" if mixed else f"rw {spec.rw} does no {side}s"

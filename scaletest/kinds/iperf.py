@@ -1,7 +1,7 @@
 """IPerf: bandwidth between two nodes over TCP or UDP, by iperf3's JSON, or by iperf 2's CSV.
 
-The received rate counts, not the sent one: what lies in buffers at the end never arrived. iperf 2 knows the sent one
-alone, and the result says so.
+The received rate counts, not the sent one, since data in buffers at the end never arrived. iperf 2
+reports only the sent one, and the result notes it.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from scaletest.kinds.kind import (
 from scaletest.model.errors import InvalidValue
 
 PORTS = {"iperf3": 5201, "iperf": 5001}
-# So many of the intervals are kept; a long run's are taken evenly.
+# Intervals in a result; those of a longer run are thinned out evenly.
 MOST_INTERVALS = 120
 CSV_COLUMNS = 9
-# By so much a second differs from itself that iperf 2 rounds to tenths at both of its ends.
+# Relative error of one second when iperf 2 rounds both of its ends to tenths.
 INTERVAL_ROUNDED = 0.12
 SENT = "iperf 2 reports what the client sent, not what arrived"
 _RATES = ("bandwidth", "reverseBandwidth")
@@ -46,33 +46,35 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class IPerfSpec(PairSpec):
-    """duration and streams are the original's, which had no defaults; the rest is ours."""
+    """Spec of IPerf. duration and streams are kube-perftest's, which has no defaults for them."""
 
     duration: int = spec_field(10, "Seconds of measuring.", minimum=1, maximum=86400)
     streams: int = spec_field(1, "Parallel streams.", minimum=1, maximum=128)
     tool: str = spec_field("iperf3", "The tool: iperf3, or iperf (version 2).", choices=("iperf3", "iperf"))
-    protocol: str = spec_field("TCP", "What is sent.", choices=("TCP", "UDP"), aliases={"tcp": "TCP", "udp": "UDP"})
+    protocol: str = spec_field(
+        "TCP", "Transport protocol.", choices=("TCP", "UDP"), aliases={"tcp": "TCP", "udp": "UDP"}
+    )
     direction: str = spec_field(
         "forward",
-        "forward: the client sends; reverse: the server does; both: at once.",
+        "forward: the client sends; reverse: the server sends; both: at the same time.",
         choices=("forward", "reverse", "both"),
     )
     bitrate: str = spec_field(
         "",
-        "Rate of each stream to aim for, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
+        "Target rate of each stream, such as 10M or 1G; empty: no limit for TCP, 1M for UDP.",
         pattern=r"|\d{1,9}(\.\d{1,3})?[KMG]?",
-        words="a number of bits a second, as in 10M",
+        pattern_text="a number of bits a second, as in 10M",
     )
-    omit: int = spec_field(0, "Seconds at the beginning that do not count.", minimum=0, maximum=3600)
+    omit: int = spec_field(0, "Seconds at the start that do not count.", minimum=0, maximum=3600)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tool == "iperf" and (self.protocol, self.direction, self.omit) != ("TCP", "forward", 0):
-            raise InvalidValue("iperf 2 is used for TCP from the client only", hint="use tool iperf3")
+            raise InvalidValue("iperf 2 measures only TCP from the client", hint="use tool iperf3")
 
 
-class _Row(NamedTuple):
-    """What iperf 2 says of a stream, or of their sum. remote: "" in its text for people."""
+class _Stream(NamedTuple):
+    """iperf 2's numbers of a stream, or of the sum. remote: peer address, "" in the text format."""
 
     stream: str
     remote: str
@@ -82,7 +84,7 @@ class _Row(NamedTuple):
 
 
 def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
-    """A server that listens on its own address, and the client that measures."""
+    """A server that listens on its address only, and a client that measures."""
     address, port = site.address("server"), PORTS[spec.tool]
     family = "-6" if spec.ip_family == "IPv6" else "-4"
     if spec.tool == "iperf":
@@ -102,39 +104,45 @@ def tasks(spec: IPerfSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def _options(spec: IPerfSpec) -> list[str]:
-    found = ["--udp"] if spec.protocol == "UDP" else []
-    found += {"forward": [], "reverse": ["--reverse"], "both": ["--bidir"]}[spec.direction]
-    found += ["--bitrate", spec.bitrate] if spec.bitrate else []
-    return found + (["--omit", str(spec.omit)] if spec.omit else [])
+    options = {"forward": [], "reverse": ["--reverse"], "both": ["--bidir"]}[spec.direction]
+    if spec.protocol == "UDP":
+        options.append("--udp")
+    if spec.bitrate:
+        options += ["--bitrate", spec.bitrate]
+    if spec.omit:
+        options += ["--omit", str(spec.omit)]
+    return options
 
 
 def parse(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """iperf3's JSON or iperf 2's CSV. Raises Failed."""
-    return _csv(spec, output) if spec.tool == "iperf" else _json(spec, output)
+    """Parse iperf3's JSON or iperf 2's CSV. Raises BenchmarkFailed."""
+    if spec.tool == "iperf":
+        return _csv(spec, output)
+    return _json(spec, output)
 
 
 def _json(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
     if not output.stdout.strip():
         parsing.ended_well(output, "iperf3")
-    data = parsing.json_object(output.stdout, "iperf3")
-    said = data.get("error")
-    if said:
-        raise BenchmarkFailed(Failure.EXIT, "iperf3 says that it failed", [str(said)])
+    report = parsing.json_object(output.stdout, "iperf3")
+    error = report.get("error")
+    if error:
+        raise BenchmarkFailed(Failure.EXIT, "iperf3 reports an error", [str(error)])
     parsing.ended_well(output, "iperf3")
-    streams = parsing.at(data, "end", "streams")
+    streams = parsing.at(report, "end", "streams")
     wanted = spec.streams * (2 if spec.direction == "both" else 1)
     if not isinstance(streams, list) or len(streams) != wanted:
         count = len(streams) if isinstance(streams, list) else 0
-        raise parsing.bad(f"iperf3 reports {count} streams instead of {wanted}", list(data))
-    _check_test(spec, data)
-    headlines = _udp(spec, data, streams) if spec.protocol == "UDP" else _tcp(spec, data, streams)
+        raise parsing.bad(f"iperf3 reports {count} streams instead of {wanted}", list(report))
+    _check_test(spec, report)
+    headlines = _udp(spec, report, streams) if spec.protocol == "UDP" else _tcp(spec, report, streams)
     return ToolMeasurement(
-        headlines, _result(data, streams), str(parsing.at(data, "start", "connected", 0, "remote_host") or "")
+        headlines, _result(report, streams), str(parsing.at(report, "start", "connected", 0, "remote_host") or "")
     )
 
 
-def _check_test(spec: IPerfSpec, data: dict[str, Any]) -> None:
-    """Raises Failed when iperf3 says that it did something else than it was asked for."""
+def _check_test(spec: IPerfSpec, report: dict[str, Any]) -> None:
+    """Raises BenchmarkFailed if iperf3 reports other settings than those of the spec."""
     wanted = {
         "protocol": spec.protocol,
         "num_streams": spec.streams,
@@ -142,105 +150,117 @@ def _check_test(spec: IPerfSpec, data: dict[str, Any]) -> None:
         "omit": spec.omit,
         "reverse": int(spec.direction == "reverse"),
     }
-    for name, value in wanted.items():
-        used = parsing.at(data, "start", "test_start", name)
-        if used != value:
-            raise BenchmarkFailed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {value}")
+    for name, setting in wanted.items():
+        used = parsing.at(report, "start", "test_start", name)
+        if used != setting:
+            raise BenchmarkFailed(Failure.MISMATCH, f"iperf3 measured with {name} {used} instead of {setting}")
 
 
 def _ways(spec: IPerfSpec, name: str) -> list[str]:
-    """What iperf3 calls the sums of the directions that are measured."""
-    return [name, *([f"{name}_bidir_reverse"] if spec.direction == "both" else [])]
+    """iperf3's names of the sums of all directions that are measured."""
+    return [name, f"{name}_bidir_reverse"] if spec.direction == "both" else [name]
 
 
-def _check_sums(spec: IPerfSpec, data: dict[str, Any], streams: list[Any], part: str, name: str) -> None:
-    """Raises Failed when the streams are not those of the sums, or did not measure as long as they should have."""
-    total = sum(parsing.number(data, "end", way, "bytes") for way in _ways(spec, name))
+def _check_sums(spec: IPerfSpec, report: dict[str, Any], streams: list[Any], part: str, name: str) -> None:
+    """Raises BenchmarkFailed unless the streams match the sums and the duration."""
+    total = sum(parsing.number(report, "end", way, "bytes") for way in _ways(spec, name))
     own = sum(parsing.number(stream, part, "bytes") for stream in streams)
     parsing.check_agreement(total, own, "the sum of the streams' bytes")
     for way in _ways(spec, name):
-        parsing.check_length(parsing.number(data, "end", way, "seconds"), spec.duration, "iperf3")
+        parsing.check_length(parsing.number(report, "end", way, "seconds"), spec.duration, "iperf3")
 
 
-def _rate(data: dict[str, Any], way: str) -> float:
-    """The rate of a direction in bit/s, which is what was counted in its time. Raises Failed when it is not."""
-    rate = parsing.positive(data, "end", way, "bits_per_second")
-    size, seconds = (parsing.positive(data, "end", way, field) for field in ("bytes", "seconds"))
+def _rate(report: dict[str, Any], way: str) -> float:
+    """The rate of a direction in bit/s.
+
+    Raises BenchmarkFailed unless it is bytes divided by time.
+    """
+    rate = parsing.positive(report, "end", way, "bits_per_second")
+    size, seconds = (parsing.positive(report, "end", way, field) for field in ("bytes", "seconds"))
     parsing.check_agreement(rate, 8 * size / seconds, f"{way}.bits_per_second")
     return rate
 
 
-def _tcp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str, float]:
-    _check_sums(spec, data, streams, "receiver", "sum_received")
+def _tcp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    _check_sums(spec, report, streams, "receiver", "sum_received")
     ways = zip(_RATES, _ways(spec, "sum_received"), strict=False)
-    headlines = {headline: _rate(data, way) for headline, way in ways}
+    headlines = {headline: _rate(report, way) for headline, way in ways}
     sent = _ways(spec, "sum_sent")
-    # not every system counts them
-    if all(parsing.at(data, "end", way, "retransmits") is not None for way in sent):
-        headlines["retransmits"] = sum(parsing.number(data, "end", way, "retransmits") for way in sent)
+    # some systems do not count them
+    if all(parsing.at(report, "end", way, "retransmits") is not None for way in sent):
+        headlines["retransmits"] = sum(parsing.number(report, "end", way, "retransmits") for way in sent)
     return headlines
 
 
-def _udp(spec: IPerfSpec, data: dict[str, Any], streams: list[Any]) -> dict[str, float]:
-    """Both directions count together for what is lost, and the worse one for the jitter."""
-    _check_sums(spec, data, streams, "udp", "sum")
+def _udp(spec: IPerfSpec, report: dict[str, Any], streams: list[Any]) -> dict[str, float]:
+    """Headlines of UDP: loss in both directions together, jitter of the worse direction."""
+    _check_sums(spec, report, streams, "udp", "sum")
     ways = _ways(spec, "sum")
-    packets = [parsing.positive(data, "end", way, "packets") for way in ways]
-    lost = [parsing.number(data, "end", way, "lost_packets") for way in ways]
+    packets = [parsing.positive(report, "end", way, "packets") for way in ways]
+    lost = [parsing.number(report, "end", way, "lost_packets") for way in ways]
     headlines = {
-        "jitter": max(parsing.number(data, "end", way, "jitter_ms") for way in ways) / 1000,
+        "jitter": max(parsing.number(report, "end", way, "jitter_ms") for way in ways) / 1000,
         "lost": sum(lost) / sum(packets),
     }
     shares = [part / whole for part, whole in zip(lost, packets, strict=True)]
     for headline, way, share in zip(_RATES, _ways(spec, "sum_received"), shares, strict=False):
-        headlines[headline] = _arrived(data, way, share)
+        headlines[headline] = _arrived(report, way, share)
     return headlines
 
 
-def _arrived(data: dict[str, Any], way: str, lost: float) -> float:
-    """The rate at which datagrams arrived, in bit/s; 0 where none did. Raises Failed.
+def _arrived(report: dict[str, Any], way: str, lost: float) -> float:
+    """The rate at which datagrams arrived, in bit/s. Raises BenchmarkFailed.
 
-    A version that does not give it says in `sum` what was sent.
+    Versions of iperf3 without this rate have the sent one in `sum`.
     """
-    if parsing.at(data, "end", way) is None:
-        sent = parsing.positive(data, "end", way.replace("sum_received", "sum"), "bits_per_second")
+    if parsing.at(report, "end", way) is None:
+        sent = parsing.positive(report, "end", way.replace("sum_received", "sum"), "bits_per_second")
         return sent * (1 - lost)
-    return _rate(data, way) if lost < 1 else parsing.number(data, "end", way, "bits_per_second")
+    if lost < 1:
+        return _rate(report, way)
+    return parsing.number(report, "end", way, "bits_per_second")
 
 
-def _result(data: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
-    """The end of the report whole, and the sums of the intervals; those of every stream are what makes it large."""
-    sums = [one.get("sum") for one in data.get("intervals") or [] if isinstance(one, dict)]
-    step = -(-len(sums) // MOST_INTERVALS) or 1
+def _result(report: dict[str, Any], streams: list[Any]) -> dict[str, Any]:
+    """Details: the end of the report, and sums by interval, without the large lists of streams."""
+    intervals = [interval for interval in report.get("intervals") or [] if isinstance(interval, dict)]
+    sums = [interval.get("sum") for interval in intervals]
+    stride = -(-len(sums) // MOST_INTERVALS) or 1
     keep = ("start", "seconds", "bits_per_second", "retransmits", "omitted")
     return {
-        "version": parsing.at(data, "start", "version"),
-        "test": parsing.at(data, "start", "test_start"),
-        "mss": parsing.at(data, "start", "tcp_mss_default"),
-        "end": {name: value for name, value in (parsing.at(data, "end") or {}).items() if name != "streams"},
+        "version": parsing.at(report, "start", "version"),
+        "test": parsing.at(report, "start", "test_start"),
+        "mss": parsing.at(report, "start", "tcp_mss_default"),
+        "end": {name: part for name, part in (parsing.at(report, "end") or {}).items() if name != "streams"},
         "streams": streams,
-        "intervals": [{name: one.get(name) for name in keep} for one in sums[::step] if isinstance(one, dict)],
+        "intervals": [_picked(total, keep) for total in sums[::stride] if isinstance(total, dict)],
     }
 
 
+def _picked(total: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: total.get(name) for name in names}
+
+
 def absent(spec: IPerfSpec) -> dict[str, str]:
-    """The headlines that this spec cannot have, with the reason."""
+    """Headlines that this spec cannot have, each with the reason."""
     missing = {}
     if spec.direction != "both":
         missing["reverseBandwidth"] = f"direction {spec.direction} measures one direction"
     if spec.protocol == "TCP":
         missing |= dict.fromkeys(("jitter", "lost"), "TCP has neither jitter nor lost datagrams")
     if spec.protocol == "UDP":
-        missing["retransmits"] = "UDP sends nothing again"
+        missing["retransmits"] = "UDP does not retransmit"
     if spec.tool == "iperf":
-        missing["retransmits"] = "iperf 2 does not count what is sent again"
+        missing["retransmits"] = "iperf 2 does not count retransmits"
     return missing
 
 
 def _text(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """iperf 2's lines for people, decimals on slow links included."""
+    """Parse iperf 2's text format, which it uses on slow links too."""
     rows = [
-        _Row(stream, "", float(end) - float(start), float(size) * 1024.0 ** _PREFIXES.index(large), _bits(rate, prefix))
+        _Stream(
+            stream, "", float(end) - float(start), float(size) * 1024.0 ** _PREFIXES.index(large), _bits(rate, prefix)
+        )
         for stream, start, end, size, large, rate, prefix in _LINE.findall(output.stdout)
     ]
     return _summed(spec, rows, output)
@@ -251,30 +271,36 @@ def _bits(rate: str, prefix: str) -> float:
 
 
 def _csv(spec: IPerfSpec, output: ToolOutput) -> ToolMeasurement:
-    """iperf 2: a line a stream, time,local,port,remote,port,id,interval,bytes,bit/s; their sum has id -1."""
+    """Parse CSV: time,local,port,remote,port,id,interval,bytes,bit/s; the sum has id -1."""
     parsing.ended_well(output, "iperf")
     lines = output.stdout.splitlines()
     if not output.stdout.endswith("\n"):
-        raise parsing.bad("iperf's output ends within a line", lines[-1:])
+        raise parsing.bad("iperf's output ends in the middle of a line", lines[-1:])
     rows = [line.split(",") for line in lines if line.count(",") >= CSV_COLUMNS - 1]
-    datagrams = [line for line in lines if "UDP port" in line] or [
-        ",".join(row) for row in rows if len(row) > CSV_COLUMNS
-    ]
+    datagrams = [line for line in lines if "UDP port" in line]
+    datagrams = datagrams or [",".join(row) for row in rows if len(row) > CSV_COLUMNS]
     if datagrams:
         raise BenchmarkFailed(Failure.MISMATCH, "iperf measured UDP instead of TCP", datagrams)
-    return _summed(spec, list(map(_csv_row, rows)), output) if rows else _text(spec, output)
+    if not rows:
+        return _text(spec, output)
+    return _summed(spec, list(map(_csv_row, rows)), output)
 
 
-def _csv_row(row: list[str]) -> _Row:
-    interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", row[6])
-    if not (row[7].isdecimal() and row[8].isdecimal() and len(row[8]) < 19 and len(row[7]) < 19 and interval):
-        raise parsing.bad("iperf wrote a line without numbers", [",".join(row)])
+def _csv_row(columns: list[str]) -> _Stream:
+    interval = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)-(\d{1,9}(?:\.\d{1,9})?)", columns[6])
+    numbers = columns[7:9]
+    if not interval or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+        raise parsing.bad("iperf wrote a line without numbers", [",".join(columns)])
     seconds = float(interval[2]) - float(interval[1])
-    return _Row(_SUM if row[5] == "-1" else row[5], row[3], seconds, float(row[7]), float(row[8]))
+    stream = _SUM if columns[5] == "-1" else columns[5]
+    return _Stream(stream, columns[3], seconds, float(columns[7]), float(columns[8]))
 
 
-def _summed(spec: IPerfSpec, rows: Sequence[_Row], output: ToolOutput) -> ToolMeasurement:
-    """The sum of the streams' rates. iperf's own sum has an interval of its own, so only its bytes can be compared."""
+def _summed(spec: IPerfSpec, rows: Sequence[_Stream], output: ToolOutput) -> ToolMeasurement:
+    """Sum the rates of the streams.
+
+    Only bytes of iperf's own sum can be compared: its interval differs.
+    """
     streams = [row for row in rows if row.stream != _SUM]
     lines = output.stdout.splitlines()[-4:]
     if len(streams) != spec.streams:
@@ -291,8 +317,8 @@ def _summed(spec: IPerfSpec, rows: Sequence[_Row], output: ToolOutput) -> ToolMe
     total = sum(row.bits_per_second for row in streams)
     if total <= 0:
         raise parsing.bad("iperf sent nothing", lines)
-    result = {row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams}
-    return ToolMeasurement({"bandwidth": total}, {"streams": result}, streams[0].remote, notes=(SENT,))
+    details = {row.stream: {"bytes": row.bytes, "bits_per_second": row.bits_per_second} for row in streams}
+    return ToolMeasurement({"bandwidth": total}, {"streams": details}, streams[0].remote, notes=(SENT,))
 
 
 KIND = Kind(
@@ -310,9 +336,9 @@ KIND = Kind(
     headlines=(
         Headline("bandwidth", "bit/s", True, "Received, all streams together; with iperf 2, sent."),
         Headline("reverseBandwidth", "bit/s", True, "Received by the client, when both directions are measured."),
-        Headline("retransmits", "", None, "Segments sent again, all streams together."),
+        Headline("retransmits", "", None, "Segments that were sent again, of all streams."),
         Headline("jitter", "s", False, "UDP: as RFC 1889 defines it."),
-        Headline("lost", "", False, "UDP: part of the datagrams that did not arrive."),
+        Headline("lost", "", False, "UDP: share of the datagrams that did not arrive."),
     ),
     columns=("duration", "streams"),
 )

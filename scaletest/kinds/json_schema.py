@@ -1,6 +1,7 @@
-"""The JSON Schema (draft 2020-12) of the YAML of benchmarks and sets, for editors: made from the specs, as CRDs are.
+"""JSON Schema (draft 2020-12) of benchmarks and sets, generated from the specs, for editors.
 
-The reader says more, as what excludes what; what it takes fits this schema, but for null in place of a default.
+The reader checks more, as fields that exclude each other. All documents that it accepts fit this
+schema, except null in place of a default.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _VERSION = "[a-z0-9]+"
 
 
 def schema() -> Schema:
-    """Of one document: a benchmark of any kind, or a set."""
+    """The schema of one document: a benchmark of any kind, or a set."""
     versions = "|".join([API_VERSION, *(f"{group}/{_VERSION}" for group in FOREIGN)]).replace(".", r"\.")
     meta = {"name": {"type": "string", "pattern": f"^{NAME.pattern}$"}}
     return {
@@ -41,15 +42,15 @@ def schema() -> Schema:
 
 
 def _set() -> Schema:
-    found = _closed(fields.schema(SetSpec), "A sweep over one benchmark.")
-    found["properties"]["template"] = {
+    closed = _closed(fields.schema(SetSpec), "A sweep over one benchmark.")
+    closed["properties"]["template"] = {
         "type": "object",
         "description": "apiVersion, kind and spec: the fixed part.",
         "properties": {"apiVersion": {"type": "string"}, "kind": {"enum": [*KINDS]}, "spec": {"type": "object"}},
         "required": ["kind"],
     }
-    # with a matrix any field may be a text that is filled in
-    found["allOf"] = [
+    # with a matrix any field may be a text with placeholders
+    closed["allOf"] = [
         {
             "if": {
                 "not": {"required": ["matrix"]},
@@ -59,7 +60,7 @@ def _set() -> Schema:
         }
         for name in KINDS
     ]
-    return found
+    return closed
 
 
 def _when(known: Schema, then: Schema) -> Schema:
@@ -70,23 +71,25 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _closed(found: Schema, help_: str) -> Schema:
-    return {"description": help_, **_plain(found)}
+def _closed(openapi: Schema, help_: str) -> Schema:
+    return {"description": help_, **_plain(openapi)}
 
 
-def _plain(value: Any) -> Any:
-    """OpenAPI's schema in JSON Schema's words; an object with declared fields takes no others."""
-    if isinstance(value, list):
-        return [_plain(one) for one in value]
-    if not isinstance(value, dict):
-        return value
-    kept = {
-        key: one for key, one in value.items() if not key.startswith("x-") and key not in ("nullable", "properties")
-    }
-    found = {key: _plain(one) if key != "default" else one for key, one in kept.items()}
-    if "properties" in value:
-        found["properties"] = {name: _plain(one) for name, one in value["properties"].items()}
-        found["additionalProperties"] = False
-    if value.get("nullable"):
-        found["type"] = [value["type"], "null"]
-    return found
+def _plain(openapi: Any) -> Any:
+    """Translate OpenAPI into JSON Schema; objects with declared fields accept no others."""
+    if isinstance(openapi, list):
+        return [_plain(part) for part in openapi]
+    if not isinstance(openapi, dict):
+        return openapi
+    plain: Schema = {}
+    for key, part in openapi.items():
+        if key == "default":
+            plain[key] = part
+        elif not key.startswith("x-") and key not in ("nullable", "properties"):
+            plain[key] = _plain(part)
+    if "properties" in openapi:
+        plain["properties"] = {name: _plain(part) for name, part in openapi["properties"].items()}
+        plain["additionalProperties"] = False
+    if openapi.get("nullable"):
+        plain["type"] = [openapi["type"], "null"]
+    return plain

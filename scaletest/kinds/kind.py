@@ -1,8 +1,9 @@
-"""What a kind of benchmark is: its spec, its parts, the processes of each, and what its tool's output says.
+"""The interface of a benchmark kind: spec, parts, processes, parser of the tool's output.
 
-Kinds and executors meet here and nowhere else. An executor asks for the layout, gives each part an address (`Site`),
-starts the `Task`s in order, waits for each server to be ready, and hands the measuring one's `Output` to the parser.
-A kind knows nothing of how processes are started, an executor nothing of any tool.
+Kinds and executors meet only here. An executor takes the layout, gives each part an address
+(`ExecutionSite`), starts the `Task`s in order, waits until each server is ready, and passes the
+`ToolOutput` of the measuring part to the parser. A kind knows nothing of how processes are started,
+an executor nothing of any tool.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from scaletest.kinds.common import DIFFERENT_NODES, SAME_NODE, CommonSpec
 
-# What of a tool's output goes into an error: the lines that offend, not the log.
+# Limits for the lines of a tool's output in an error.
 MOST_LINES = 8
 MOST_CHARACTERS = 200
 
@@ -35,36 +36,42 @@ class Failure(StrEnum):
 
     @property
     def unmeasured(self) -> bool:
-        """Whether nothing was measured, so that it says nothing of what was to be measured: the run is INVALID."""
-        return self in (
-            Failure.NO_DEVICE, Failure.NO_BINARY, Failure.REFUSED, Failure.INTERRUPTED, Failure.INVALID,
-        )  # fmt: skip
+        """Whether the subject was not measured at all, so that the run is INVALID."""
+        return self in _UNMEASURED
 
     @property
     def advice(self) -> str:
-        """What to do about it where nothing more is known."""
+        """General advice for this failure."""
         return _ADVICE[self]
 
 
+_UNMEASURED = (
+    Failure.NO_DEVICE,
+    Failure.NO_BINARY,
+    Failure.REFUSED,
+    Failure.INTERRUPTED,
+    Failure.INVALID,
+)
 _LOGS = "in logs/ of the run's folder"
 _ADVICE = {
     Failure.NONE: "",
-    Failure.NO_DEVICE: "run it where there is such a device, or let the spec ask for another",
+    Failure.NO_DEVICE: "run it where there is such a device, or set another device in the spec",
     Failure.NO_BINARY: "install the program wherever the benchmark runs, or name an image that has it",
-    Failure.EXIT: f"mend what the tool complains of, {_LOGS}, and run it again",
+    Failure.EXIT: f"correct what the tool complains about, {_LOGS}, and run it again",
     Failure.BAD_OUTPUT: f"read the whole output, {_LOGS}; another version of the tool may be needed",
-    Failure.MISMATCH: "change the spec, or whatever made the tool do something else",
+    Failure.MISMATCH: "change the spec, or what made the tool use other settings",
     Failure.TIMED_OUT: "raise timeLimit or startLimit, or measure less",
     Failure.REFUSED: "change the spec, or run it elsewhere",
     Failure.INTERRUPTED: "run it again",
-    Failure.INVALID: f"mend what its own result names, {_LOGS}, and run it again",
+    Failure.INVALID: f"correct what its own result names, {_LOGS}, and run it again",
 }
 
 
 class BenchmarkFailed(Exception):
-    """A benchmark ended without a result.
+    """A benchmark failed.
 
-    lines: those of the tool's output that tell why. remedy: what to do, "" where it is what the failure always advises.
+    lines: the relevant ones of the tool's output. remedy: what to do, "" for the failure's
+    general advice.
     """
 
     def __init__(self, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = "") -> None:
@@ -77,9 +84,9 @@ class BenchmarkFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """A number that stands for a result. unit: bit/s, B/s, 1/s, s, B, or empty for a plain number.
+    """A main number of a result. unit: bit/s, B/s, 1/s, s, B, or empty for a plain number.
 
-    higher: whether more is better; None when neither is, so that nothing is judged by it.
+    higher: whether more is better; None if neither is better, so that nothing is judged by it.
     """
 
     name: str
@@ -90,9 +97,11 @@ class Headline:
 
 @dataclass(frozen=True, slots=True)
 class ToolMeasurement:
-    """What a parser found. headlines: by name, in their units. result: the whole, bounded in size.
+    """The measurement in a tool's output.
 
-    remote: the peer's address as the tool itself says, "" when it does not.
+    headlines: by name, in their units. result: details, bounded.
+
+    remote: the peer's address as the tool reports it, "" if it does not.
     """
 
     headlines: Mapping[str, float]
@@ -103,7 +112,7 @@ class ToolMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class ToolOutput:
-    """What the measuring process wrote, and how it ended. files: those that the task asked to read back."""
+    """Output and exit code of the measuring process."""
 
     stdout: str
     stderr: str = ""
@@ -111,13 +120,13 @@ class ToolOutput:
 
     @property
     def text(self) -> str:
-        """Both together."""
+        """Both outputs, stdout first."""
         return f"{self.stdout}\n{self.stderr}"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process group of a benchmark. node: its place among the nodes that the benchmark uses, from 0."""
+    """A process group of a benchmark. node: index among the nodes of the benchmark, from 0."""
 
     role: str
     index: int
@@ -126,7 +135,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartAddress:
-    """Where a part can be reached. host: its name, for programs that want one."""
+    """Address of a part. host: its name, for programs that need one. folder: its directory."""
 
     role: str
     index: int
@@ -137,10 +146,11 @@ class PartAddress:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionSite:
-    """What an executor offers. agent: how mpirun starts its daemon on another node; python: how Python is called.
+    """Addresses and programs that an executor provides for the tasks.
 
-    ssh: a configuration of ssh with which the workers are reached, where that is how. programs: paths of programs that
-    the executor found or made, by name.
+    peers: addresses of the parts by role. agent: program with which mpirun starts its daemon on
+    other nodes. python: command line of Python. programs: paths by name. ssh: path of a
+    configuration with which ssh reaches the workers, "" without.
     """
 
     peers: Mapping[str, Sequence[PartAddress]]
@@ -156,11 +166,12 @@ class ExecutionSite:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one part runs. before: commands that prepare. files: to write into its folder first, by relative path.
+    """The command of one part. before: commands to run first. files: text by relative path.
 
-    A server is ready when its process listens on `port`, or has written `ready_text`. Relative paths and
-    the working directory are those of the part's folder. shared: whether the workers need that folder too, as it is
-    after `before`, at the same path.
+    A server is ready when its process listens on `port`, or has written `ready_text`. Relative
+    paths and the working directory refer to the part's folder, where files are written before
+    anything runs. shared: whether the workers need that folder too, at the same path, as it is
+    after `before`.
     """
 
     role: str
@@ -176,14 +187,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of benchmark.
+    """A benchmark kind: one tool.
 
-    spec: its dataclass. layout: its parts, of which the one of role `measures` measures. programs: what must be there.
-    tasks: what each part runs, servers first; a part without a task only offers its node. parse: reads the measuring
-    part's output, raises Failed. limit_s: seconds after which it cannot be right any more. columns: fields of the spec
-    that lists show. absent: the headlines that a spec cannot have, each with the reason. scratch_bytes: of files that
-    it makes; memory_bytes: that it needs; 0 where neither matters. image: which of the project's images has its tools.
-    trusted: whether it always decides what runs, as a field that is `trusted` does.
+    spec: its dataclass. layout: parts, of which that with the role `measures` measures.
+    programs: required ones. tasks: commands of the parts, servers first; a part without a task
+    only provides its node. parse: parses the output of the measuring part, raises
+    BenchmarkFailed. limit_s: default time limit in seconds. columns: fields of the spec in
+    lists. absent: headlines that a spec cannot have, each with the reason. scratch_bytes: size
+    of its files; memory_bytes: required memory; 0 where it does not matter. image: name of the
+    project's image with its tools. trusted: whether it always decides what runs, like a field
+    that is `trusted`.
     """
 
     name: str
@@ -207,18 +220,18 @@ class Kind:
 
     def headline(self, name: str) -> Headline:
         """The headline of that name."""
-        return next(one for one in self.headlines if one.name == name)
+        return next(headline for headline in self.headlines if headline.name == name)
 
 
 def server_and_client(spec: CommonSpec) -> tuple[Part, ...]:
-    """A server and a client, on two nodes unless one was asked for."""
+    """Layout of a server and a client, on two nodes unless the spec asks for one."""
     return Part("server", 0, 0), Part("client", 0, 0 if spec.placement == SAME_NODE else 1)
 
 
 def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
-    """A master and workers, each worker on a node of its own unless one node was asked for.
+    """Layout of a master and workers, each on its own node unless the spec asks for one.
 
-    The master sits beside the first worker, except where no two parts may share a node.
+    The master shares the node of the first worker, except if no two parts may share a node.
     """
 
     def node(index: int) -> int:
@@ -229,5 +242,7 @@ def master_and_workers(spec: CommonSpec, workers: int) -> tuple[Part, ...]:
 
 
 def bound(spec: CommonSpec, argv: Sequence[str]) -> tuple[str, ...]:
-    """The command, bound to the CPUs of the spec."""
-    return ("taskset", "--cpu-list", spec.cpu_affinity, *argv) if spec.cpu_affinity else tuple(argv)
+    """The command line, bound to the CPUs of the spec."""
+    if spec.cpu_affinity:
+        return ("taskset", "--cpu-list", spec.cpu_affinity, *argv)
+    return tuple(argv)

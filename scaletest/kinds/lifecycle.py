@@ -1,9 +1,10 @@
-"""Lifecycle: how fast a cluster brings workloads up, as a kind: scaletest lifecycle run."""
+"""Lifecycle: how fast a cluster starts workloads, by scaletest lifecycle run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scaletest.kinds import parsing, scaletest_result
 from scaletest.kinds.common import ActingSpec, PodOverrides
@@ -27,58 +28,64 @@ class LifecycleSpec(ActingSpec):
     """The options of scaletest lifecycle run that matter to a sweep."""
 
     workload_type: str = spec_field(
-        "training", "What is submitted.", pattern=r"[a-z][a-z-]{0,30}", words="a type, as in training"
+        "training", "Type of the workloads.", pattern=r"[a-z][a-z-]{0,30}", pattern_text="a type, as in training"
     )
-    num_workloads: int = spec_field(10, "How many.", minimum=1, maximum=1_000_000)
-    num_processes: int = spec_field(8, "How many are submitted at once.", minimum=1, maximum=1000)
+    num_workloads: int = spec_field(10, "Number of workloads.", minimum=1, maximum=1_000_000)
+    num_processes: int = spec_field(
+        8, "Number of workloads that are submitted at the same time.", minimum=1, maximum=1000
+    )
     num_workers: int = spec_field(1, "Workers of a distributed workload.", minimum=1, maximum=10_000)
     num_gpus: int = spec_field(0, "Devices of each pod.", minimum=0, maximum=64)
-    run_seconds: float = spec_field(1.0, "How long each runs.", minimum=0, maximum=86400)
+    run_seconds: float = spec_field(1.0, "Run time of each, in seconds.", minimum=0, maximum=86400)
     workload_image: str = spec_field("busybox", "Image of the workloads' pods; it needs sleep.", pattern=r"\S{1,500}")
-    namespace: str = spec_field("", "Where; empty for the current one.", pattern=r"|[a-z0-9-]{1,63}", words="a name")
-    worker: PodOverrides = spec_field(PodOverrides(), "How the pod of the tester differs.")
+    namespace: str = spec_field(
+        "", "Namespace; empty: the current one.", pattern=r"|[a-z0-9-]{1,63}", pattern_text="a name"
+    )
+    worker: PodOverrides = spec_field(PodOverrides(), "Changes to the pod of the tester.")
 
 
 def tasks(spec: LifecycleSpec, site: ExecutionSite) -> Sequence[Task]:
-    """scaletest lifecycle run, which deletes what it made."""
+    """scaletest lifecycle run, which deletes its objects at the end."""
     line = [*site.python, "-m", "scaletest", "lifecycle", "run", "--output", "json", "--output-dir", "run", "--delete"]
     line += ["-t", spec.workload_type, "-n", str(spec.num_workloads), "--num-processes", str(spec.num_processes)]
     line += ["--num-workers", str(spec.num_workers), "--num-gpus", str(spec.num_gpus)]
     line += ["--run-seconds", str(spec.run_seconds), "--image", spec.workload_image]
-    line += ["--namespace", spec.namespace] if spec.namespace else []
+    if spec.namespace:
+        line += ["--namespace", spec.namespace]
     return (Task("worker", 0, bound(spec, line)),)
 
 
 def parse(spec: LifecycleSpec, output: ToolOutput) -> ToolMeasurement:
-    """Rate, and the median of the step that the run waited for. Raises Failed."""
-    data = scaletest_result.result(output, "lifecycle")
-    planned = parsing.at(data, "books", "planned")
+    """Parse the result: rate of pods, and median of the last phase that was measured."""
+    report = scaletest_result.result(output, "lifecycle")
+    planned = parsing.at(report, "books", "planned")
     if planned != spec.num_workloads:
         raise BenchmarkFailed(
             Failure.MISMATCH, f"the lifecycle was of {planned} workloads instead of {spec.num_workloads}"
         )
     headlines = {}
-    if parsing.at(data, "throughput", "per_s") is not None:
-        headlines["podsPerSecond"] = parsing.number(data, "throughput", "per_s")
-    steps = data.get("steps")
-    rows = steps if isinstance(steps, list) else []
-    last = next((one for one in reversed(rows) if parsing.at(one, "seconds", "p50", "value") is not None), None)
-    if last is not None:
-        headlines["medianTime"] = parsing.number(last, "seconds", "p50", "value")
+    if parsing.at(report, "throughput", "per_s") is not None:
+        headlines["podsPerSecond"] = parsing.number(report, "throughput", "per_s")
+    steps = report.get("steps")
+    phases = steps if isinstance(steps, list) else []
+    measured = [phase for phase in phases if parsing.at(phase, "seconds", "p50", "value") is not None]
+    if measured:
+        headlines["medianTime"] = parsing.number(measured[-1], "seconds", "p50", "value")
     if not headlines:
-        raise parsing.bad("the lifecycle result holds no numbers", list(map(str, data)))
-    kept = [
-        {"step": parsing.at(one, "step"), "since": parsing.at(one, "since"), "seconds": parsing.at(one, "seconds")}
-        for one in rows
-    ]
-    result = {"verdict": data["verdict"], "steps": kept, "books": data.get("books")}
-    return ToolMeasurement(headlines, result, notes=scaletest_result.notes(data))
+        raise parsing.bad("the lifecycle result has no numbers", list(map(str, report)))
+    short = [_short(phase) for phase in phases]
+    details = {"verdict": report["verdict"], "steps": short, "books": report.get("books")}
+    return ToolMeasurement(headlines, details, notes=scaletest_result.notes(report))
+
+
+def _short(phase: Any) -> dict[str, Any]:
+    return {name: parsing.at(phase, name) for name in ("step", "since", "seconds")}
 
 
 KIND = Kind(
     name="Lifecycle",
     plural="lifecycles",
-    help="How fast a cluster brings workloads up: scaletest lifecycle run.",
+    help="How fast a cluster starts workloads: scaletest lifecycle run.",
     spec=LifecycleSpec,
     measures="worker",
     layout=lambda spec: (Part("worker", 0, 0),),
@@ -87,9 +94,10 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 3600 + spec.num_workloads + spec.run_seconds,
     headlines=(
-        Headline("podsPerSecond", "1/s", True, "Pods scheduled a second, from the first to the last."),
-        Headline("medianTime", "s", False, "Median of the last step that was measured."),
+        Headline("podsPerSecond", "1/s", True, "Pods scheduled per second, from the first to the last."),
+        Headline("medianTime", "s", False, "Median duration of the last phase that was measured."),
     ),
     columns=("workloadType", "numWorkloads", "numWorkers"),
-    trusted=True,  # it makes pods of any image, with the rights of whoever runs it
+    # it creates pods of any image, with the rights of its service account
+    trusted=True,
 )

@@ -1,4 +1,4 @@
-"""One result in a log: a line with a mark, so that whoever reads the log finds it among everything else."""
+"""Framing of a result in a log: one line that begins with a mark, to find it among other lines."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ MARK = "SCALETEST-RESULT "
 MOST_CHARACTERS = 200_000
 
 
-def frame(ended: BenchmarkResult) -> str:
-    """The line, without the details where they would make it longer than a reader of logs keeps."""
-    line = _line(ended)
+def frame(result: BenchmarkResult) -> str:
+    """The line of a result; without its details if it would be too long for readers of logs."""
+    line = _line(result)
     if len(line) <= MOST_CHARACTERS:
         return line
-    note = f"the details were too large: {len(line)} characters"
-    return _line(replace(ended, result={}, notes=(*ended.notes, note)))
+    note = f"the details were left out: {len(line)} characters are too many"
+    return _line(replace(result, result={}, notes=(*result.notes, note)))
 
 
-def _line(ended: BenchmarkResult) -> str:
-    """ASCII: neither does a log's reader split it at foreign line ends, nor does a printer escape parts of it."""
-    return MARK + json.dumps(ended.to_dict(), separators=(",", ":"), allow_nan=False)
+def _line(result: BenchmarkResult) -> str:
+    """Encode as ASCII, so that readers split no Unicode line ends, and printers escape nothing."""
+    return MARK + json.dumps(result.to_dict(), separators=(",", ":"), allow_nan=False)
 
 
 def unframe(log: str) -> BenchmarkResult | None:
-    """The last whole framed result of a log; None when there is none."""
+    """The last complete framed result of a log; None without one."""
     for line in reversed(log.splitlines()):
         if line.startswith(MARK):
             try:

@@ -1,4 +1,4 @@
-"""Media files: codecs, what the first bytes of a file tell, and FFmpeg's arguments to make and to describe them."""
+"""Media files: codecs, containers by their first bytes, and FFmpeg's command lines for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUFFIXES = {
     "mpeg2": (".m2v", ".mpeg2", ".mpg2"),
     "vp9": (".vp9",),
 }
-# FFmpeg's names, and its encoders for test files; VP9 has no form without a container but IVF, which all tools read.
+# FFmpeg's names, and its encoders for test files. VP9 needs a container: IVF, which all tools read.
 FFMPEG_CODECS = {"h264": "h264", "h265": "hevc", "av1": "av1", "mpeg2": "mpeg2video", "vp9": "vp9"}
 _MAKERS: dict[str, tuple[str, str, str]] = {
     "h264": ("libx264", "h264", ".h264"),
@@ -27,21 +27,21 @@ _MAKERS: dict[str, tuple[str, str, str]] = {
     "mpeg2": ("mpeg2video", "mpeg2video", ".m2v"),
     "vp9": ("libvpx-vp9", "ivf", ".ivf"),
 }
-# Bytes of a file that `container` wants to see.
+# Bytes of a file that `container` needs.
 HEAD_BYTES = 400
 
 
 def codec_of_name(name: str) -> str:
-    """The codec that a file's suffix says; "" when it says none."""
+    """The codec of a file's suffix; "" if unknown."""
     suffix = PurePath(name).suffix.lower()
     return next((codec for codec, suffixes in _SUFFIXES.items() if suffix in suffixes), "")
 
 
 def container(head: bytes) -> str:
-    """The container that a file's first bytes show, "" for an elementary stream or the unknown.
+    """The container by a file's first bytes, "" for an elementary stream or if unknown.
 
-    Signatures: ISO/IEC 14496-12 (ftyp), RFC 8794 (EBML), RIFF, ISO/IEC 13818-1 (both MPEG streams), FLV, Ogg.
-    IVF counts as elementary: it is what the tools take for VP9 and AV1.
+    Signatures: ISO/IEC 14496-12 (ftyp), RFC 8794 (EBML), RIFF, ISO/IEC 13818-1 (both MPEG
+    streams), FLV, Ogg. IVF counts as elementary, since the tools accept it for VP9 and AV1.
     """
     if head[4:8] in (b"ftyp", b"moov", b"mdat", b"styp"):
         return "MP4"
@@ -61,12 +61,12 @@ def container(head: bytes) -> str:
 
 
 def codec_of_head(head: bytes) -> str:
-    """The codec that an IVF header names; "" for anything else."""
+    """The codec of an IVF header; "" for anything else."""
     return {b"VP90": "vp9", b"AV01": "av1"}.get(head[8:12], "") if head.startswith(b"DKIF") else ""
 
 
 def refusal(name: str, head: bytes, codec: str) -> str:
-    """Why oneVPL's tool cannot read a file, with the command that makes one it can read; "" when it can."""
+    """Why oneVPL's tool cannot read a file, with a command that converts it; "" if it can."""
     kind = container(head)
     if not kind:
         return ""
@@ -81,7 +81,7 @@ def refusal(name: str, head: bytes, codec: str) -> str:
 def make_arguments(
     codec: str, folder: str, width: int, height: int, frames: int, rate: int, threads: int = 1
 ) -> tuple[list[str], str]:
-    """FFmpeg's arguments that make a test stream of moving patterns, and the file's path."""
+    """FFmpeg's command line to create a test stream of moving patterns, and the file's path."""
     if codec not in _MAKERS:
         raise InvalidValue(f"unknown codec {codec!r}", hint=f"use one of: {', '.join(CODECS)}")
     checks.count(frames, "frames", minimum=1, maximum=10**7)
@@ -105,7 +105,7 @@ def make_arguments(
 
 
 def probe_arguments(path: str) -> list[str]:
-    """ffprobe's arguments that describe a file's first video stream; reads it once to count frames."""
+    """ffprobe's command line to describe a file's first video stream; it counts all frames."""
     fields = "codec_name,profile,width,height,pix_fmt,r_frame_rate,nb_read_packets"
     line = ["ffprobe", "-v", "error", "-protocol_whitelist", "file", "-select_streams", "v:0", "-count_packets"]
     return [*line, "-show_entries", f"stream={fields}:format=format_name,size", "-of", "json", f"file:{path}"]
@@ -113,7 +113,10 @@ def probe_arguments(path: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What a file holds. frames: packets of its video stream. rate: frames a second, None when the file has none."""
+    """Description of a file.
+
+    frames: packets of its video stream. rate: frames/s, None if unknown.
+    """
 
     path: str
     codec: str
@@ -129,32 +132,32 @@ class Media:
 
 
 def read_probe(path: str, text: str, head: bytes) -> Media:
-    """Read ffprobe's JSON. Raises InvalidValue for a file without video."""
-    data = wire.load(text, "ffprobe's answer")
-    streams, form = data.get("streams"), data.get("format")
+    """Parse ffprobe's JSON. Raises InvalidValue for a file without video."""
+    answer = wire.load(text, "ffprobe's answer")
+    streams, form = answer.get("streams"), answer.get("format")
     if not isinstance(streams, list) or not streams or not isinstance(streams[0], dict) or not isinstance(form, dict):
-        raise InvalidValue(f"{path} holds no video", hint="give a video file")
-    row = streams[0]
+        raise InvalidValue(f"{path} has no video", hint="give a video file")
+    stream = streams[0]
     names = {ours: theirs for theirs, ours in FFMPEG_CODECS.items()}
-    codec = str(row.get("codec_name", ""))
+    codec = str(stream.get("codec_name", ""))
     return Media(
         path=path,
         codec=names.get(codec, codec),
-        profile=str(row.get("profile", "")),
-        width=_integer(row.get("width")),
-        height=_integer(row.get("height")),
-        pixel_format=str(row.get("pix_fmt", "")),
-        rate=_ratio(str(row.get("r_frame_rate", ""))),
-        frames=_integer(row.get("nb_read_packets")),
+        profile=str(stream.get("profile", "")),
+        width=_integer(stream.get("width")),
+        height=_integer(stream.get("height")),
+        pixel_format=str(stream.get("pix_fmt", "")),
+        rate=_ratio(str(stream.get("r_frame_rate", ""))),
+        frames=_integer(stream.get("nb_read_packets")),
         bytes=_integer(form.get("size")),
         container=str(form.get("format_name", "")),
         elementary=not container(head),
     )
 
 
-def _integer(value: Any) -> int:
+def _integer(text: Any) -> int:
     try:
-        return max(0, int(value))
+        return max(0, int(text))
     except (TypeError, ValueError, OverflowError):
         return 0
 

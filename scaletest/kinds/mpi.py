@@ -1,7 +1,9 @@
-"""Arguments of Open MPI that its kinds share. Hosts are given by name, since it takes no IPv6 address for one.
+"""Command line of Open MPI for the kinds that use it.
 
-mpirun's daemon is started on other nodes by the executor's agent, or by ssh with the executor's configuration, which
-finds the names in the hosts file that the executor makes.
+Hosts have names, as it accepts no IPv6 addresses.
+
+mpirun's daemon is started on other nodes by the executor's agent, or by ssh with the executor's
+configuration, which has the names in a hosts file.
 """
 
 from __future__ import annotations
@@ -16,30 +18,30 @@ HOSTFILE = "hosts"
 
 
 def hostfile(site: ExecutionSite, slots: int) -> str:
-    """One line a host; several workers on one host have their slots there together."""
+    """The hostfile: one line for each host, with the slots of all its workers."""
     hosts = Counter(peer.host for peer in site.peers["worker"])
     return "".join(f"{host} slots={slots * count}\n" for host, count in hosts.items())
 
 
 def one_host(site: ExecutionSite) -> bool:
-    """Whether all workers are on one host, where only the loopback interface is between them."""
+    """Whether all workers are on one host, where only the loopback interface connects them."""
     return len({peer.host for peer in site.peers["worker"]}) == 1
 
 
 def mpirun(spec: MpiSpec, site: ExecutionSite, processes: int, mapping: str) -> list[str]:
-    """mpirun and its options, up to the program's name."""
+    """mpirun and its options, before the program's name."""
     line = ["mpirun", "--allow-run-as-root", "--display-map", "--hostfile", HOSTFILE, "-np", str(processes)]
     line += ["--map-by", "slot" if one_host(site) else mapping]
-    # two nodes that are one machine have the same cores: bound to them, all ranks would share the first
+    # nodes that are one machine have the same cores: with binding all ranks would share the first
     line += ["--bind-to", "none"]
     if site.agent:
-        # nodes that are one machine share its cores too: a rank that waits must not keep the other from running
+        # such nodes share the cores: a rank that waits must let the other one run
         line += ["--mca", "plm_rsh_agent", site.agent, "--mca", "mpi_yield_when_idle", "1"]
     if site.ssh:
-        # only the master has the hosts' names, so the daemons of many workers do not start each other
+        # only the master knows the hosts' names, so the daemons of workers must not start others
         line += ["--mca", "plm_rsh_args", f"-F {site.ssh}", "--mca", "plm_rsh_no_tree_spawn", "1"]
     if one_host(site):
-        # left out otherwise, as it leads nowhere
+        # Open MPI ignores the loopback interface by default
         line += ["--mca", "btl_tcp_if_include", "lo"]
     return [*line, *_transport(spec), *_family(spec)]
 
@@ -51,5 +53,5 @@ def _transport(spec: MpiSpec) -> Sequence[str]:
 
 
 def _family(spec: MpiSpec) -> Sequence[str]:
-    """Open MPI tries every address that a node has; the other family is switched off so that data cannot use it."""
+    """Turn the other address family off, since Open MPI tries every address of a node."""
     return ("--mca", "btl_tcp_disable_family", "6" if spec.ip_family == "IPv4" else "4")

@@ -1,6 +1,6 @@
-"""MPIPingPong: half round-trip times and bandwidth of MPI messages of 0 to 2^maxlog bytes between two nodes.
+"""MPIPingPong: half round-trip times and bandwidth of MPI messages between two nodes.
 
-IMB-MPI1 is used where it is installed; elsewhere a small program of ours that measures and prints the same.
+IMB-MPI1 measures where it is installed, else our small program with the same output.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SECONDS = {"usec": 1e-6, "msec": 1e-3, "sec": 1.0}
 _BYTES = {"Mbytes/sec": 1e6, "Gbytes/sec": 1e9}
 _TITLE = re.compile(r"#\s*Benchmarking\s+(\S+)\s+#\s*#processes\s*=\s*(\d+)")
 PROGRAM = "the MPI ping-pong"
-# Two decimals of such a number are exact enough for a comparison.
+# From this number on two decimals are exact enough for a comparison.
 LEAST_EXACT = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class MPIPingPongSpec(MpiSpec):
-    """All fields are the original's."""
+    """Spec of MPIPingPong, all fields as in kube-perftest."""
 
-    maxlog: int = spec_field(22, "Messages are of 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30)
+    maxlog: int = spec_field(22, "Message sizes are 0, 1, 2, 4, ... 2^maxlog bytes.", minimum=1, maximum=30)
 
 
 def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
-    """The master starts one process on each of the two workers."""
+    """mpirun on the master, with one process on each of the two workers."""
     program = site.programs.get("pingpong", OURS)
     arguments = ["-msglog", str(spec.maxlog), "pingpong"]
     if spec.ip_family == "IPv6" and mpi.one_host(site):
@@ -56,15 +56,9 @@ def tasks(spec: MPIPingPongSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
-    """IMB's table of its PingPong. Raises Failed."""
+    """Parse IMB's table of PingPong."""
     parsing.ended_well(output, PROGRAM)
-    titles = _TITLE.findall(output.stdout)
-    header = next((line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line), "")
-    if not header or not titles:
-        raise parsing.bad(f"{PROGRAM} wrote no table that begins with #bytes", parsing.last_lines(output))
-    if titles != [("PingPong", "2")]:
-        measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
-        raise BenchmarkFailed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
+    header = _header(output)
     names = header.split()
     time, time_unit = _unit(names, _SECONDS)
     speed, speed_unit = _unit(names, _BYTES)
@@ -73,27 +67,43 @@ def parse(spec: MPIPingPongSpec, output: ToolOutput) -> ToolMeasurement:
     results: list[dict[str, Any]] = [
         {"bytes": int(row[0]), "repetitions": int(row[1]), "time": row[time], "bandwidth": row[speed]} for row in rows
     ]
-    latency, bandwidth = min(row["time"] for row in results), max(row["bandwidth"] for row in results)
+    latency = min(size["time"] for size in results)
+    bandwidth = max(size["bandwidth"] for size in results)
     if latency <= 0 or bandwidth <= 0:
         raise parsing.bad(f"{PROGRAM}'s table has times or bandwidths of 0", [header])
-    for row in results:
-        _check_units(row, _SECONDS[time_unit], _BYTES[speed_unit])
+    for size in results:
+        _check_units(size, _SECONDS[time_unit], _BYTES[speed_unit])
     units = {"benchmark": "PingPong", "timeUnits": time_unit, "bandwidthUnits": speed_unit}
     headlines = {"peakBandwidth": bandwidth * _BYTES[speed_unit], "minimumLatency": latency * _SECONDS[time_unit]}
     return ToolMeasurement(headlines, {**units, "results": results})
 
 
-def _check_units(row: Mapping[str, Any], seconds: float, size: float) -> None:
-    """Raises Failed when bytes, time and bandwidth contradict each other, as where a megabyte is not 10^6 bytes."""
-    # what has fewer digits was rounded too much to tell
-    if row["time"] < LEAST_EXACT or row["bytes"] / (row["time"] * seconds) < LEAST_EXACT * size:
+def _header(output: ToolOutput) -> str:
+    """The head of the only table. Raises BenchmarkFailed unless it is PingPong of 2 processes."""
+    titles = _TITLE.findall(output.stdout)
+    headers = [line for line in output.stdout.splitlines() if "#bytes" in line and "#repetitions" in line]
+    if not headers or not titles:
+        raise parsing.bad(f"{PROGRAM} wrote no table that begins with #bytes", parsing.last_lines(output))
+    if titles != [("PingPong", "2")]:
+        measured = ", ".join(f"{name} of {count} processes" for name, count in titles)
+        raise BenchmarkFailed(Failure.MISMATCH, f"IMB measured {measured} instead of PingPong of 2 processes")
+    return headers[0]
+
+
+def _check_units(size: Mapping[str, Any], seconds: float, unit: float) -> None:
+    """Raises BenchmarkFailed if bytes, time and bandwidth contradict each other.
+
+    That is so where a megabyte is not 10^6 bytes.
+    """
+    # smaller numbers are rounded too much for a comparison
+    if size["time"] < LEAST_EXACT or size["bytes"] / (size["time"] * seconds) < LEAST_EXACT * unit:
         return
-    computed = row["bytes"] / (row["time"] * seconds)
-    parsing.check_agreement(row["bandwidth"] * size, computed, f"the bandwidth of {row['bytes']} bytes")
+    computed = size["bytes"] / (size["time"] * seconds)
+    parsing.check_agreement(size["bandwidth"] * unit, computed, f"the bandwidth of {size['bytes']} bytes")
 
 
 def _unit(names: Sequence[str], units: dict[str, float]) -> tuple[int, str]:
-    """The column with one of these units, the last one that has; and its unit."""
+    """Index and unit of the last column with one of these units."""
     for index in range(len(names) - 1, -1, -1):
         unit = names[index][names[index].find("[") + 1 :].rstrip("]")
         if unit in units:
@@ -113,8 +123,8 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 300 + 2 ** max(0, spec.maxlog - 20),
     headlines=(
-        Headline("peakBandwidth", "B/s", True, "The highest of all message sizes."),
-        Headline("minimumLatency", "s", False, "The lowest half round trip of all message sizes."),
+        Headline("peakBandwidth", "B/s", True, "Highest bandwidth of all message sizes."),
+        Headline("minimumLatency", "s", False, "Lowest half round-trip time of all message sizes."),
     ),
     columns=("transport", "maxlog"),
 )

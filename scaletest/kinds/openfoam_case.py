@@ -1,7 +1,7 @@
-"""The 3-D lid-driven cavity as an OpenFOAM case: a cube of 0.1 m whose lid moves at 1 m/s, Reynolds number 10.
+"""The 3-D lid-driven cavity as an OpenFOAM case: a cube of 0.1 m, lid at 1 m/s, Reynolds number 10.
 
-Text of all files, from the number of cells along an edge. The time step keeps the Courant number at 0.5; every size
-runs the same number of steps, so that sizes differ in work for each step only.
+The files depend on the number of cells along an edge. The time step gives a Courant number of 0.5;
+all sizes have the same number of time steps, so they differ only in the work of each.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EDGE_M, VISCOSITY, COURANT, STEPS = 0.1, 0.01, 0.5, 50
-# Cells along an edge; docs/how-to/benchmarks.md says what each needs.
+# Cells along an edge; docs/how-to/benchmarks.md has the memory of each.
 SIZES: Mapping[str, int] = {"XS": 20, "S": 100, "M": 200, "XL": 400, "XXL": 512}
 METHODS = ("fixedNORM", "fixedITER", "FOAM-DIC-PCG.fixedNORM", "FOAM-GAMG-PCG.fixedNORM")
 _ITERATIONS = 100
@@ -19,12 +19,12 @@ _GAMG = "preconditioner { preconditioner GAMG; smoother DICGaussSeidel; toleranc
 
 
 def files(size: str, method: str, processes: int) -> dict[str, str]:
-    """All files of the case by path."""
+    """Text of all files of the case, by path."""
     cells = SIZES[size]
-    step = COURANT * EDGE_M / cells
+    time_step = COURANT * EDGE_M / cells
     return {
         "system/blockMeshDict": _file("dictionary", "system", "blockMeshDict", _mesh(cells)),
-        "system/controlDict": _file("dictionary", "system", "controlDict", _control(step)),
+        "system/controlDict": _file("dictionary", "system", "controlDict", _control(time_step)),
         "system/fvSchemes": _file("dictionary", "system", "fvSchemes", _SCHEMES),
         "system/fvSolution": _file("dictionary", "system", "fvSolution", _solution(method)),
         "system/decomposeParDict": _file("dictionary", "system", "decomposeParDict", _split(processes)),
@@ -37,15 +37,15 @@ def files(size: str, method: str, processes: int) -> dict[str, str]:
 
 
 def boxes(processes: int) -> tuple[int, int, int]:
-    """Three factors whose product is the number of processes, as near to each other as can be."""
+    """Three factors with this product, as equal as possible."""
     best = (processes, 1, 1)
-    for one in range(1, processes + 1):
-        if processes % one:
+    for x in range(1, processes + 1):
+        if processes % x:
             continue
-        rest = processes // one
-        for two in range(1, rest + 1):
-            if rest % two == 0 and max(one, two, rest // two) < max(best):
-                best = (one, two, rest // two)
+        rest = processes // x
+        for y in range(1, rest + 1):
+            if rest % y == 0 and max(x, y, rest // y) < max(best):
+                best = (x, y, rest // y)
     return best
 
 
@@ -54,7 +54,8 @@ def _file(kind: str, place: str, name: str, body: str) -> str:
 
 
 def _mesh(cells: int) -> str:
-    corners = " ".join(f"({x} {y} {z})" for z in (0, 1) for x, y in ((0, 0), (1, 0), (1, 1), (0, 1)))
+    square = ("0 0", "1 0", "1 1", "0 1")
+    corners = " ".join([f"({corner} 0)" for corner in square] + [f"({corner} 1)" for corner in square])
     walls = "(0 4 7 3) (2 6 5 1) (1 5 4 0) (0 3 2 1) (4 5 6 7)"
     return (
         f"scale {EDGE_M};\nvertices ({corners});\n"
@@ -65,11 +66,11 @@ def _mesh(cells: int) -> str:
     )
 
 
-def _control(step: float) -> str:
-    """No field is written: what is measured is the solver. The time runs half a step further than its last one."""
+def _control(time_step: float) -> str:
+    """The control file. No field is written, as only the solver is measured."""
     return (
         "application icoFoam;\nstartFrom startTime;\nstartTime 0;\nstopAt endTime;\n"
-        f"endTime {step * STEPS:.9g};\ndeltaT {step:.9g};\nwriteControl timeStep;\nwriteInterval 1000000;\n"
+        f"endTime {time_step * STEPS:.9g};\ndeltaT {time_step:.9g};\nwriteControl timeStep;\nwriteInterval 1000000;\n"
         "purgeWrite 0;\nwriteFormat binary;\nwritePrecision 6;\nwriteCompression off;\ntimeFormat general;\n"
         "timePrecision 6;\nrunTimeModifiable false;\n"
     )

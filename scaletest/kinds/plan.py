@@ -1,4 +1,4 @@
-"""What a run of benchmarks was to do: every benchmark with its values, in the order in which they are started."""
+"""The plan of a benchmark run: all benchmarks with their values, in the order of their start."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import Benchmark
+from scaletest.kinds.kind import Headline
 from scaletest.kinds.threshold import BenchmarkThreshold, checked
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue
@@ -17,9 +18,10 @@ KIND = "benchmark"
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkPlan:
-    """name: of the set. permutations: the values of each, what samples chose included; document: as it was given.
+    """The plan of a set.
 
-    stop_on_failure, disjoint, paused, thresholds: what the set says of these.
+    name: of the set. permutations: values of each, also those that samples chose. document: as
+    the user wrote it. stop_on_failure, disjoint, paused, thresholds: as in the set's spec.
     """
 
     name: str
@@ -34,19 +36,21 @@ class BenchmarkPlan:
 
     @property
     def workload(self) -> str:
-        """What is measured, in words."""
-        kinds = sorted({one.kind.name for one in self.benchmarks})
+        """Short text of what is measured."""
+        kinds = sorted({benchmark.kind.name for benchmark in self.benchmarks})
         return f"{', '.join(kinds)}: {len(self.permutations)} x {self.repetitions}"
 
     @property
     def judged(self) -> tuple[BenchmarkThreshold, ...]:
-        """The thresholds, read. InvalidValue for one that cannot be."""
-        kinds = {one.kind.name: one.kind for one in self.benchmarks}
-        headlines = {one.name: one for kind in kinds.values() for one in kind.headlines}
+        """The parsed thresholds. InvalidValue for one that cannot be parsed."""
+        kinds = {benchmark.kind.name: benchmark.kind for benchmark in self.benchmarks}
+        headlines: dict[str, Headline] = {}
+        for kind in kinds.values():
+            headlines |= {headline.name: headline for headline in kind.headlines}
         return checked(self.thresholds, list(headlines.values()), self.permutations)
 
     def check_thresholds(self) -> None:
-        """Raises InvalidValue for a threshold that cannot be read, or is about a number that cannot be measured."""
+        """Raises InvalidValue for thresholds that cannot be parsed, or are not measured."""
         for threshold in self.judged:
             for planned in self.benchmarks:
                 values = self.permutations[planned.permutation]
@@ -55,18 +59,18 @@ class BenchmarkPlan:
                 if why and threshold.about(values):
                     raise InvalidValue(
                         f"threshold {threshold.text!r} is about a number that cannot be measured: {why}",
-                        hint=f"leave it out, or name the permutations that have the number: {name}(KEY=VALUE)",
+                        hint=f"leave it out, or restrict it to permutations with the number: {name}(KEY=VALUE)",
                     )
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """None: a benchmark has no steps."""
+        """Steps of the run: a benchmark has none."""
         return ()
 
     @property
     def counted(self) -> int:
-        """Benchmarks that are no warm-up."""
-        return sum(not one.warm_up for one in self.benchmarks)
+        """Number of benchmarks without warm-ups."""
+        return sum(not benchmark.warm_up for benchmark in self.benchmarks)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -82,28 +86,32 @@ class BenchmarkPlan:
             "thresholds": list(self.thresholds),
             "permutations": list(self.permutations),
             "benchmarks": [
-                {**one.document(), "permutation": one.permutation, "repetition": one.repetition}
-                for one in self.benchmarks
+                {
+                    **benchmark.document(),
+                    "permutation": benchmark.permutation,
+                    "repetition": benchmark.repetition,
+                }
+                for benchmark in self.benchmarks
             ],
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkPlan:
-        """Read what `to_dict` wrote; InvalidValue on anything else."""
+        """Read what `to_dict` wrote; InvalidValue for anything else."""
         flags = {"stop_on_failure": bool, "disjoint": bool, "paused": bool}
         types = {"name": str, "document": dict, "repetitions": int, "permutations": list, "benchmarks": list}
-        row = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
+        stored = wire.take(data, "the plan", {**types, "thresholds": list, **flags})
         try:
-            row["thresholds"] = tuple(map(str, row.get("thresholds", ())))
-            row["benchmarks"] = tuple(map(_benchmark, row["benchmarks"]))
-            row["permutations"] = tuple(dict(one) for one in row["permutations"])
-            return cls(**row)
+            stored["thresholds"] = tuple(map(str, stored.get("thresholds", ())))
+            stored["benchmarks"] = tuple(map(_benchmark, stored["benchmarks"]))
+            stored["permutations"] = tuple(map(dict, stored["permutations"]))
+            return cls(**stored)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidValue(f"the plan cannot be read: {error}") from error
 
 
-def _benchmark(row: Mapping[str, Any]) -> Benchmark:
-    places = {"permutation": row["permutation"], "repetition": row["repetition"]}
-    if not all(isinstance(value, int) for value in places.values()):
+def _benchmark(stored: Mapping[str, Any]) -> Benchmark:
+    places = {"permutation": stored["permutation"], "repetition": stored["repetition"]}
+    if not all(isinstance(index, int) for index in places.values()):
         raise InvalidValue("a benchmark of the plan has no number")
-    return replace(benchmark.read({name: value for name, value in row.items() if name not in places}), **places)
+    return replace(benchmark.read({name: part for name, part in stored.items() if name not in places}), **places)

@@ -1,7 +1,7 @@
-"""What both RDMA kinds share: spec, command line, and tables of perftest for all message sizes.
+"""Common code of both RDMA kinds: spec, command line, and perftest's tables for all message sizes.
 
-The connection is made by the connection manager (-R), which needs no device name; the server says when it waits, so
-that the client never starts too early.
+The connection manager (-R) makes the connection, which needs no device name. The server prints when
+it is ready, so the client never starts too early.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scaletest.model.errors import InvalidValue
 READY = "Waiting for client to connect"
 # perftest's -a measures 2, 4, ... 2^23 bytes
 LARGEST_POWER = 23
-# extraArgs may add words between, as in RDMA_Write Bidirectional BW Test
+# with extraArgs there may be other words between, as in RDMA_Write Bidirectional BW Test
 _TITLE = re.compile(r"RDMA_(Read|Write)\b[^\n]*\b(BW|Latency) Test")
 _UNIT = re.compile(r"\[([^\]]+)\]")
 MODES = ("read", "write")
@@ -27,34 +27,39 @@ MODES = ("read", "write")
 
 @dataclass(frozen=True, kw_only=True)
 class RDMASpec(PairSpec):
-    """mode, iterations and extraArgs are the original's; the rest is ours, after its author's second attempt."""
+    """Spec of both kinds.
 
-    mode: str = spec_field("read", "The RDMA operation.", choices=MODES)
+    kube-perftest has mode, iterations and extraArgs; its successor has others.
+    """
+
+    mode: str = spec_field("read", "RDMA operation.", choices=MODES)
     iterations: int = spec_field(1000, "Iterations at each message size.", minimum=5, maximum=1_000_000_000)
     extra_args: tuple[str, ...] = spec_field((), "More arguments of the tool, such as --tclass=96.", trusted=True)
     device: str = spec_field(
         "",
-        "The RDMA device, such as mlx5_0; empty: that of the route.",
+        "RDMA device, such as mlx5_0; empty: that of the route.",
         pattern=r"|[A-Za-z0-9_.:-]{1,64}",
-        words="a name",
+        pattern_text="a name",
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if any("\x00" in one for one in self.extra_args):
-            raise InvalidValue("extraArgs hold a NUL character", hint="leave it out")
-        if {"-D", "-s"} & {one[:2] for one in self.extra_args}:
+        if any("\x00" in argument for argument in self.extra_args):
+            raise InvalidValue("extraArgs contain a NUL character", hint="leave it out")
+        if {"-D", "-s"} & {argument[:2] for argument in self.extra_args}:
             raise InvalidValue(
-                "extraArgs hold -D or -s, but every message size is measured by iterations",
-                hint="leave it out: duration mode gives no minimum, maximum or percentiles",
+                "extraArgs contain -D or -s, but all message sizes are measured, by iterations",
+                hint="leave it out: duration mode has no minimum, maximum or percentiles",
             )
 
 
 def tasks(spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence[str]) -> Sequence[Task]:
     """Server and client of a perftest tool."""
     line = [program, "-a", "-F", "-R", "-n", str(spec.iterations), *arguments]
-    line += ["--ipv6"] if spec.ip_family == "IPv6" else []
-    line += ["-d", spec.device] if spec.device else []
+    if spec.ip_family == "IPv6":
+        line += ["--ipv6"]
+    if spec.device:
+        line += ["-d", spec.device]
     line += spec.extra_args
     return (
         Task("server", 0, bound(spec, line), ready_text=READY),
@@ -65,7 +70,10 @@ def tasks(spec: RDMASpec, site: ExecutionSite, program: str, arguments: Sequence
 def table(
     spec: RDMASpec, output: ToolOutput, program: str, test: str, columns: int, units: frozenset[str]
 ) -> list[tuple[float, ...]]:
-    """The rows of a complete run. test, units: what perftest calls the test and its columns' units. Raises Failed."""
+    """Rows of a complete run.
+
+    test, units: perftest's names of the test and of the columns' units.
+    """
     parsing.ended_well(output, program)
     rows = parsing.rows_after(output.stdout, "#bytes", columns, program)
     wanted = f"RDMA_{spec.mode.capitalize()} {test} Test"

@@ -21,6 +21,7 @@ from scaletest.kinds.kind import (
 )
 
 GBIT = 1e9
+NAMES = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate")
 UNITS = frozenset({"Gb/sec", "Mpps"})
 NO_PEAK = "perftest measured no peak, as with very many iterations"
 _QPS = re.compile(r"Number of qps\s*:\s*(\d+)")
@@ -28,7 +29,7 @@ _QPS = re.compile(r"Number of qps\s*:\s*(\d+)")
 
 @dataclass(frozen=True, kw_only=True)
 class RDMABandwidthSpec(rdma.RDMASpec):
-    """All fields of its own are the original's."""
+    """Spec of RDMABandwidth; qps is kube-perftest's."""
 
     qps: int = spec_field(1, "Queue pairs.", minimum=1, maximum=16384)
 
@@ -39,26 +40,28 @@ def tasks(spec: RDMABandwidthSpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: RDMABandwidthSpec, output: ToolOutput) -> ToolMeasurement:
-    """Bytes, iterations, peak and average in Gbit/s, messages in millions a second. Raises Failed."""
-    names, program = ("bytes", "iterations", "peakBandwidth", "averageBandwidth", "messageRate"), f"ib_{spec.mode}_bw"
-    table = rdma.table(spec, output, program, "BW", len(names), UNITS)
+    """Parse bytes, iterations, peak and average in Gbit/s, and millions of messages per second."""
+    program = f"ib_{spec.mode}_bw"
+    table = rdma.table(spec, output, program, "BW", len(NAMES), UNITS)
     pairs = _QPS.findall(output.stdout)
     if pairs != [str(spec.qps)]:
         message = f"{program} used {', '.join(pairs) or 'an unknown number of'} queue pairs instead of {spec.qps}"
         raise BenchmarkFailed(Failure.MISMATCH, message)
-    rows = [dict(zip(names, row, strict=True)) for row in table]
-    peak, average, rate = (max(row[name] for row in rows) for name in names[2:])
+    rows = [dict(zip(NAMES, row, strict=True)) for row in table]
+    peak = max(row["peakBandwidth"] for row in rows)
+    average = max(row["averageBandwidth"] for row in rows)
+    rate = max(row["messageRate"] for row in rows)
     if average <= 0 or rate <= 0:
         raise parsing.bad(f"{program} reports a bandwidth or message rate of 0")
     for row in rows:
-        # what has fewer digits was rounded too much to tell
+        # smaller numbers are rounded too much for a comparison
         if row["averageBandwidth"] >= 1:
             computed = row["messageRate"] * row["bytes"] * 8e6 / GBIT
             parsing.check_agreement(row["averageBandwidth"], computed, f"the bandwidth of {row['bytes']:.0f} bytes")
     headlines = {"peakBandwidth": peak * GBIT, "averageBandwidth": average * GBIT, "messageRate": rate * 1e6}
     notes = () if peak > 0 else (NO_PEAK,)
     return ToolMeasurement(
-        {name: value for name, value in headlines.items() if value > 0},
+        {name: rate for name, rate in headlines.items() if rate > 0},
         {"bandwidthUnits": "Gbit/s", "messageRateUnits": "10^6/s", "results": rows},
         notes=notes,
     )
@@ -76,9 +79,9 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 300 + spec.iterations * spec.qps / 100,
     headlines=(
-        Headline("peakBandwidth", "bit/s", True, "The highest peak of all message sizes."),
-        Headline("averageBandwidth", "bit/s", True, "The highest average of all message sizes."),
-        Headline("messageRate", "1/s", True, "The most messages a second."),
+        Headline("peakBandwidth", "bit/s", True, "Highest peak of all message sizes."),
+        Headline("averageBandwidth", "bit/s", True, "Highest average of all message sizes."),
+        Headline("messageRate", "1/s", True, "Most messages per second."),
     ),
     columns=("mode", "qps", "iterations"),
 )

@@ -9,8 +9,16 @@ from scaletest.kinds.kind import ExecutionSite, Headline, Kind, Task, ToolMeasur
 
 USEC = 1e-6
 NAMES = (
-    "bytes", "iterations", "minimum", "maximum", "typical", "average", "stdev", "percentile99", "percentile999",
-)  # fmt: skip
+    "bytes",
+    "iterations",
+    "minimum",
+    "maximum",
+    "typical",
+    "average",
+    "stdev",
+    "percentile99",
+    "percentile999",
+)
 
 
 def tasks(spec: rdma.RDMASpec, site: ExecutionSite) -> Sequence[Task]:
@@ -19,7 +27,7 @@ def tasks(spec: rdma.RDMASpec, site: ExecutionSite) -> Sequence[Task]:
 
 
 def parse(spec: rdma.RDMASpec, output: ToolOutput) -> ToolMeasurement:
-    """Nine columns, times in microseconds. Raises Failed."""
+    """Parse nine columns, with times in microseconds."""
     program = f"ib_{spec.mode}_lat"
     table = rdma.table(spec, output, program, "Latency", len(NAMES), frozenset({"usec"}))
     rows = [dict(zip(NAMES, row, strict=True)) for row in table]
@@ -48,9 +56,9 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 300 + spec.iterations / 100,
     headlines=(
-        Headline("minimumAverageLatency", "s", False, "The lowest average of all message sizes."),
-        Headline("minimumLatency", "s", False, "The lowest single time."),
-        Headline("percentile99", "s", False, "99 % at the message size with the lowest average."),
+        Headline("minimumAverageLatency", "s", False, "Lowest average of all message sizes."),
+        Headline("minimumLatency", "s", False, "Lowest single time."),
+        Headline("percentile99", "s", False, "99th percentile at the message size with the lowest average."),
     ),
     columns=("mode", "iterations"),
 )

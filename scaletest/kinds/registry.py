@@ -1,4 +1,4 @@
-"""All kinds of benchmarks by name, and the groups whose documents are read."""
+"""All benchmark kinds by name, and the API groups whose documents are accepted."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from scaletest.model.errors import InvalidValue
 
 GROUP, VERSION = "scaletest.dev", "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
-# kube-perftest's groups: the first one, and that of its author's second attempt
+# API groups of kube-perftest and of its successor.
 FOREIGN = ("perftest.stackhpc.com", "perftest.nscale.com")
 SET = "BenchmarkSet"
 
 KINDS: Mapping[str, Kind] = {
-    one.name: one
-    for one in (
+    kind.name: kind
+    for kind in (
         iperf.KIND,
         mpi_pingpong.KIND,
         openfoam.KIND,
@@ -41,8 +41,8 @@ KINDS: Mapping[str, Kind] = {
 
 
 def kind_of(name: object) -> Kind:
-    """The kind of that name, in any case of letters; InvalidValue names those that there are."""
-    found = {one.lower(): kind for one, kind in KINDS.items()}.get(str(name).lower())
-    if found is None:
+    """The kind of a name, in upper or lower case; InvalidValue lists the known kinds."""
+    kind = {known.lower(): kind for known, kind in KINDS.items()}.get(str(name).lower())
+    if kind is None:
         raise InvalidValue(f"there is no kind {str(name)[:60]!r}", hint=f"use one of: {', '.join(KINDS)}")
-    return found
+    return kind

@@ -1,4 +1,4 @@
-"""Reading the JSON result of our own commands, whose verdict is a part of what was measured."""
+"""Parser for the JSON result of our own commands, which has a verdict."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ VERDICTS = {0: "PASS", 3: "FAIL", 4: "INVALID"}
 
 
 def result(output: ToolOutput, kind: str) -> dict[str, Any]:
-    """The result with its verdict. Raises Failed when there is none, or it is INVALID: then nothing was measured."""
+    """The result.
+
+    Raises BenchmarkFailed without one, and for INVALID: then nothing was measured.
+    """
     if output.exit_code not in VERDICTS:
         parsing.ended_well(output, f"scaletest {kind}")
-    data = parsing.json_object(output.stdout, f"scaletest {kind}")
-    said = parsing.at(data, "verdict", "kind")
-    if data.get("kind") != kind or said not in VERDICTS.values():
-        raise parsing.bad(f"this is no result of scaletest {kind}", list(map(str, data)))
-    if said != VERDICTS[output.exit_code]:
-        raise parsing.bad(f"scaletest {kind} says {said}, and returned {output.exit_code}")
-    if said == "INVALID":
-        reason, remedy = (str(parsing.at(data, "verdict", name) or "") for name in ("reason", "remedy"))
+    report = parsing.json_object(output.stdout, f"scaletest {kind}")
+    verdict = parsing.at(report, "verdict", "kind")
+    if report.get("kind") != kind or verdict not in VERDICTS.values():
+        raise parsing.bad(f"this is not a result of scaletest {kind}", list(map(str, report)))
+    if verdict != VERDICTS[output.exit_code]:
+        raise parsing.bad(f"the verdict of scaletest {kind} is {verdict}, but its exit code {output.exit_code}")
+    if verdict == "INVALID":
+        reason = str(parsing.at(report, "verdict", "reason") or "")
+        remedy = str(parsing.at(report, "verdict", "remedy") or "")
         raise BenchmarkFailed(Failure.INVALID, f"the {kind} is INVALID: {reason}", remedy=remedy)
-    return data
+    return report
 
 
-def notes(data: dict[str, Any]) -> tuple[str, ...]:
-    """The verdict where it is not PASS: it was measured, and is not what was wanted."""
-    said = data["verdict"]
-    return () if said["kind"] == "PASS" else (f"{said['kind']}: {said.get('reason', '')}",)
+def notes(report: dict[str, Any]) -> tuple[str, ...]:
+    """The verdict as a note, unless it is PASS: the measurement is valid all the same."""
+    verdict = report["verdict"]
+    if verdict["kind"] == "PASS":
+        return ()
+    return (f"{verdict['kind']}: {verdict.get('reason', '')}",)

@@ -1,9 +1,9 @@
-"""Thresholds of benchmarks: conditions of a PASS, one line each, as METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
+"""Thresholds of benchmarks, the conditions of a PASS: METRIC[(KEY=VALUE, ...)] OP VALUE[UNIT].
 
     bandwidth>=5Gbit/s    bandwidth(streams=8)>=9e9    minimumLatency<20us    lost<1%
 
-METRIC is a headline of the kind. Without KEY=VALUE every permutation must hold, else those that have these values.
-Whether one holds is for the report to say, which knows what was measured.
+METRIC is a headline of the kind. Without KEY=VALUE it is about every permutation, else about those
+with these values. The report checks whether it holds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scaletest.model.threshold import OPERATORS, SECONDS
 
 _DECIMAL = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
-# By the unit of the headline; without a unit a bound is in that one.
+# Units of bounds with their factors, by the unit of the headline, which is the default.
 UNITS: Mapping[str, Mapping[str, float]] = {
     "bit/s": {"": 1.0, **{f"{prefix}bit/s": factor for prefix, factor in _DECIMAL.items()}},
     "B/s": {"": 1.0, **{f"{prefix}B/s": factor for prefix, factor in (_DECIMAL | _BINARY).items()}},
@@ -41,7 +41,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkThreshold:
-    """One condition. text: as it was written; where: values of the permutations that it is about; bound: base units."""
+    """One condition. text: as written; where: values of its permutations; bound: in base units."""
 
     text: str
     headline: Headline
@@ -49,69 +49,69 @@ class BenchmarkThreshold:
     operator: str
     bound: float
 
-    def holds(self, value: float) -> bool:
-        """Whether a value in base units meets it."""
-        return OPERATORS[self.operator](value, self.bound)
+    def holds(self, measured: float) -> bool:
+        """Whether a number in base units meets it."""
+        return OPERATORS[self.operator](measured, self.bound)
 
     def about(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is about a permutation."""
+        """Whether it is about a permutation with these values."""
         return all(name in values and _same(values[name], text) for name, text in self.where)
 
 
 def parse(text: str, headlines: Sequence[Headline]) -> BenchmarkThreshold:
-    """Read one; InvalidValue says what is wrong. headlines: what it may be about."""
+    """Parse one; InvalidValue says what is wrong. headlines: those that are measured."""
     shown = cut(repr(text), 80)
-    found = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
-    if found is None:
+    match = _SHAPE.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
             hint="write METRIC[(KEY=VALUE)] OP VALUE[UNIT] in quotes, as in 'bandwidth(streams=8)>=5Gbit/s'",
         )
-    known = {one.name: one for one in headlines}
-    if found["metric"] not in known:
-        near = difflib.get_close_matches(found["metric"], known, n=1)
+    known = {headline.name: headline for headline in headlines}
+    if match["metric"] not in known:
+        near = difflib.get_close_matches(match["metric"], known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-        raise InvalidValue(f"threshold {shown} is about {cut(found['metric'], 40)}, which is not measured", hint=hint)
-    if found["operator"] not in OPERATORS:
+        raise InvalidValue(f"threshold {shown} is about {cut(match['metric'], 40)}, which is not measured", hint=hint)
+    if match["operator"] not in OPERATORS:
         raise InvalidValue(
-            f"threshold {shown} compares with {found['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
+            f"threshold {shown} compares with {match['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
         )
-    headline = known[found["metric"]]
+    headline = known[match["metric"]]
     units = UNITS[headline.unit]
-    if found["unit"] not in units:
+    if match["unit"] not in units:
         names = ", ".join(name for name in units if name)
         hint = f"{headline.name} takes {names} or none"
-        raise InvalidValue(f"threshold {shown} has the unit {cut(found['unit'], 20)}", hint=hint)
-    bound = float(found["value"]) * units[found["unit"]]
+        raise InvalidValue(f"threshold {shown} has the unit {cut(match['unit'], 20)}", hint=hint)
+    bound = float(match["value"]) * units[match["unit"]]
     if not math.isfinite(bound):
         raise InvalidValue(f"threshold {shown} has too large a value", hint="give a finite number")
-    return BenchmarkThreshold(text.strip(), headline, _where(found["where"], shown), found["operator"], bound)
+    return BenchmarkThreshold(text.strip(), headline, _where(match["where"], shown), match["operator"], bound)
 
 
 def checked(
     texts: Sequence[str], headlines: Sequence[Headline], permutations: Iterable[Mapping[str, Any]]
 ) -> tuple[BenchmarkThreshold, ...]:
-    """All of them. InvalidValue also for one that is about no permutation."""
-    found, rows = tuple(parse(text, headlines) for text in texts), list(permutations)
-    for one in found:
-        if not any(map(one.about, rows)):
-            shown = ", ".join(f"{name}={value}" for name, value in one.where)
+    """Parse all of them. InvalidValue also for one that is about no permutation."""
+    thresholds, known = tuple(parse(text, headlines) for text in texts), list(permutations)
+    for threshold in thresholds:
+        if not any(map(threshold.about, known)):
+            shown = ", ".join(f"{name}={text}" for name, text in threshold.where)
             raise InvalidValue(
-                f"threshold {one.text!r} is about {shown}, which no permutation has",
-                hint=f"the first has {cut(as_yaml(dict(rows[0])), 80)}" if rows else "",
+                f"threshold {threshold.text!r} is about {shown}, which no permutation has",
+                hint=f"the first has {cut(as_yaml(dict(known[0])), 80)}" if known else "",
             )
-    return found
+    return thresholds
 
 
 def _where(text: str | None, shown: str) -> tuple[tuple[str, str], ...]:
     if text is None:
         return ()
     pairs = [part.partition("=") for part in text.split(",")]
-    if not all(name.strip() and value.strip() for name, _, value in pairs):
+    if not all(name.strip() and wanted.strip() for name, _, wanted in pairs):
         raise InvalidValue(f"threshold {shown} names no KEY=VALUE", hint="write it as in 'bandwidth(streams=8)>=5e9'")
-    return tuple((name.strip(), value.strip()) for name, _, value in pairs)
+    return tuple((name.strip(), wanted.strip()) for name, _, wanted in pairs)
 
 
 def _same(value: Any, text: str) -> bool:
-    """Whether a permutation's value is that text, as YAML writes it."""
+    """Whether a permutation's value is this text, as YAML writes it."""
     return text == as_yaml(value)

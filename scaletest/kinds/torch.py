@@ -1,23 +1,24 @@
-"""A PyTorch micro-benchmark: which model, training or inference, how much of it one request is. Imports no torch.
+"""Options of a PyTorch micro-benchmark: model, training or inference, work of a request.
 
-Models and fields are those of kube-perftest's PyTorch benchmark (device, model, benchmarkType, inputBatchSize; after
-TorchBench), and a plain matrix product. Weights and inputs are random: speed is measured, not learning.
+Imports no torch.
+
+Models and fields are those of kube-perftest's PyTorch benchmark, which follows TorchBench, and a
+plain matrix product. Weights and inputs are random, since only speed is measured.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NoReturn
 
+from scaletest.kinds.workload_options import WorkloadOptions
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
 
 class Model(StrEnum):
-    """What is computed."""
+    """The model that computes."""
 
     ALEXNET = "alexnet"
     RESNET50 = "resnet50"
@@ -25,9 +26,10 @@ class Model(StrEnum):
     MATMUL = "matmul"
 
 
-# Side of an image, tokens of a text, side of a matrix: where --size does not say otherwise, and the least that works.
+# Default and minimum of --size: side of an image, tokens of a text, side of a matrix.
 SIZES = {Model.ALEXNET: (224, 63), Model.RESNET50: (224, 32), Model.LLAMA: (32, 1), Model.MATMUL: (1024, 1)}
-# Exit code of the child where PyTorch is not installed or cannot be loaded, as EX_UNAVAILABLE of sysexits.h.
+# Exit code of the child where PyTorch is not installed or cannot be loaded, as EX_UNAVAILABLE of
+# sysexits.h.
 UNAVAILABLE = 69
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = ("float32", "float16", "bfloat16")
@@ -35,10 +37,11 @@ DTYPES = ("float32", "float16", "bfloat16")
 
 @dataclass(frozen=True, slots=True)
 class TorchWork:
-    """What one request does.
+    """The work of one request.
 
-    device: auto takes CUDA where there is one. batch: samples at once; one sample is an image, a text, or a product of
-    two matrices. batches: of one request. size: 0 for the model's own. threads: of the CPU, 0 for torch's own choice.
+    device: auto uses CUDA if there is a device. batch: samples in a batch; a sample is an
+    image, a text, or a product of two matrices. batches: in one request. size: 0 for the
+    model's default. threads: of the CPU, 0 for torch's default.
     """
 
     model: Model = Model.MATMUL
@@ -64,32 +67,30 @@ class TorchWork:
 
     @property
     def side(self) -> int:
-        """The size that counts."""
+        """The size, or the default of the model."""
         return self.size or SIZES[self.model][0]
 
     @property
     def flops(self) -> float:
-        """Floating point operations of one sample, of a matrix product; 0 for models, where nobody counted."""
+        """Floating-point operations of one matrix product; 0 (unknown) for models."""
         return 2.0 * self.side**3 if self.model is Model.MATMUL else 0.0
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InvalidValue(f"torch: {message}", hint="docs/how-to/torch.md lists its options")
+def from_words(arguments: Sequence[str]) -> TorchWork:
+    """Parse the options of a request; the last of several counts.
 
-
-def from_words(words: Sequence[str]) -> TorchWork:
-    """Read a request's words; later ones win. InvalidValue for anything else."""
-    parser = _Parser(prog="torch", add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
-    parser.add_argument("--model", type=str, choices=[one.value for one in Model])
+    InvalidValue for anything else.
+    """
+    parser = WorkloadOptions("torch", "docs/how-to/torch.md")
+    parser.add_argument("--model", type=str, choices=list(map(str, Model)))
     parser.add_argument("--mode", choices=["train", "eval"])
     parser.add_argument("--device", choices=DEVICES)
     parser.add_argument("--dtype", choices=DTYPES)
     for name in ("--batch", "--batches", "--size", "--threads"):
         parser.add_argument(name, type=int)
-    row = vars(parser.parse_args(list(words)))
-    if "model" in row:
-        row["model"] = Model(row["model"])
-    if "mode" in row:
-        row["train"] = row.pop("mode") == "train"
-    return TorchWork(**row)
+    options = vars(parser.parse_args(list(arguments)))
+    if "model" in options:
+        options["model"] = Model(options["model"])
+    if "mode" in options:
+        options["train"] = options.pop("mode") == "train"
+    return TorchWork(**options)

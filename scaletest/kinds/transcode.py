@@ -1,7 +1,7 @@
-"""A transcode, described once for all engines: what goes in, what comes out, and how hard to work on it.
+"""Options of a transcode, the same for all engines: input, outputs, quality.
 
-The worker's own words come first and may say everything; the words of a request are added after them and may only say
-what changes nothing but the work (never which program runs or where it writes).
+The worker's options may set everything. The options of a request are added to them and may only
+change the work, never which program runs or where it writes.
 """
 
 from __future__ import annotations
@@ -11,33 +11,34 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from scaletest.kinds.media import CODECS, codec_of_name
+from scaletest.kinds.workload_options import WorkloadOptions
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
 W = TypeVar("W", bound=StrEnum)
 NULL = "null"
 _SIZE = re.compile(r"(\d{2,5})x(\d{2,5})")
-# What a request may not change.
-_WORKERS_OWN = {"engine", "acceleration", "output", "program", "threads"}
+# Options that a request may not change.
+_WORKER_ONLY = {"engine", "acceleration", "output", "program", "threads"}
 
 
 class TranscodeEngine(StrEnum):
-    """The program that does it."""
+    """The program that transcodes."""
 
     FFMPEG = "ffmpeg"
     ONEVPL = "onevpl"
 
     @property
     def program(self) -> str:
-        """Its name on the search path."""
+        """Name of the program on the search path."""
         return {TranscodeEngine.FFMPEG: "ffmpeg", TranscodeEngine.ONEVPL: "sample_multi_transcode"}[self]
 
 
 class Acceleration(StrEnum):
-    """Where decoding, scaling and encoding happen."""
+    """The hardware interface for decoding, scaling and encoding."""
 
     SOFTWARE = "software"
     VAAPI = "vaapi"
@@ -46,7 +47,7 @@ class Acceleration(StrEnum):
 
 
 class Quality(StrEnum):
-    """The trade between speed and quality, in the three grades that all engines have."""
+    """The trade-off between speed and quality, in three grades that all engines have."""
 
     SPEED = "speed"
     BALANCED = "balanced"
@@ -55,7 +56,10 @@ class Quality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EncodedOutput:
-    """One encoded output. codec: "null" to decode only. width, height: pixels, 0 for those of the input."""
+    """One encoded output.
+
+    codec: "null" to decode only. width, height: in pixels, 0: as the input.
+    """
 
     codec: str
     width: int = 0
@@ -66,11 +70,12 @@ class EncodedOutput:
 class Transcode:
     """One transcode.
 
-    codec: of the input; "" when only the file can tell. outputs: several are encoded from one decoding (cascade).
-    output: a file, else nothing is written. frames: of each output, 0 for all. bitrate_kbps: 0 for the engine's own.
-    depth: asynchronous pipeline depth, 0 for the engine's own. threads: of each codec in software, 0 for its own.
-    sessions: the same work so many times at once in one process. parallel: encoders that share one output's frames.
-    program: path of the engine, "" to look for it.
+    codec: of the input; "" if unknown. outputs: all are encoded from one decoding (cascade).
+    output: a file, "" to write nothing. frames: of each output, 0 for all. bitrate_kbps: 0 for
+    the engine's default. depth: asynchronous pipeline depth, 0 for the engine's default.
+    threads: of each software codec, 0 for its default. sessions: number of copies of the work
+    that run at the same time in one process. parallel: encoders that share the frames of one
+    output. program: path of the engine, "" to search it.
     """
 
     input: str
@@ -90,26 +95,26 @@ class Transcode:
 
     def __post_init__(self) -> None:
         if not self.input:
-            raise InvalidValue("transcode has no input", hint="give it one with --input FILE")
+            raise InvalidValue("transcode has no input", hint="set it with --input FILE")
         for name, low, high in _RANGES:
             checks.count(getattr(self, name), name, minimum=low, maximum=high)
         if self.parallel > 1 and (
             self.engine is not TranscodeEngine.ONEVPL or len(self.outputs) > 1 or self.sessions > 1
         ):
             raise InvalidValue(
-                "parallel encoding splits one output of one oneVPL session",
-                hint="use --engine onevpl without --also and --sessions, or --sessions for several at once",
+                "parallel encoding requires oneVPL, one session and one output",
+                hint="use --engine onevpl without --also and --sessions, or --sessions instead",
             )
         if self.output and len(self.outputs) * self.sessions > 1:
-            raise InvalidValue("several outputs cannot go to one file", hint="leave --output out")
+            raise InvalidValue("several outputs cannot be written to one file", hint="leave --output out")
         if self.engine is TranscodeEngine.ONEVPL and self.acceleration in (Acceleration.VAAPI, Acceleration.NVENC):
             raise InvalidValue(
-                f"oneVPL does not work through {self.acceleration}", hint="leave --acceleration out, or use ffmpeg"
+                f"oneVPL does not support {self.acceleration}", hint="leave --acceleration out, or use ffmpeg"
             )
 
     @property
     def command(self) -> str:
-        """The program to start."""
+        """Path or name of the program to start."""
         return self.program or self.engine.program
 
 
@@ -124,40 +129,38 @@ _RANGES = (
 
 
 def from_words(own: Sequence[str], requested: Sequence[str] = ()) -> Transcode:
-    """Read the worker's words and those of a request, which win. InvalidValue for anything else."""
-    given = vars(_parser().parse_args(list(own)))
+    """Parse the worker's options and those of a request, which override them.
+
+    Raises InvalidValue.
+    """
+    options = vars(_parser().parse_args(list(own)))
     changes = vars(_parser().parse_args(list(requested)))
-    forbidden = sorted(_WORKERS_OWN & changes.keys())
+    forbidden = sorted(_WORKER_ONLY & changes.keys())
     if forbidden:
         raise InvalidValue(
             f"a request may not set {', '.join(f'--{name}' for name in forbidden)} of a transcode",
-            hint="give it to the worker: scaletest worker -- transcode ...",
+            hint="set it for the worker: scaletest worker -- transcode ...",
         )
-    given |= changes
-    width, height = given.get("size", (0, 0))
-    first = EncodedOutput(given.get("output_codec", "h264"), width, height)
-    engine = given.get("engine", TranscodeEngine.FFMPEG)
+    options |= changes
+    width, height = options.get("size", (0, 0))
+    first = EncodedOutput(options.get("output_codec", "h264"), width, height)
+    engine = options.get("engine", TranscodeEngine.FFMPEG)
     default = Acceleration.QSV if engine is TranscodeEngine.ONEVPL else Acceleration.SOFTWARE
     return Transcode(
-        input=given.get("input", ""),
-        codec=given.get("codec") or codec_of_name(given.get("input", "")),
-        outputs=(first, *given.get("also", [])),
-        output=given.get("output", ""),
-        acceleration=given.get("acceleration", default),
-        **{name: given[name] for name in _PLAIN if name in given},
+        input=options.get("input", ""),
+        codec=options.get("codec") or codec_of_name(options.get("input", "")),
+        outputs=(first, *options.get("also", [])),
+        output=options.get("output", ""),
+        acceleration=options.get("acceleration", default),
+        **{name: options[name] for name in _PLAIN if name in options},
     )
 
 
 _PLAIN = ("frames", "quality", "bitrate_kbps", "depth", "threads", "sessions", "parallel", "engine", "program")
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise InvalidValue(f"transcode: {message}", hint="docs/how-to/media.md lists its options")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog="transcode", add_help=False, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+def _parser() -> WorkloadOptions:
+    parser = WorkloadOptions("transcode", "docs/how-to/media.md")
     parser.add_argument("--input")
     parser.add_argument("--codec", choices=CODECS)
     parser.add_argument("--output-codec", choices=(*CODECS, NULL))
@@ -167,19 +170,19 @@ def _parser() -> _Parser:
     for name in ("--frames", "--depth", "--threads", "--sessions", "--parallel"):
         parser.add_argument(name, type=int)
     parser.add_argument("--bitrate", type=int, dest="bitrate_kbps")
-    parser.add_argument("--quality", type=_word(Quality))
-    parser.add_argument("--engine", type=_word(TranscodeEngine))
-    parser.add_argument("--acceleration", type=_word(Acceleration))
+    parser.add_argument("--quality", type=_member(Quality))
+    parser.add_argument("--engine", type=_member(TranscodeEngine))
+    parser.add_argument("--acceleration", type=_member(Acceleration))
     parser.add_argument("--program")
     return parser
 
 
-def _word(kind: type[W]) -> Callable[[str], W]:
+def _member(choices: type[W]) -> Callable[[str], W]:
     def read(text: str) -> W:
         try:
-            return kind(text)
+            return choices(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(kind)}") from error
+            raise argparse.ArgumentTypeError(f"{text!r} is not one of {', '.join(choices)}") from error
 
     return read
 
@@ -187,12 +190,14 @@ def _word(kind: type[W]) -> Callable[[str], W]:
 def _size(text: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(text)
     if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 1920x1080")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 1920x1080")
     return int(match[1]), int(match[2])
 
 
 def _output(text: str) -> EncodedOutput:
     codec, _, size = text.partition(":")
     if codec not in CODECS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no output such as h264:1280x720 (codecs: {', '.join(CODECS)})")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not an output such as h264:1280x720 (codecs: {', '.join(CODECS)})"
+        )
     return EncodedOutput(codec, *(_size(size) if size else (0, 0)))

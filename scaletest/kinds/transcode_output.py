@@ -1,14 +1,15 @@
-"""What transcoding tools say: frames, frames a second, sessions, errors, and whether the device was to blame.
+"""Parsers for the output of transcoding tools: frames, rates, sessions, errors, devices.
 
-Figures: frames (encoded, all outputs and sessions together), fps (the tool's own rate, summed likewise), sessions,
-session_fps_<n> where there are several, encode_errors, dropped_frames. Numbers; the unknown is left out.
+Figures: frames (encoded, of all outputs and sessions), fps (the tool's own rate, also summed),
+sessions, session_fps_<n> if there are several, encode_errors, dropped_frames. Unknown numbers are
+left out.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from scaletest.model.reply import Figures
@@ -21,7 +22,7 @@ _PROGRESS = re.compile(r"^(\w+)=\s*(\S+)\s*$", re.MULTILINE)
 _STATS = re.compile(r"frame=\s*(\d+) fps=\s*([\d.]+) ")
 _BENCH = re.compile(r"bench: utime=[\d.]+s stime=[\d.]+s rtime=([\d.]+)s")
 _FAULT = re.compile(r"\[(?:error|fatal|panic)\]")
-# Words of drivers and libraries that find no device or may not use it; from real runs without one.
+# Messages of drivers and libraries without a usable device; from real runs without one.
 _NO_DEVICE = (
     "No implementation was found",
     "No VA display found",
@@ -36,14 +37,17 @@ _NO_DEVICE = (
     "Error creating a MFX session",
 )
 _TOO_MANY = ("OpenEncodeSessionEx failed: out of memory", "incompatible client key")
-# Memory of the device or of the container: oneVPL's, CUDA's and the system's words.
+# Messages of oneVPL, CUDA and the system without enough memory, of the device or the container.
 _NO_MEMORY = ("MFX_ERR_MEMORY_ALLOC", "CUDA_ERROR_OUT_OF_MEMORY", "Cannot allocate memory")
 MAX_SESSIONS_SHOWN = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TranscodeReading:
-    """What a tool's output says. complaint: what it means in plain words, "" when nothing is known beyond its text."""
+    """A parsed output.
+
+    complaint: an explanation of the failure, "" if there is none beyond the text.
+    """
 
     figures: Figures = field(default_factory=dict)
     no_device: bool = False
@@ -51,9 +55,9 @@ class TranscodeReading:
 
 
 def onevpl(output: str, errors: str) -> TranscodeReading:
-    """sample_multi_transcode: one `*** session N [..] PASSED (..) S sec, F frames, R fps` line a session.
+    """Parse lines `*** session N [..] PASSED (..) S sec, F frames, R fps` of the oneVPL tool.
 
-    A decoder that feeds others (its par line, printed below, ends in a sink) has no frames of its own in the sum.
+    A decoder that feeds others does not count: its line of the par file, printed below, has a sink.
     """
     rates: list[float] = []
     frames = failed = 0
@@ -73,15 +77,15 @@ def onevpl(output: str, errors: str) -> TranscodeReading:
 
 
 def ffmpeg(output: str, errors: str) -> TranscodeReading:
-    """FFmpeg: the last `-progress` block, else the last status line; both count the first output's frames.
+    """Parse the last `-progress` block of FFmpeg, else its last status line.
 
-    All outputs of our command lines have the same number of frames, and the block has a stream_<file>_<stream>_q entry
-    for each. FFmpeg says 0 frames a second in the first second of a run; then its benchmark line gives the rate.
+    Both count the first output. All outputs have the same number of frames, and the block has a
+    line stream_<file>_<stream>_q for each. FFmpeg reports 0 frames/s in its first second; then
+    its benchmark line has the time.
     """
     last = dict(_PROGRESS.findall(output[output.rfind("frame=") :])) if "frame=" in output else {}
     streams = sum(name.startswith("stream_") for name in last) or 1
-    status = _STATS.findall(errors)
-    count, rate = (last.get("frame", ""), last.get("fps", "")) if last else (status[-1] if status else ("", ""))
+    count, rate = _last_count(last, errors)
     if not count.isdigit():
         return _judged({}, errors)
     frames = int(count[:15])
@@ -98,33 +102,43 @@ def ffmpeg(output: str, errors: str) -> TranscodeReading:
     return _judged(figures, errors)
 
 
+def _last_count(progress: Mapping[str, str], errors: str) -> tuple[str, str]:
+    """Texts of the number of frames and of frames/s; "" if unknown."""
+    if progress:
+        return progress.get("frame", ""), progress.get("fps", "")
+    status = _STATS.findall(errors)
+    return status[-1] if status else ("", "")
+
+
 Reader = Callable[[str, str], TranscodeReading]
-# By the name of the program; what any worker's command of that name writes is read.
+# By the name of the program; used for any worker's command with that name.
 READERS: dict[str, Reader] = {"sample_multi_transcode": onevpl, "ffmpeg": ffmpeg}
 
 
 def _judged(figures: Figures, text: str) -> TranscodeReading:
-    found = next((words for words in _NO_DEVICE if words in text), "")
-    if found:
-        return TranscodeReading(figures, True, f"its libraries find no usable device ({found})")
-    if any(words in text for words in _TOO_MANY):
+    no_device = next((message for message in _NO_DEVICE if message in text), "")
+    if no_device:
+        return TranscodeReading(figures, True, f"its libraries found no usable device ({no_device})")
+    if any(message in text for message in _TOO_MANY):
         return TranscodeReading(
-            figures, complaint="the device encodes as many streams as its driver allows; use fewer workers"
+            figures, complaint="the driver allows no more encoding sessions on the device; use fewer workers"
         )
-    if any(words in text for words in _NO_MEMORY):
+    if any(message in text for message in _NO_MEMORY):
         return TranscodeReading({**figures, "memory_limit_hits": 1}, complaint="memory ran out")
     return TranscodeReading(figures)
 
 
 def _rate(rate: str | None, frames: int, seconds: str) -> float:
-    """Frames a second as said, else as counted; 0 when neither is known."""
-    said, taken = _number(rate or ""), _number(seconds)
-    return said or (round(frames / taken, 3) if taken > 0 else 0.0)
+    """Frames/s as reported, else by number and time; 0 if unknown."""
+    reported, elapsed = _number(rate or ""), _number(seconds)
+    if reported or elapsed <= 0:
+        return reported
+    return round(frames / elapsed, 3)
 
 
 def _number(text: str) -> float:
     try:
-        value = float(text)
+        number = float(text)
     except ValueError:
         return 0.0
-    return value if math.isfinite(value) and 0 <= value < 1e12 else 0.0
+    return number if math.isfinite(number) and 0 <= number < 1e12 else 0.0

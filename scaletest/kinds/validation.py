@@ -1,12 +1,13 @@
-"""Validation: our own main job as a kind, so that a sweep can vary its plan.
+"""Validation: scaletest validate as a kind, so that a sweep can vary its plan.
 
-Workers are processes beside it, or those of a Deployment of the chart.
+Workers are local processes, or pods of a Deployment of the chart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scaletest.kinds import parsing, scaletest_result
 from scaletest.kinds.common import ActingSpec, PodOverrides
@@ -30,67 +31,80 @@ NAME = r"|[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationSpec(ActingSpec):
-    """The settings of scaletest validate that matter to a sweep."""
+    """Spec of Validation: options of scaletest validate that a sweep may vary."""
 
     limit: int = spec_field(
         4, "Largest number of workers; the steps are 1, 2, 4, ... and this.", minimum=1, maximum=1000
     )
-    scale: float = spec_field(1.8, "Ratio of throughput wanted from each doubling.", minimum=1, maximum=2)
-    seconds: float = spec_field(1.0, "Length of a sleep, or about that of the command.", minimum=0, maximum=86400)
-    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty for sleep.", trusted=True)
-    step_time: float = spec_field(0.0, "Seconds of measuring in each step; 0: as long as the verdict needs.", minimum=0)
-    device_glob: str = spec_field("", "Device files; worker N uses the N-th, counting round.")
+    scale: float = spec_field(1.8, "Required ratio of throughput for each doubling.", minimum=1, maximum=2)
+    seconds: float = spec_field(1.0, "Duration of a sleep, or about that of the command.", minimum=0, maximum=86400)
+    command: tuple[str, ...] = spec_field((), "Program and arguments of a request; empty: sleep.", trusted=True)
+    step_time: float = spec_field(
+        0.0, "Seconds of measuring in each step; 0: as long as necessary for the verdict.", minimum=0
+    )
+    device_glob: str = spec_field("", "Device files; workers use them in turn.")
     deployment: str = spec_field(
         "",
-        "Workers to scale, a Deployment of the chart; empty: processes beside the tester.",
+        "Deployment of the chart with the workers; empty: local processes.",
         pattern=NAME,
-        words="a name",
+        pattern_text="a name",
         trusted=True,
     )
-    client: str = spec_field("", "Service of its client; empty: DEPLOYMENT-client.", pattern=NAME, words="a name")
-    worker: PodOverrides = spec_field(PodOverrides(), "How the pod differs.")
+    client: str = spec_field(
+        "", "Service of the deployment's client; empty: DEPLOYMENT-client.", pattern=NAME, pattern_text="a name"
+    )
+    worker: PodOverrides = spec_field(PodOverrides(), "Changes to the pod.")
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.deployment and (self.command or self.device_glob):
             raise InvalidValue(
-                "deployment, and command or deviceGlob, exclude each other", hint="workers of the chart have their own"
+                "deployment, and command or deviceGlob, exclude each other",
+                hint="workers of the chart have their own command and devices",
             )
 
 
 def tasks(spec: ValidationSpec, site: ExecutionSite) -> Sequence[Task]:
-    """scaletest validate, with its run in the part's folder."""
-    where = ["--local"]
+    """scaletest validate, with its run folder in the part's folder."""
+    target = ["--local"]
     if spec.deployment:
-        where = ["--deployment", spec.deployment, "--client", f"svc/{spec.client or f'{spec.deployment}-client'}"]
-        where += ["--pause-autoscalers"]
-    line = [*site.python, "-m", "scaletest", "validate", *where, "--output", "json", "--run-dir", "run"]
+        client = spec.client or f"{spec.deployment}-client"
+        target = ["--deployment", spec.deployment, "--client", f"svc/{client}"]
+        target += ["--pause-autoscalers"]
+    line = [*site.python, "-m", "scaletest", "validate", *target, "--output", "json", "--run-dir", "run"]
     line += ["--limit", str(spec.limit), "--scale", str(spec.scale), "--seconds", str(spec.seconds)]
-    line += ["--step-time", str(spec.step_time)] if spec.step_time else []
-    line += ["--device-glob", spec.device_glob] if spec.device_glob else []
-    line += ["--", *spec.command] if spec.command else []
+    if spec.step_time:
+        line += ["--step-time", str(spec.step_time)]
+    if spec.device_glob:
+        line += ["--device-glob", spec.device_glob]
+    if spec.command:
+        line += ["--", *spec.command]
     return (Task("worker", 0, bound(spec, line)),)
 
 
 def parse(spec: ValidationSpec, output: ToolOutput) -> ToolMeasurement:
-    """The result's last step. Raises Failed."""
-    data = scaletest_result.result(output, "validation")
-    steps = data.get("steps")
+    """Parse the result: the throughput of the last step."""
+    report = scaletest_result.result(output, "validation")
+    steps = report.get("steps")
     if not isinstance(steps, list) or not steps:
-        raise parsing.bad("the validation has no steps", list(map(str, data)))
-    rows = [
-        {name: parsing.at(step, name) for name in ("workers", "throughput_per_s", "half_width_per_s", "failures")}
-        for step in steps
-    ]
+        raise parsing.bad("the validation has no steps", list(map(str, report)))
+    short = [_short(step) for step in steps]
     last = parsing.at(steps[-1], "workers")
     if last != spec.limit:
-        failure = Failure.EXIT if data["verdict"]["kind"] == "FAIL" else Failure.INTERRUPTED
+        failure = Failure.EXIT if report["verdict"]["kind"] == "FAIL" else Failure.INTERRUPTED
         message = f"the validation ended at {last} workers instead of {spec.limit}"
-        raise BenchmarkFailed(failure, message, [str(data["verdict"].get("reason", ""))])
+        raise BenchmarkFailed(failure, message, [str(report["verdict"].get("reason", ""))])
     headlines = {"throughput": parsing.number(steps[-1], "throughput_per_s")}
     if parsing.at(steps[-1], "efficiency") is not None:
         headlines["efficiency"] = parsing.number(steps[-1], "efficiency")
-    return ToolMeasurement(headlines, {"verdict": data["verdict"], "steps": rows}, notes=scaletest_result.notes(data))
+    return ToolMeasurement(
+        headlines, {"verdict": report["verdict"], "steps": short}, notes=scaletest_result.notes(report)
+    )
+
+
+def _short(step: Any) -> dict[str, Any]:
+    names = ("workers", "throughput_per_s", "half_width_per_s", "failures")
+    return {name: parsing.at(step, name) for name in names}
 
 
 KIND = Kind(
@@ -105,8 +119,8 @@ KIND = Kind(
     parse=parse,
     limit_s=lambda spec: 600 + 100 * spec.limit.bit_length() * max(60.0, 30 * spec.seconds, spec.step_time),
     headlines=(
-        Headline("throughput", "1/s", True, "Requests a second with the most workers."),
-        Headline("efficiency", "", True, "Throughput of each worker there, as a part of one worker's alone."),
+        Headline("throughput", "1/s", True, "Requests per second with the most workers."),
+        Headline("efficiency", "", True, "Throughput of each worker there, relative to that of a single one."),
     ),
     columns=("limit", "scale", "seconds"),
 )

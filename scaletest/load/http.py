@@ -93,13 +93,13 @@ class _HttpStep:
         pacing.result()
         seconds = min(self._now(), self._order.seconds) if not self._order.count else self._now()
         beating.cancel()
-        used, throttled = effort.cores(), effort.throttled_s()
+        used, throttled, periods = effort.cores(), effort.throttled_s(), effort.throttled_periods()
         unsent = await self._drain()
         if self._failure is not None:
             raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
-        return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent)
+        return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent, throttled_periods=periods)
 
     def _behind(self) -> int:
         if self._order.pace is not None:

@@ -42,6 +42,7 @@ class LoadResult:
     throttled_s: float
     unsent: int
     around: MachineUse | None = None
+    throttled_periods: float = 0.0
 
 
 class LevelLoad(Protocol):

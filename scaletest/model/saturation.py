@@ -161,6 +161,9 @@ _COUNTS = (
 )
 
 
+_STEP_FIGURES = ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s", "throttled_periods")
+
+
 @dataclass(frozen=True, slots=True)
 class SaturationStep:
     """One step that was measured. number: from 0. level: in the load's unit. load: open or closed.
@@ -168,9 +171,9 @@ class SaturationStep:
     seconds: from its beginning until no request was due any more; requests that ended later count too.
     warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
     beat_s: how late the tester's timers fired, 99th percentile. throttled_s: how long the tester's
-    CPU limit kept it off the CPUs. unsent: requests that were due and never sent.
-    extra: what else was known of the target. around: use of the tester's machine during the step;
-    None when it was not read.
+    CPU limit kept it off the CPUs, summed over CPUs. throttled_periods: part of the limit's periods in
+    which it did. unsent: requests that were due and never sent. extra: what else was known of the
+    target. around: use of the tester's machine during the step; None when it was not read.
     """
 
     number: int
@@ -187,6 +190,7 @@ class SaturationStep:
     began: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
     around: MachineUse | None = None
+    throttled_periods: float = 0.0
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -200,7 +204,7 @@ class SaturationStep:
         number = (int, float)
         known: dict[str, type | tuple[type, ...]] = {
             **dict.fromkeys(("number", "requests", "unsent"), int),
-            **dict.fromkeys(("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s"), number),
+            **dict.fromkeys(_STEP_FIGURES, number),
             **dict.fromkeys(("phase", "load", "began"), str),
             "extra": dict,
             "around": dict,
@@ -213,7 +217,7 @@ class SaturationStep:
             Phase(step.phase), LoadKind(step.load)
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the step cannot be read: {error}") from error
-        for name in ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s"):
+        for name in _STEP_FIGURES:
             checks.seconds(getattr(step, name), name, maximum=1e12)
         return step
 

@@ -7,8 +7,8 @@ that was not written again for a turn of the ring stays: it has the last run tim
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 SLOT_S = 10
 RING = 64
@@ -39,21 +39,52 @@ class TimeSlot:
     pod: str = ""
 
 
-def unpack(fields: Mapping[bytes, bytes]) -> tuple[TimeSlot, ...]:
-    """The slots of a ring, oldest first. Slots that cannot be read are left out."""
-    slots: dict[int, TimeSlot] = {}
-    for name, packed in fields.items():
+def unpack(fields: Mapping[bytes, bytes], ended: Iterable[TimeSlot] = ()) -> tuple[TimeSlot, ...]:
+    """The slots of a ring, oldest first. Slots that cannot be read are left out.
+
+    fields: of the hash, by the slot's place in the ring: a<i> submissions, at<i> where the longest run
+    was, and <i> ends as workers of earlier versions count them. ended: ends as model/ended.py reads them.
+    """
+    known = {slot.number: slot for slot in ended}
+    for name, packed in sorted(fields.items(), reverse=True):
         try:
-            if name.startswith(b"a"):
-                number, submitted = _sane(_ARRIVED.unpack(packed))
-                slot = slots.get(int(number), TimeSlot(int(number)))
-                slots[slot.number] = replace(slot, submitted=int(submitted))
-            else:
-                slot = _ended(packed)
-                slots[slot.number] = replace(slot, submitted=slots.get(slot.number, slot).submitted)
+            slot = _slot(name, packed)
         except (struct.error, ValueError, OverflowError):
             continue
-    return tuple(slots[number] for number in sorted(slots))
+        before = known.get(slot.number)
+        if before is None and not name.startswith(b"at"):
+            known[slot.number] = slot
+        elif before is not None:
+            known[slot.number] = _together(before, slot)
+    return tuple(known[number] for number in sorted(known))
+
+
+def _slot(name: bytes, packed: bytes) -> TimeSlot:
+    if name.startswith(b"at"):
+        slot, _, place = packed.decode("utf-8", "replace").rstrip("\n").partition("\n")
+        node, _, pod = place.partition("\n")
+        return TimeSlot(int(slot), node=node, pod=pod)
+    if name.startswith(b"a"):
+        number, submitted = _sane(_ARRIVED.unpack(packed))
+        return TimeSlot(int(number), int(submitted))
+    return _ended(packed)
+
+
+def _together(first: TimeSlot, second: TimeSlot) -> TimeSlot:
+    """One slot from two parts of it. The place of the longest run comes from the part with that run."""
+    has_place = bool(first.node or first.pod)
+    place = second if second.max_run_s > first.max_run_s or not has_place else first
+    return TimeSlot(
+        first.number,
+        first.submitted + second.submitted,
+        first.ended + second.ended,
+        first.run_sum_s + second.run_sum_s,
+        max(first.max_wait_s, second.max_wait_s),
+        max(first.max_run_s, second.max_run_s),
+        max(first.max_total_s, second.max_total_s),
+        node=place.node,
+        pod=place.pod,
+    )
 
 
 def _sane(values: tuple[float, ...]) -> tuple[float, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.cluster.documents import ACCOUNTS, Busy
 from scaletest.cluster.rights import NEEDED, PROXY, Right
 from scaletest.kinds.benchmark import Benchmark
@@ -56,7 +56,7 @@ def with_account(benchmark: Benchmark, defaults: Mapping[str, str]) -> Benchmark
     return replace(benchmark, spec=replace(spec, service_account_name=default))
 
 
-def check(benchmark: Benchmark, objects: Reads, namespace: str) -> None:
+def check(benchmark: Benchmark, objects: ClusterObjects, namespace: str) -> None:
     """Raises UsageError without the account or its rights; Busy when they are unknown now."""
     wanted = rights(benchmark)
     if not wanted:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from scaletest.benchmarks import gang
-from scaletest.benchmarks.kept import Damaged, Reads, agreed, forget, owned
-from scaletest.benchmarks.kubernetes import step
+from scaletest.benchmarks import gang_scheduling
+from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.manifests import SPARE_S, image_of, start_s
-from scaletest.benchmarks.obstacles import NAME, refuse
-from scaletest.benchmarks.seen import Place, Seen
+from scaletest.benchmarks.observation import BenchmarkContext, Observation
+from scaletest.benchmarks.preflight import NAME, refuse
+from scaletest.benchmarks.reconcile import reconcile as reconcile_objects
+from scaletest.benchmarks.result_store import Damaged, agreed, forget, owned
 from scaletest.cluster.documents import CONFIG_MAPS, Busy, Conflict, Missing, Resource
 from scaletest.kinds import benchmark as benchmark_documents
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
@@ -40,10 +41,10 @@ SendEvent = Callable[[Document, str, str, str], None]
 class ReconcileSettings:
     """Settings of the operator, and what it may remember between passes to spare API calls.
 
-    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that need
-    one and name none. send_event: creates an event from object, type, reason and message.
-    plans: plans of sets, by the set's uid; they never change.
-    new_children: by a set's uid the benchmarks that were created, and may not be in the index yet.
+    image: for benchmarks that name none. accounts: service account by kind, for benchmarks that
+    need one and name none. send_event: creates an event from object, type, reason and message.
+    plans: plans of sets, by the set's uid; they never change. new_children: by a set's uid the
+    benchmarks that were created, and may not be in the index yet.
     """
 
     image: str
@@ -78,7 +79,7 @@ def ended(document: Document) -> bool:
 
 
 def reconcile(
-    kind: Kind, objects: Reads, namespace: str, name: str, settings: ReconcileSettings
+    kind: Kind, objects: ClusterObjects, namespace: str, name: str, settings: ReconcileSettings
 ) -> BenchmarkPhase | None:
     """Bring a benchmark forward; its phase if that has changed, else None."""
     document = objects.find(resource(kind), namespace, name)
@@ -95,7 +96,7 @@ def reconcile(
 
 def write_status(
     resource: Resource,
-    objects: Reads,
+    objects: ClusterObjects,
     namespace: str,
     document: Document,
     now: Document,
@@ -116,7 +117,9 @@ def write_status(
     return True
 
 
-def _patch_status(resource: Resource, objects: Reads, namespace: str, document: Document, now: Document) -> None:
+def _patch_status(
+    resource: Resource, objects: ClusterObjects, namespace: str, document: Document, now: Document
+) -> None:
     """Write the status. Raises Conflict when another operator has written it since."""
     name = document["metadata"]["name"]
     version = {"resourceVersion": document["metadata"]["resourceVersion"]}
@@ -132,7 +135,7 @@ def _patch_status(resource: Resource, objects: Reads, namespace: str, document: 
         _patch_status(resource, objects, namespace, newer, now)
 
 
-def before_deletion(kind: Kind, objects: Reads, namespace: str, document: Document) -> None:
+def before_deletion(kind: Kind, objects: ClusterObjects, namespace: str, document: Document) -> None:
     """Clean up before a benchmark is deleted: delete its objects, release its lock."""
     meta = document["metadata"]
     if NAME.fullmatch(meta["name"]):
@@ -146,7 +149,7 @@ class _Pass:
 
     kind: Kind
     document: Document
-    objects: Reads
+    objects: ClusterObjects
     namespace: str
     settings: ReconcileSettings
     lock: Lock
@@ -169,7 +172,7 @@ class _Pass:
         self.settings.send_event(self.document, event_type, phase, now.get("summary") or now["message"] or phase)
         return BenchmarkPhase(phase)
 
-    def _act(self) -> tuple[Benchmark, Seen]:
+    def _act(self) -> tuple[Benchmark, Observation]:
         """The benchmark as it is measured, and how far it is."""
         try:
             benchmark = self._read()
@@ -208,13 +211,13 @@ class _Pass:
             # the next pass ends it, and says why
             return Benchmark(meta["name"], self.kind, self.kind.spec())
 
-    def _reconciled(self, benchmark: Benchmark) -> Seen:
+    def _reconciled(self, benchmark: Benchmark) -> Observation:
         """Act once for a benchmark whose spec is valid, if it is its turn."""
         exclusive = TOGETHER not in self.document["metadata"].get("labels", {})
         if reason := self._why_not(benchmark, exclusive):
-            return Seen(BenchmarkPhase.PENDING, reason)
+            return Observation(BenchmarkPhase.PENDING, reason)
         since = self._since()
-        place = Place(
+        place = BenchmarkContext(
             self.namespace,
             owner_reference(self.document),
             since,
@@ -222,7 +225,7 @@ class _Pass:
             lambda: ADMITTED if exclusive and self.lock.take() else "",
         )
         try:
-            observation = step(benchmark, self.objects, place, self.settings.clock)
+            observation = reconcile_objects(benchmark, self.objects, place, self.settings.clock)
         except Busy:
             raise
         except Unreachable as error:
@@ -239,7 +242,7 @@ class _Pass:
             self.lock.give_back()
             return PAUSED
         # one in a queue needs its turn only when it is admitted, so others may measure meanwhile
-        in_queue = pending and gang.wanted(benchmark) and self._begun() is not None
+        in_queue = pending and gang_scheduling.wanted(benchmark) and self._begun() is not None
         if exclusive and not in_queue and self.lock.take():
             return WAITING
         return ""
@@ -252,13 +255,13 @@ class _Pass:
         created = datetime.fromisoformat(self.document["metadata"]["creationTimestamp"]).timestamp()
         return max(created, self.settings.clock())
 
-    def _hindered(self, benchmark: Benchmark, error: Unreachable, since: float) -> Seen:
+    def _hindered(self, benchmark: Benchmark, error: Unreachable, since: float) -> Observation:
         """Wait while a missing right or a quota may be corrected, but not for ever."""
         if self.settings.clock() - since > start_s(benchmark) + benchmark.limit_s + SPARE_S:
             return self._refused(benchmark, error)
-        return Seen(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
+        return Observation(BenchmarkPhase.PREPARING, f"{error.message}; {error.hint}")
 
-    def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Seen:
+    def _refused(self, benchmark: Benchmark, error: ScaletestError) -> Observation:
         now = self.settings.clock()
         result = BenchmarkResult(
             benchmark.name,
@@ -269,7 +272,7 @@ class _Pass:
             started_s=now,
             finished_s=now,
         )
-        return Seen(BenchmarkPhase.FAILED, error.message, (), result)
+        return Observation(BenchmarkPhase.FAILED, error.message, (), result)
 
 
 __all__ = [

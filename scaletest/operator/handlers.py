@@ -17,7 +17,7 @@ from typing import Any, cast
 import kopf
 from prometheus_client import CollectorRegistry, Counter
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.kinds.kind import Kind
 from scaletest.kinds.registry import GROUP, KINDS, VERSION
 from scaletest.model.errors import ScaletestError
@@ -58,7 +58,7 @@ class Metrics:
 
 
 def run(
-    objects: Reads,
+    objects: ClusterObjects,
     image: str,
     namespaces: Sequence[str],
     metrics_port: int,
@@ -98,7 +98,7 @@ def _serve_health(registry: kopf.OperatorRegistry, port: int) -> None:
         await serving.aclose()
 
 
-def handlers(objects: Reads, settings: ReconcileSettings, metrics: Metrics) -> kopf.OperatorRegistry:
+def handlers(objects: ClusterObjects, settings: ReconcileSettings, metrics: Metrics) -> kopf.OperatorRegistry:
     """A registry with all functions that kopf is to call."""
     registry = kopf.OperatorRegistry()
 
@@ -163,7 +163,7 @@ def _indexed(index: Index, *key: str) -> list[Any]:
 def _add_benchmark(
     registry: kopf.OperatorRegistry,
     kind: Kind,
-    objects: Reads,
+    objects: ClusterObjects,
     settings: ReconcileSettings,
     metrics: Metrics,
     turns: Turns,

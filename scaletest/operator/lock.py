@@ -5,7 +5,7 @@ A holder that has ended or was deleted holds nothing, so no lock is left behind.
 
 from __future__ import annotations
 
-from scaletest.benchmarks.kept import Reads
+from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.cluster.documents import LEASES, Conflict, Missing, Resource
 from scaletest.kinds.benchmark import BenchmarkPhase
 from scaletest.kinds.registry import API_VERSION, KINDS
@@ -16,7 +16,7 @@ NAME = "scaletest-benchmarks"
 class Lock:
     """Namespace-wide lock, as one benchmark uses it."""
 
-    def __init__(self, objects: Reads, namespace: str, plural: str, name: str, uid: str) -> None:
+    def __init__(self, objects: ClusterObjects, namespace: str, plural: str, name: str, uid: str) -> None:
         self._objects, self._namespace = objects, namespace
         self._holder = f"{plural}/{name}/{uid}"
 

@@ -1,9 +1,9 @@
 """Turns: of the benchmarks that wait in a namespace, only the first one asks the API server.
 
-Nothing can have changed for the others, and a thousand that each ask every second would overload the
-API server. The first is one whose parts are all admitted, since it already occupies its nodes; else
-it is the oldest. Benchmarks in a queue of Kueue or Volcano ask by themselves, and less often the
-more of them there are.
+Nothing can have changed for the others, and a thousand that each ask every second would overload
+the API server. The first is one whose parts are all admitted, since it already occupies its nodes;
+else it is the oldest. Benchmarks in a queue of Kueue or Volcano ask by themselves, and less often
+the more of them there are.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from scaletest.benchmarks.endings import Taken
+from scaletest.benchmarks.cluster_objects import ClusterObjects
 from scaletest.benchmarks.executor import Node
-from scaletest.benchmarks.kept import MOST_UNPACKED, Damaged, Reads, owned, zipped
 from scaletest.benchmarks.manifests import START_S
-from scaletest.benchmarks.obstacles import NAME
+from scaletest.benchmarks.outcomes import NameConflict
+from scaletest.benchmarks.pod_status import seconds
+from scaletest.benchmarks.preflight import NAME
+from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, owned, zipped
 from scaletest.benchmarks.runner import startable
-from scaletest.benchmarks.said import seconds
 from scaletest.benchmarks.sweep import plan_of
 from scaletest.cluster.connection import Refused
 from scaletest.cluster.documents import CONFIG_MAPS, NODES, Busy, Missing, Resource
@@ -62,10 +63,13 @@ def child(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Document]:
     return {(meta["namespace"], uid): part for uid in owners}
 
 
-def reconcile(objects: Reads, namespace: str, name: str, settings: ReconcileSettings, children: Children) -> str:
+def reconcile(
+    objects: ClusterObjects, namespace: str, name: str, settings: ReconcileSettings, children: Children
+) -> str:
     """Bring a set forward; its phase if that has changed, else "".
 
-    children: the benchmarks that the index has; those that were created a moment ago may be missing.
+    children: the benchmarks that the index has; those that were created a moment ago may be
+    missing.
     """
     document = objects.find(SETS, namespace, name)
     if document is None or document["metadata"].get("deletionTimestamp"):
@@ -88,7 +92,7 @@ def reconcile(objects: Reads, namespace: str, name: str, settings: ReconcileSett
 
 
 def _attempt(
-    objects: Reads, namespace: str, document: Document, settings: ReconcileSettings, children: Children
+    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings, children: Children
 ) -> Document:
     """The new status, whether the pass succeeded or not. Raises Busy."""
     before, now_s = document.get("status") or {}, settings.clock()
@@ -100,12 +104,12 @@ def _attempt(
         return _refused(before, f"{error.message}; {error.hint}", now_s)
     except (Unreachable, Missing) as error:
         return _hindered(before, f"{error.message}; {error.hint}", now_s)
-    except Taken as error:
+    except NameConflict as error:
         return _hindered(before, str(error), now_s)
 
 
 def _reconciled(
-    objects: Reads, namespace: str, document: Document, settings: ReconcileSettings, children: Children
+    objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings, children: Children
 ) -> Document:
     """Create the benchmarks that may start; the status then."""
     uid = document["metadata"]["uid"]
@@ -155,7 +159,7 @@ def _hindered(before: Mapping[str, Any], message: str, now_s: float) -> Document
     return {"phase": before.get("phase") or "Pending", "conditions": conditions}
 
 
-def _plan(objects: Reads, namespace: str, document: Document, settings: ReconcileSettings) -> BenchmarkPlan:
+def _plan(objects: ClusterObjects, namespace: str, document: Document, settings: ReconcileSettings) -> BenchmarkPlan:
     """The plan, made if there is none. Raises Taken while another set's ConfigMap has its name."""
     meta = document["metadata"]
     if known := settings.plans.get(meta["uid"]):
@@ -165,7 +169,7 @@ def _plan(objects: Reads, namespace: str, document: Document, settings: Reconcil
     if stored is None:
         stored = objects.create(CONFIG_MAPS, namespace, _plan_object(objects, document, name))
     if stored is None or not owned(stored, meta["uid"]):
-        raise Taken(f"the ConfigMap {name} exists and belongs to something else")
+        raise NameConflict(f"the ConfigMap {name} exists and belongs to something else")
     try:
         plan = BenchmarkPlan.from_dict(zipped(stored, PLAN))
     except Damaged:
@@ -178,7 +182,7 @@ def _plan(objects: Reads, namespace: str, document: Document, settings: Reconcil
     return plan
 
 
-def _plan_object(objects: Reads, document: Document, name: str) -> Document:
+def _plan_object(objects: ClusterObjects, document: Document, name: str) -> Document:
     """A ConfigMap with the plan of a set. Raises InvalidValue for too large ones and bad names."""
     meta = document["metadata"]
     readable = {
@@ -212,13 +216,13 @@ def _check_names(plan: BenchmarkPlan) -> None:
             )
 
 
-def _nodes(objects: Reads) -> list[Node]:
+def _nodes(objects: ClusterObjects) -> list[Node]:
     nodes = [node["metadata"] for node in objects.list(NODES)]
     return [Node(meta["name"], meta.get("labels", {})) for meta in nodes]
 
 
 def _start(
-    objects: Reads,
+    objects: ClusterObjects,
     namespace: str,
     document: Document,
     plan: BenchmarkPlan,
@@ -241,7 +245,9 @@ def _start(
         created[following.name] = _create(objects, namespace, document, plan, following)
 
 
-def _create(objects: Reads, namespace: str, document: Document, plan: BenchmarkPlan, benchmark: Benchmark) -> Document:
+def _create(
+    objects: ClusterObjects, namespace: str, document: Document, plan: BenchmarkPlan, benchmark: Benchmark
+) -> Document:
     body = benchmark.document()
     labels = {SET: document["metadata"]["name"]}
     if plan.disjoint:
@@ -257,7 +263,9 @@ def _create(objects: Reads, namespace: str, document: Document, plan: BenchmarkP
     if created is None:
         created = objects.find(path, namespace, benchmark.name) or {"metadata": {}}
         if not owned(created, document["metadata"]["uid"]):
-            raise Taken(f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or rename the set")
+            raise NameConflict(
+                f"there is another {benchmark.kind.name} named {benchmark.name}; delete it, or rename the set"
+            )
     return created
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.seen import Seen
+from scaletest.benchmarks.observation import Observation
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.crd import MOST_MESSAGE
 from scaletest.kinds.kind import Failure
@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 def of(
-    benchmark: Benchmark, observation: Seen, before: Mapping[str, Any], now_s: float, generation: int = 0
+    benchmark: Benchmark, observation: Observation, before: Mapping[str, Any], now_s: float, generation: int = 0
 ) -> Document:
     """The status after a reconcile pass.
 
@@ -162,7 +162,7 @@ def _end(benchmark: Benchmark, result: BenchmarkResult, now_s: float) -> Documen
     return status | {"finishedAt": stamp(result.finished_s or now_s)}
 
 
-def _pods(observation: Seen) -> Document:
+def _pods(observation: Observation) -> Document:
     """Names, nodes and addresses of the pods, by role."""
     places: dict[str, list[Document]] = {}
     for pod in observation.pods[:MOST_PODS]:

@@ -19,7 +19,8 @@ from scaletest.archive.benchmarks import BenchmarkFolder, StoredBenchmarks
 from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.kind import Headline
-from scaletest.model import Activity, Verdict, VerdictKind
+from scaletest.kinds.plan import BenchmarkPlan
+from scaletest.model import Activity, Verdict, VerdictKind, wire
 from scaletest.render.numbers import plural
 from scaletest.render.text import cell, clean, code
 from scaletest.render.units import quantity, quantity_measured
@@ -29,6 +30,7 @@ from scaletest.report.benchmark_thresholds import lines as threshold_lines
 
 # So many parts of benchmarks are told where their time went, where a page would have a table.
 MOST_TIMES = 6
+Pair = tuple[Benchmark, BenchmarkResult]
 SIGNS = {VerdictKind.PASS: "✅", VerdictKind.FAIL: "❌", VerdictKind.INVALID: "⚠️", VerdictKind.RUNNING: "⏳"}
 
 
@@ -103,6 +105,19 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
     """The summary of what is stored."""
     plan = stored.plan
     pairs = [(one, stored.ended[one.name]) for one in plan.benchmarks if not one.warm_up and one.name in stored.ended]
+    rows = _rows(plan, pairs)
+    # an imported plan may have a permutation without a benchmark
+    absent = {one.permutation: one.kind.absent(one.spec) for one in plan.benchmarks}
+    measured = [Measured(row.what, row.values, row.summaries, row.good, absent.get(row.number, {})) for row in rows]
+    thresholds = judged(plan.judged, measured)
+    verdict = _verdict(stored, pairs, thresholds)
+    return BenchmarkRun(
+        name, folder, stored, tuple(rows), _headlines(plan, rows), verdict, _notes(stored, pairs), thresholds
+    )
+
+
+def _rows(plan: BenchmarkPlan, pairs: Sequence[Pair]) -> list[Row]:
+    """Each permutation with the summaries of its repetitions."""
     by = gathered([(one.permutation, ended.headlines) for one, ended in pairs if ended.ok])
     groups: dict[int, list[BenchmarkResult]] = {}
     for one, ended in pairs:
@@ -113,16 +128,20 @@ def of(name: str, folder: str, stored: StoredBenchmarks) -> BenchmarkRun:
         found = {key: summarise(numbers) for key, numbers in by.get(number, {}).items()}
         good = sum(one.ok for one in mine)
         rows.append(Row(number, words(values) or plan.name, values, good, len(mine) - good, found))
+    return rows
+
+
+def _headlines(plan: BenchmarkPlan, rows: Sequence[Row]) -> tuple[Headline, ...]:
+    """Those that were measured, each name once."""
     seen = {key for row in rows for key in row.summaries}
     kinds = {one.kind.name: one.kind for one in plan.benchmarks}
-    headlines = tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
-    notes = tuple(dict.fromkeys(note for _, ended in pairs for note in ended.notes))
-    # an imported plan may have a permutation without a benchmark
-    absent = {one.permutation: one.kind.absent(one.spec) for one in plan.benchmarks}
-    measured = [Measured(row.what, row.values, row.summaries, row.good, absent.get(row.number, {})) for row in rows]
-    thresholds = judged(plan.judged, measured)
-    verdict = _verdict(stored, pairs, thresholds)
-    return BenchmarkRun(name, folder, stored, tuple(rows), headlines, verdict, notes, thresholds)
+    return tuple({one.name: one for kind in kinds.values() for one in kind.headlines if one.name in seen}.values())
+
+
+def _notes(stored: StoredBenchmarks, pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Warnings from before the run, and what the benchmarks say, each once."""
+    noticed = wire.texts(stored.result.get("noticed"))
+    return tuple(dict.fromkeys([*noticed, *(note for _, ended in pairs for note in ended.notes)]))
 
 
 def words(values: Mapping[str, Any]) -> str:

@@ -40,6 +40,15 @@ def save(result: Evaluation, path: Path) -> None:
 
 
 def _draw(axes: Any, data: Curve) -> None:
+    _draw_curves(axes, data)
+    _draw_measured(axes, data)
+    _draw_limits(axes, data)
+    _draw_axes(axes, data)
+    axes.legend(frameon=False)
+
+
+def _draw_curves(axes: Any, data: Curve) -> None:
+    """The ideal, and the law as far as it was tested and beyond."""
     curve = data.grid()
     axes.plot(curve, [data.base * n for n in curve], "--", color=GREY, label="ideal")
     if data.law:
@@ -48,16 +57,27 @@ def _draw(axes: Any, data: Curve) -> None:
         axes.plot(tested, [data.law.at(n) for n in tested], color=ORANGE, label=f"law: {data.law.name}")
         axes.plot(beyond, [data.law.at(n) for n in beyond], ":", color=ORANGE)
         axes.axvspan(data.last, data.end, color=GREY, alpha=0.15, lw=0, label="not tested")
+
+
+def _draw_measured(axes: Any, data: Curve) -> None:
     rates = [step.throughput for step in data.steps]
     counts = [step.level for step in data.steps]
     halves = [rate.half_width if math.isfinite(rate.half_width) else 0.0 for rate in rates]
     axes.errorbar(
         counts, [rate.per_s for rate in rates], halves, fmt="o", color=BLUE, capsize=4, label="measured, 95 % interval"
     )
+
+
+def _draw_limits(axes: Any, data: Curve) -> None:
+    """Upright lines at cores, devices and the peak."""
     for style, (label, count) in zip(("-.", ":"), data.limits.items(), strict=False):
         axes.axvline(count, ls=style, lw=1.2, color=GREEN, label=label)
     if data.peak:
         axes.axvline(data.peak, ls="--", lw=1.2, color=PURPLE, label="peak")
+
+
+def _draw_axes(axes: Any, data: Curve) -> None:
+    counts = [step.level for step in data.steps]
     rate = rate_axis(data)
     if data.log:
         axes.set_xscale("log", base=2)
@@ -71,7 +91,6 @@ def _draw(axes: Any, data: Curve) -> None:
     axes.set_ylabel("requests/s")
     axes.grid(color="#e2e6eb")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
 
 
 def _title(result: Evaluation) -> str:

@@ -51,6 +51,7 @@ def read(folder: RunFolder, root: Path) -> Run:
             elapsed_s=_seconds(stored.result.get("elapsed_s")),
             samples=stored.samples,
             noticed=wire.texts(stored.result.get("noticed")),
+            damaged=stored.damaged,
         )
     except InvalidValue as error:
         raise UsageError(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
 from scaletest.analysis.knee import Knee
@@ -20,6 +21,8 @@ from scaletest.model import Plan
 from scaletest.render.numbers import NOTHING, between, measured, percent, percent_between, plural, significant
 from scaletest.render.text import clean
 
+# Less of a request is shown as 0 %.
+LEAST_KNOWN = 0.005
 QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 
 
@@ -87,22 +90,30 @@ def at_device(result: Evaluation) -> str:
 
 def _law(found: Growth) -> str:
     assert found.choice is not None
-    fitted, sure = found.choice.law, found.interval
-
-    def share(name: str) -> str:
-        one = getattr(sure, name) if sure else None
-        value = getattr(fitted, name)
-        return percent_between(value, one.low, one.high, 3) if one else percent(value)
-
-    if fitted.name == "amdahl":
-        return f"amdahl: contention {share('contention')}, some work of each request waits for the others"
-    if fitted.name == "usl":
-        return f"usl: contention {share('contention')}, coherency {share('coherency')}"
+    fitted, interval = found.choice.law, found.interval
+    if fitted.name in ("amdahl", "usl"):
+        contention = _coefficient(fitted.contention, interval.contention if interval else None)
+        if fitted.name == "amdahl":
+            return f"amdahl: contention {contention}, some work of each request waits for the others"
+        coherency = _coefficient(fitted.coherency, interval.coherency if interval else None)
+        return f"usl: contention {contention}, coherency {coherency}"
     if fitted.name == "capped" and math.isfinite(fitted.ceiling):
-        one = sure.ceiling if sure else None
+        one = interval.ceiling if interval else None
         most = between(fitted.ceiling, one.low, one.high) if one else significant(fitted.ceiling)
         return f"a ceiling at {most} requests/s"
     return "linear: nothing shared limits it here"
+
+
+def _coefficient(value: float, interval: Estimate | None) -> str:
+    """A part of each request with its interval. Where that reaches beyond the whole request, only its low end is known.
+
+    A low end that is shown as 0 leaves nothing that is known.
+    """
+    if interval is None:
+        return percent(value)
+    if interval.high <= 1.0:
+        return percent_between(value, interval.low, interval.high, 3)
+    return f"{percent(interval.low, 0)} or more" if interval.low >= LEAST_KNOWN else "unknown"
 
 
 def _peak(peak: Peak, workers: str) -> str:

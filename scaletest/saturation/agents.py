@@ -142,6 +142,7 @@ def merged(found: Sequence[dict[str, Any]], agents: int) -> LoadResult:
         max(float(one["beat_s"]) for one in found),
         max(float(one["throttled_s"]) for one in found),
         sum(int(one["unsent"]) for one in found),
+        throttled_periods=max(float(one.get("throttled_periods", 0.0)) for one in found),
     )
 
 
@@ -220,6 +221,7 @@ def _follow(
             "cpu": found.cpu,
             "beat_s": found.beat_s,
             "throttled_s": found.throttled_s,
+            "throttled_periods": found.throttled_periods,
             "unsent": found.unsent,
         },
     )

@@ -92,7 +92,7 @@ class QueueLoad:
                 loop.wait_idle(min(LOOK_S, max(0.01, order.seconds - (self._clock() - began))))
                 tell(len(samples), sum(not one.ok for one in samples))
             seconds = min(self._clock() - began, order.seconds)
-            cores, throttled = effort.cores(), effort.throttled_s()
+            cores, throttled, held = effort.cores(), effort.throttled_s(), effort.throttled_periods()
             _stop(loop)
             loop.wait_idle(order.patience_s)
             now = self._clock() - began
@@ -110,9 +110,8 @@ class QueueLoad:
         busy = sorted(turns.busy)
         carried = sum(len(argument.encode()) for argument in self._options["arguments"])
         named = [one._replace(agent=self._agent, payload=carried) for one in rows]
-        return LoadResult(
-            named, seconds, cores, busy[int(0.99 * (len(busy) - 1))] if busy else 0.0, throttled, len(unsent)
-        )
+        late = busy[int(0.99 * (len(busy) - 1))] if busy else 0.0
+        return LoadResult(named, seconds, cores, late, throttled, len(unsent), throttled_periods=held)
 
     def _loop(
         self, client: Client, take: Callable[[Record], None], order: LoadOrder, turns: _Turns, began: float

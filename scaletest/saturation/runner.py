@@ -125,6 +125,7 @@ class Runner:
             found.unsent,
             began,
             around=found.around,
+            throttled_periods=found.throttled_periods,
         )
         # judged as they are stored: whoever reads the run decides the same
         return step, [rounded(one) for one in found.samples]

@@ -13,10 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
-from scaletest.model import Activity
+from scaletest.model import Activity, State
+from scaletest.model.activity import Wait
 from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
+from scaletest.system.blocking import Blocking
 from scaletest.system.cores import machine_time, own_used_s, used_s
 from scaletest.system.sampler import OwnSchedule, ProgramWatch, RequestSampler
+from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.tree import Tree
 
 logger = logging.getLogger("scaletest.saturation")
@@ -24,10 +27,13 @@ LONGEST_S = 0.5
 
 
 class Watched:
-    """The load, and what is around it. servers: finds the first processes of the service, none when it is elsewhere."""
+    """The load, and what is around it.
 
-    def __init__(self, load: LevelLoad, servers: Callable[[], Sequence[int]]) -> None:
-        self._load, self._servers = load, servers
+    servers: finds the first processes of the service, none when it is elsewhere. port: on which they serve.
+    """
+
+    def __init__(self, load: LevelLoad, servers: Callable[[], Sequence[int]], port: int = 0) -> None:
+        self._load, self._servers, self._port = load, servers, port
         self._told = False
 
     def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
@@ -47,7 +53,7 @@ class Watched:
 
     def _begin(self) -> _Around | None:
         try:
-            return _Around(list(self._servers())[:MOST_ACTIVITIES])
+            return _Around(list(self._servers())[:MOST_ACTIVITIES], self._port)
         except (OSError, ValueError) as error:
             if not self._told:
                 self._told = True
@@ -58,12 +64,12 @@ class Watched:
 class _Around:
     """One step, from now on."""
 
-    def __init__(self, servers: Sequence[int]) -> None:
+    def __init__(self, servers: Sequence[int], port: int) -> None:
         self._servers = servers
         self._own = OwnSchedule()
         self._began, self._machine = time.monotonic(), machine_time()
         self._used_s, self._served_s, self._schedule = own_used_s(), used_s(servers), self._own.read()
-        self._looks = _Looks(servers)
+        self._looks = _Looks(servers, port)
 
     def close(self) -> MachineUse | None:
         """What happened since; None when that cannot be told."""
@@ -92,12 +98,12 @@ class _Around:
 class _Looks:
     """Looks at processes that are there before and after, in a thread."""
 
-    def __init__(self, servers: Sequence[int]) -> None:
+    def __init__(self, servers: Sequence[int], port: int) -> None:
         self._ends = threading.Event()
         self._activities: tuple[Activity, ...] = ()
         self._thread: threading.Thread | None = None
         if servers:
-            self._thread = threading.Thread(target=self._run, args=(servers,), name="scaletest-looks", daemon=True)
+            self._thread = threading.Thread(target=self._run, args=(servers, port), name="scaletest-looks", daemon=True)
             self._thread.start()
 
     def close(self) -> tuple[Activity, ...]:
@@ -107,9 +113,10 @@ class _Looks:
             self._thread.join()
         return self._activities
 
-    def _run(self, servers: Sequence[int]) -> None:
+    def _run(self, servers: Sequence[int], port: int) -> None:
         sampler = RequestSampler()
-        trees = [Tree(pid, sampler.blocking) for pid in servers]
+        blocking = Blocking(Sockets(served=port), denied=sampler.tell)
+        trees = [Tree(pid, blocking) for pid in servers]
         watches = [sampler.begin() for _ in trees]
         for watch, tree in zip(watches, trees, strict=True):
             watch.resume(tree)
@@ -117,10 +124,26 @@ class _Looks:
             for watch in watches:
                 if watch.due <= time.monotonic():
                     watch.look()
-        found = [watch.close(None) for watch in watches]
-        self._activities = tuple(one for one in found if one is not None)
+        activities = [watch.close(None) for watch in watches]
+        self._activities = tuple(idle_between_requests(activity) for activity in activities if activity is not None)
         for tree in trees:
             tree.close()
+
+
+def idle_between_requests(activity: Activity) -> Activity:
+    """A service that waits for its clients waits at sockets, and is idle."""
+    waited_s = sum(wait.seconds for wait in activity.waits if _for_clients(wait))
+    if not waited_s:
+        return activity
+    seconds = dict(activity.seconds)
+    seconds[State.NETWORK] = max(0.0, seconds.get(State.NETWORK, 0.0) - waited_s)
+    seconds[State.IDLE] = seconds.get(State.IDLE, 0.0) + waited_s
+    waits = tuple(replace(wait, state=State.IDLE) if _for_clients(wait) else wait for wait in activity.waits)
+    return replace(activity, seconds=seconds, waits=waits)
+
+
+def _for_clients(wait: Wait) -> bool:
+    return wait.state is State.NETWORK and wait.object == CLIENTS
 
 
 def _until(watches: Sequence[ProgramWatch]) -> float:

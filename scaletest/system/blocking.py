@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.system import proc
-from scaletest.system.sockets import Sockets
+from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.syscalls import LOCK_COMMANDS, WaitKind, calls
 
 # Descriptors of a poll that are examined, at most.
@@ -199,10 +199,13 @@ class Blocking:
         return self._most_active(pid, numbers)
 
     def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
-        """The state of the most important descriptor. Files are always ready, so a poll does not wait."""
+        """The state of the most important descriptor. Files are always ready, so a poll does not wait.
+
+        A peer that was asked is more important than clients that may ask.
+        """
         targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
         waiting = [doing for doing in targets if doing.state is not State.DISK]
-        return min(waiting, key=lambda doing: (_rank(doing), not doing.object), default=Doing(State.IDLE))
+        return min(waiting, key=_telling, default=Doing(State.IDLE))
 
     def _target(self, pid: int, number: int) -> Doing:
         """State and object of a thread that waits for a descriptor."""
@@ -310,6 +313,11 @@ def _quietly(look: Callable[[], str]) -> str:
 
 def _rank(doing: Doing) -> int:
     return _RANK[doing.state] if doing.state else 0
+
+
+def _telling(doing: Doing) -> tuple[int, bool, bool]:
+    """A key by which the most active comes first, and of those the one whose object is known."""
+    return _rank(doing), not doing.object, doing.object == CLIENTS
 
 
 def _mapped_file(pid: int, address: int) -> str:

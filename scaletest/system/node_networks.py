@@ -50,10 +50,14 @@ class NetworkReader:
 
     def read(self) -> dict[str, ResourceReading]:
         """What can be read of each, but for its speed."""
-        return parse_networks(self._statistics.text())
+        networks = parse_networks(self._statistics.text())
+        # nodes make and remove an interface with every pod
+        for name in self._speeds.keys() - networks.keys():
+            del self._speeds[name]
+        return networks
 
     def speed(self, name: str) -> dict[str, float]:
-        """The figure as it was at the first call; interfaces of software have none."""
+        """The figure as it was at the first call since the interface is there; interfaces of software have none."""
         if name not in self._speeds:
             self._speeds[name] = parse_speed(text_of(self._folder / name / "speed"))
         return self._speeds[name]

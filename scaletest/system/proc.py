@@ -127,6 +127,15 @@ def parse_status(data: bytes) -> Status | None:
         return None
 
 
+def parse_major_faults(data: bytes) -> int:
+    """/proc/PID/task/TID/stat: page faults of a thread that read from a disk; 0 where that cannot be read."""
+    fields = data.rpartition(b")")[2].split()
+    try:
+        return int(fields[9])
+    except (IndexError, ValueError):
+        return 0
+
+
 def parse_cpu_s(data: bytes) -> float | None:
     """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
     fields = data.rpartition(b")")[2].split()
@@ -217,14 +226,22 @@ def inode_of(fdinfo: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def parse_peers(table: str) -> Iterator[tuple[int, str]]:
-    """Inode and peer of each socket of /proc/PID/net/tcp, tcp6, udp or udp6; peer "" when it is not connected."""
+class Connection(NamedTuple):
+    """A socket by its inode. peer: "" when it is not connected. own_port: that of its own end."""
+
+    inode: int
+    peer: str
+    own_port: int
+
+
+def parse_peers(table: str) -> Iterator[Connection]:
+    """Each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) < 10 or not fields[9].isdigit():
             continue
         try:
-            yield int(fields[9]), _peer(fields[2])
+            yield Connection(int(fields[9]), _peer(fields[2]), int(fields[1].partition(":")[2], 16))
         except (ValueError, struct.error):
             continue
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 
 from scaletest.system import proc
+from scaletest.system.proc import Connection
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _DUMP = 4, 20, 0x001, 0x300
 _ERROR, _DONE = 2, 3
@@ -34,8 +35,8 @@ def unix_peer(inode: int) -> str | None:
         return None
 
 
-def tcp_peers() -> Iterator[tuple[int, str]]:
-    """Inode and peer of every TCP connection of this network. Raises OSError where the kernel does not answer."""
+def tcp_peers() -> Iterator[Connection]:
+    """Every TCP connection of this network. Raises OSError where the kernel does not answer."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with _link() as link:
             request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, 0, 0, _CONNECTED)
@@ -43,13 +44,13 @@ def tcp_peers() -> Iterator[tuple[int, str]]:
                 yield parse_connection(message)
 
 
-def parse_connection(message: bytes) -> tuple[int, str]:
-    """Inode and peer of one struct inet_diag_msg. Raises struct.error."""
+def parse_connection(message: bytes) -> Connection:
+    """One struct inet_diag_msg. Raises struct.error."""
     (family,) = struct.unpack_from("=B", message)
-    (port,) = struct.unpack_from("!H", message, 6)
+    own_port, port = struct.unpack_from("!HH", message, 4)
     address = message[24 : 24 + (16 if family == socket.AF_INET6 else 4)]
     (inode,) = struct.unpack_from("=I", message, 68)
-    return inode, proc.place(socket.inet_ntop(family, address), port)
+    return Connection(inode, proc.place(socket.inet_ntop(family, address), port), own_port)
 
 
 def _link() -> socket.socket:

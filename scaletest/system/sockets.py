@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from scaletest.system import proc
+from scaletest.system.proc import Connection
 from scaletest.system.socket_diagnosis import tcp_peers, unix_peer
 
 _PIDFD_GETFD = 438
@@ -25,6 +26,8 @@ _MOST_KNOWN = 4096
 # Part of a core that reading each list may take.
 LISTS_SHARE = 0.001
 _TABLES = ("tcp", "tcp6", "udp", "udp6")
+# The peer of a service that waits for whoever may ask it.
+CLIENTS = "waiting for requests"
 
 
 class SocketPeer(NamedTuple):
@@ -38,10 +41,12 @@ class SocketPeer(NamedTuple):
 class Sockets:
     """Finds peers and keeps them by the socket's inode, which no other socket has while it lives."""
 
-    def __init__(self, *, duplicate: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
-        """duplicate: whether to try the cheap way."""
+    def __init__(self, *, duplicate: bool = True, clock: Callable[[], float] = time.monotonic, served: int = 0) -> None:
+        """duplicate: whether to try the cheap way. served: the TCP port on which the processes themselves serve: the
+        peer of its connections, and of sockets that listen, is CLIENTS; 0 for none."""
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
+        self._served = served
         self._known: dict[int, SocketPeer] = {}
         # source -> when it may be read again
         self._after: dict[str, float] = {}
@@ -53,8 +58,8 @@ class Sockets:
             return known
         peer = self._by_duplicate(pid, descriptor) if self._duplicate else None
         if peer is None and not self._duplicate:
-            peer = _unix(inode) or self._listed("connections", inode, tcp_peers)
-            peer = peer or self._listed("tables", inode, lambda: _of_tables(pid))
+            peer = _unix(inode) or self._listed("connections", inode, self._connections)
+            peer = peer or self._listed("tables", inode, lambda: self._of_tables(pid))
         if peer is not None and (peer.name or peer.listening or peer.unnamed):
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
@@ -77,7 +82,16 @@ class Sockets:
             os.close(copy)
             return None
         with connection:
-            return _describe(connection)
+            return self._describe(connection)
+
+    def _describe(self, connection: socket.socket) -> SocketPeer:
+        peer = _peer_of(connection)
+        if not self._served:
+            return peer
+        serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
+        if peer.listening or (serves and connection.getsockname()[1] == self._served):
+            return SocketPeer(CLIENTS)
+        return peer
 
     def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> SocketPeer | None:
         """The peer by a list of all, when that may be read again."""
@@ -91,14 +105,21 @@ class Sockets:
         self._after[source] = self._clock() + (time.thread_time() - began) / LISTS_SHARE
         return self._known.get(inode)
 
+    def _connections(self) -> Iterator[tuple[int, str]]:
+        return self._named(tcp_peers())
 
-def _of_tables(pid: int) -> Iterator[tuple[int, str]]:
-    for name in _TABLES:
-        try:
-            text = proc.read_all(f"/proc/{pid}/net/{name}")
-        except OSError:
-            continue
-        yield from proc.parse_peers(text)
+    def _of_tables(self, pid: int) -> Iterator[tuple[int, str]]:
+        for name in _TABLES:
+            try:
+                text = proc.read_all(f"/proc/{pid}/net/{name}")
+            except OSError:
+                continue
+            yield from self._named(proc.parse_peers(text))
+
+    def _named(self, connections: Iterable[Connection]) -> Iterator[tuple[int, str]]:
+        """Inode and peer of each."""
+        for inode, peer, port in connections:
+            yield inode, CLIENTS if peer and port == self._served else peer
 
 
 def _unix(inode: int) -> SocketPeer | None:
@@ -137,7 +158,7 @@ def _errno() -> int:
     return ctypes.get_errno()
 
 
-def _describe(connection: socket.socket) -> SocketPeer:
+def _peer_of(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
     except OSError:

@@ -14,10 +14,16 @@ class Throttling:
     def __init__(self, root: Path = CGROUPS, own: Path = OWN) -> None:
         self._files = limited(root, own)
         self._began_s = self._sum_s()
+        self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Throttled seconds since this object was created; nested limits add up."""
+        """Throttled seconds since this object was created, summed over CPUs; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
+
+    def part(self) -> float:
+        """The part of its periods since it was made in which a limit held the processes back: the highest of all."""
+        now = [_periods(path) for path in self._files]
+        return max((_part(before, after) for before, after in zip(self._periods, now, strict=True)), default=0.0)
 
     def _sum_s(self) -> float:
         return sum(_throttled_s(path) for path in self._files)
@@ -30,6 +36,20 @@ def limited(root: Path, own: Path) -> list[str]:
         return [str(folder / "cpu.stat") for folder in around if control_groups.cpu_limit(folder) is not None]
     except OSError:  # a folder that may not even be looked for
         return []
+
+
+def _periods(path: str) -> tuple[int, int]:
+    """In how many it was held back, and how many there were."""
+    try:
+        rows = proc.parse_table(proc.read_all(path))
+    except OSError:
+        rows = {}
+    return rows.get("nr_throttled", 0), rows.get("nr_periods", 0)
+
+
+def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
+    held, periods = after[0] - before[0], after[1] - before[1]
+    return min(1.0, held / periods) if held > 0 and periods > 0 else 0.0
 
 
 def _throttled_s(path: str) -> float:

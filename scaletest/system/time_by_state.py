@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.system.blocking import Doing
-from scaletest.system.tree import ThreadShare, TreeLook
+from scaletest.system.tree import FEW_SLICES, ThreadShare, TreeLook
 
 # The kernel counts these.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
@@ -28,8 +28,6 @@ _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
 MOST_KEPT_S = 1.0
 # States with an object for which seconds are kept: requests may each wait for a file or an address of its own.
 MOST_KEPT = 64
-# Threads that were put on a CPU no more often in an interval were blocked once or twice, and not in many short waits.
-FEW_SLICES = 4
 
 
 class TimeByState:
@@ -161,6 +159,8 @@ class TimeByState:
     def _grant(self, look: TreeLook, seconds: float, *, unseen: bool = False) -> None:
         if look.doing.state is not None:
             self._seconds[look.doing] += seconds
+        elif look.short_waits is not None:
+            self._seconds[look.short_waits] += seconds
         elif unseen:
             self._unseen_s += seconds
         else:

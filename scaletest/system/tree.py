@@ -18,6 +18,10 @@ from scaletest.system.blocking import RUNNABLE, Blocking, Doing, ThreadLook
 MOST_THREADS = 256
 _RANK = {state: rank for rank, state in enumerate(State)}
 _NEVER_RAN = proc.Schedule(0.0, 0.0, 0)
+# A thread that was put on a CPU no more often between two looks was blocked once or twice, and not in many short waits.
+FEW_SLICES = 4
+# Where so many of a thread's short waits can be page faults that read from a disk, these are what it waited for.
+FAULTING_PART = 0.5
 
 Key = tuple[int, int]
 
@@ -40,6 +44,7 @@ class TreeLook(NamedTuple):
     process, infinite for the first process.
 
     shares: of the threads that ran or waited since the last look. threads: all that live.
+    short_waits: what the most active thread waited for many times since the last look, where that is known.
     """
 
     doing: Doing
@@ -47,6 +52,7 @@ class TreeLook(NamedTuple):
     age_s: float
     shares: list[ThreadShare]
     threads: frozenset[Key]
+    short_waits: Doing | None = None
 
 
 @dataclass(slots=True)
@@ -59,6 +65,10 @@ class _Thread:
     children: list[int] = field(default_factory=list)
     # seconds of waiting that are counted already: the kernel counts a wait when it is over
     counted_s: float = 0.0
+    # page faults that read from a disk, and slices, when they were compared last
+    faults: int = 0
+    compared_slices: int = 0
+    is_faulting: bool = False
 
 
 @dataclass(slots=True)
@@ -193,6 +203,7 @@ class Tree:
             share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
+            thread.is_faulting = slices > FEW_SLICES and _is_faulting(pid, tid, thread, schedule.slices)
         thread.schedule = schedule
         thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
         if thread.last is None:
@@ -220,7 +231,9 @@ class Tree:
         if not threads:
             return None
         most_active = min(threads, key=lambda key: _order(threads[key]))
-        return TreeLook(threads[most_active], most_active, self._age_s(most_active[0]), shares, frozenset(threads))
+        pid, tid = most_active
+        short_waits = Doing(State.MEMORY) if self._processes[pid].threads[tid].is_faulting else None
+        return TreeLook(threads[most_active], most_active, self._age_s(pid), shares, frozenset(threads), short_waits)
 
     def _began_s(self, pid: int) -> float:
         """The first process lives as long as the request. Raises OSError."""
@@ -244,6 +257,17 @@ class Tree:
         for tid in list(process.threads) if process else ():
             assert process is not None
             self._drop(process, tid)
+
+
+def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
+    """Whether most of a thread's waits since the last comparison were page faults that read from a disk."""
+    try:
+        faults = proc.parse_major_faults(proc.read(f"/proc/{pid}/task/{tid}/stat"))
+    except OSError:
+        return False
+    is_faulting = faults - thread.faults >= FAULTING_PART * (slices - thread.compared_slices)
+    thread.faults, thread.compared_slices = faults, slices
+    return is_faulting
 
 
 def _thread_ids(pid: int) -> list[int]:

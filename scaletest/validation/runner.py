@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from scaletest.analysis.doubling import Part
-from scaletest.analysis.evaluation import Evaluation, evaluate
+from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, sample, summarise
@@ -90,6 +90,7 @@ class ValidationRunner:
         self._others: Sequence[SideLoad] = ()
         self._look: Callable[[], Sequence[str]] | None = look
         self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
+        self._noticed += missing_samples(stored.damaged) if stored else []
 
     def record(self, record: Record) -> None:
         """Add a finished request; may be called from any thread."""

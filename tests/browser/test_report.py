@@ -85,6 +85,20 @@ def test_it_fits_its_reader(browse: Open, tmp_path: Path, width: int, dark: bool
     assert (min(light) > 200) is dark
 
 
+def test_causes_are_read_on_a_phone_without_moving_sideways(browse: Open, tmp_path: Path) -> None:
+    page = tmp_path / "frame.html"
+    report = html.escape(FORMATS["html"](runs.make("limited", tmp_path)), quote=True)
+    probe = PROBE.replace("wide: page", "cells: Math.max(...[...page.querySelectorAll('.causes td')]"
+                          ".map(cell => cell.getBoundingClientRect().right)), titles: [...page.querySelectorAll("
+                          "'.causes tr:last-child td')].map(cell => cell.dataset.title), wide: page")  # fmt: skip
+    page.write_text(f'{probe}<iframe width="390" height="844" style="border:0" srcdoc="{report}"></iframe>', "utf-8")
+    browser = browse(1400, 900)
+    opened(browser, page)
+    found = json.loads(eventually(lambda: browser.find_element(By.TAG_NAME, "body").get_attribute("data-found")))
+    assert 0 < found["cells"] <= 390
+    assert found["titles"][0] == "cause" and found["titles"][-1] == "what to try"
+
+
 def test_it_can_be_printed(browse: Open, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     page.write_text(FORMATS["html"](runs.make("pass", tmp_path)), "utf-8")

@@ -189,7 +189,7 @@ class Agent:
     def close(self) -> None:
         """End everything: the client first, which waits for what workers still do for it."""
         self._watch.close()
-        for process in sorted(self._started, key=lambda one: one is not self._client):
+        for process in sorted(self._started, key=lambda process: process is not self._client):
             process.terminate()
             process.wait(60)
 
@@ -241,32 +241,34 @@ def _pod_security() -> dict[str, Any]:
 
 def _own_address() -> str:
     """The proxy refuses loopback addresses. Nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
-        one.connect(("192.0.2.1", 9))
-        return str(one.getsockname()[0])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))
+        return str(probe.getsockname()[0])
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
 
 
 def _answers(address: str, port: int) -> bool:
-    with socket.socket() as one:
-        one.settimeout(1)
-        return one.connect_ex((address, port)) == 0
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex((address, port)) == 0
 
 
 def established(plane: ControlPlane) -> None:
-    """Wait until every kind that was defined is there. kubectl's own wait fails where nobody has looked at one yet."""
+    """Wait until every defined kind is established. kubectl's own wait fails for a CRD without conditions."""
 
-    def told() -> list[bool]:
-        rows = json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]
-        conditions = [row.get("status", {}).get("conditions") or () for row in rows]
-        return [("Established", "True") in [(one["type"], one["status"]) for one in row] for row in conditions]
+    def all_established() -> bool:
+        for definition in json.loads(plane.kubectl("get", "crd", "-o", "json"))["items"]:
+            conditions = definition.get("status", {}).get("conditions") or ()
+            if ("Established", "True") not in [(each["type"], each["status"]) for each in conditions]:
+                return False
+        return True
 
-    eventually(lambda: all(told()))
+    eventually(all_established)
 
 
 def served(plane: ControlPlane, kinds: str) -> bool:

@@ -78,11 +78,11 @@ def test_without_a_limit_there_is_no_maxmemory(helm: str) -> None:
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("redis.resources.limits.memory=1GB", 'redis.resources.limits.memory is "1GB", which is no quantity'),
+        ("redis.resources.limits.memory=1GB", 'redis.resources.limits.memory is "1GB", which is not a quantity'),
         ("redis.resources.limits.memory=lots", 'redis.resources.limits.memory is "lots"'),
         ("redis.resources.limits.memory=-1", 'redis.resources.limits.memory is "-1"'),
         ("redis.resources.limits.memory=512m", "redis.resources.limits.memory is 512m, 0 bytes: too little"),
-        ("redis.maxmemory=1gb", 'redis.maxmemory is "1gb", which is no quantity'),
+        ("redis.maxmemory=1gb", 'redis.maxmemory is "1gb", which is not a quantity'),
         ("redis.requireExistingSecret=true", "redis.existingSecret is empty"),
     ],
 )
@@ -185,3 +185,8 @@ def test_the_prefix_of_an_external_redis_is_said_to_pods_and_to_keda(helm: str) 
 def test_a_prefix_that_rq_refuses_is_refused_before_anything_is_installed(helm: str) -> None:
     external = ("--set-json", "redis.enabled=false", "--set-json", 'externalRedis.host="shared"')
     assert "keyPrefix" in refusal(helm, *external, "--set-json", 'externalRedis.keyPrefix="a b"')
+
+
+def test_a_prefix_without_an_external_redis_is_refused(helm: str) -> None:
+    told = refusal(helm, "--set-json", 'externalRedis.keyPrefix="lab"')
+    assert "externalRedis.keyPrefix is lab" in told and "set redis.enabled to false" in told

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from hack.kubernetes import ControlPlane, NotBuilt, tool
-from scaletest.benchmarks import gang, manifests
+from scaletest.benchmarks import gang_scheduling, manifests
 from scaletest.kinds import benchmark
 from scaletest.kinds.crd import definitions
 from tests.cluster.conftest import CHART, Helm, established, kubeconfig_of, needs_own
@@ -82,7 +82,7 @@ def test_every_object_is_valid(
 ) -> None:
     one = benchmark.read({"kind": kind, "metadata": {"name": "one"}, "spec": spec})
     owner = {"apiVersion": "scaletest.dev/v1alpha1", "kind": kind, "name": "one", "uid": "0b5e", "controller": True}
-    for what, body in gang.made(one, owner, "image"):
+    for what, body in gang_scheduling.manifests_of(one, owner, "image"):
         kinds = {"apiVersion": what.api.removeprefix("/apis/"), "kind": what.kind}
         plane.kubectl("create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-",
                       stdin=json.dumps({**body, **kinds}))  # fmt: skip

@@ -47,11 +47,11 @@ def test_it_is_what_kubectl_prints(plane: ControlPlane, reader: Reader, call: st
 
     # the cluster goes on: twice the same is what there was meanwhile
     for _ in range(20):
-        before, told, after = kubectl(), reader(call.split()), kubectl()
+        before, answer, after = kubectl(), reader(call.split()), kubectl()
         if before == after:
             break
-    assert told is not None
-    assert told == before if "--raw" in call else json.loads(told) == json.loads(before)
+    assert answer is not None
+    assert answer == before if "--raw" in call else json.loads(answer) == json.loads(before)
 
 
 @needs_own

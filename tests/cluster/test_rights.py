@@ -248,7 +248,7 @@ def test_shares_that_intel_removed_are_warned_of(plane: ControlPlane, release: t
         done = scaletest(who, "cluster", "check", "-n", name, *options)
         assert done.returncode == 0, done.stderr
         assert (
-            "warning: deployment old-media asks for gpu.intel.com/millicores, gpu.intel.com/memory.max" in done.stdout
+            "warning: deployment old-media requests gpu.intel.com/millicores, gpu.intel.com/memory.max" in done.stdout
         )
         assert "-shared-dev-num" in done.stdout
 

@@ -147,7 +147,7 @@ def test_a_deployment_is_put_back_although_the_api_server_is_busy(
         change(*given)
 
     monkeypatch.setattr(BackupAnnotation, "_patch", busy)
-    assert tuning.put_back() == ["deployment model has its own settings again"] and len(pauses) == 2
+    assert tuning.put_back() == ["deployment model has its original settings again"] and len(pauses) == 2
     assert Tuning(cluster, deployment).resources() == (0.5, 256 * 2**20)
     assert BackupAnnotation(cluster, "model").left() is None and tuning.put_back() == []
     left[0] = 0
@@ -223,7 +223,7 @@ def test_what_a_killed_tuning_left_is_refused_and_put_back(
     assert state() == changed
     # and one command puts back what there was, once
     done = call(*words, "--restore", env=environment)
-    assert done.returncode == 0 and "deployment model has its own settings again" in done.stderr, done.stderr
+    assert done.returncode == 0 and "deployment model has its original settings again" in done.stderr, done.stderr
     assert "HorizontalPodAutoscaler model" in done.stderr and state() == before
     done = call(*words, "--restore", env=environment)
     assert done.returncode == 0 and "nothing to put back" in done.stderr

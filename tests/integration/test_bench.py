@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import namespaces
-from scaletest.benchmarks.local import LocalExecutor
+from scaletest.benchmarks.local_executor import LocalExecutor
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure

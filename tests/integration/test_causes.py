@@ -10,8 +10,11 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -26,10 +29,10 @@ from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
 from scaletest.system.sampler import SHORT_S, RequestSampler
 from scaletest.system.socket_diagnosis import tcp_peers
-from scaletest.system.sockets import Sockets
+from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import Wake
-from tests.conftest import call
+from tests.conftest import call, eventually
 from workers.runtime import Runtime, Settings
 from workers.workloads.base import Result
 from workers.workloads.program import Program, ProgramOptions
@@ -464,7 +467,51 @@ def test_the_kernels_diagnosis_says_what_its_tables_say(host: str) -> None:
     with server, socket.create_connection(server.getsockname()[:2]) as client:
         inode = os.fstat(client.fileno()).st_ino
         table = proc.read_all(f"/proc/self/net/{'tcp6' if ':' in host else 'tcp'}")
-        assert dict(tcp_peers())[inode] == dict(proc.parse_peers(table))[inode] == proc.place(*server.getsockname()[:2])
+        expected = (inode, proc.place(*server.getsockname()[:2]), client.getsockname()[1])
+        for connections in (tcp_peers(), proc.parse_peers(table)):
+            assert expected in list(connections)
+
+
+@pytest.mark.parametrize("duplicate", [True, False])
+def test_the_clients_of_a_service_are_no_peers_that_it_asks(duplicate: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as service, socket.create_server(("127.0.0.1", 0)) as other:
+        sockets = Sockets(duplicate=duplicate, served=service.getsockname()[1])
+        asks = socket.create_connection(service.getsockname())
+        with asks, service.accept()[0] as client, socket.create_connection(other.getsockname()) as asked:
+            names = [_peer(sockets, each) for each in (client, asked)]
+            assert names == [CLIENTS, f"127.0.0.1:{other.getsockname()[1]}"]
+
+
+SERVICE = """
+import select, socket
+service = socket.create_server(("127.0.0.1", 0))
+print("ready", service.getsockname()[1], sep="\\n", flush=True)
+connection, _ = service.accept()
+asked = socket.create_connection(("127.0.0.1", int(connection.recv(9))))
+select.select([connection, service, asked], [], [])
+select.select([connection, service], [], [])
+"""
+
+
+def test_a_service_waits_for_its_clients_where_it_asks_nobody() -> None:
+    # given a service that has clients and asks another one, until that answers
+    with socket.create_server(("127.0.0.1", 0)) as other, running(sys.executable, "-c", SERVICE) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        blocking = Blocking(Sockets(served=port))
+        handle = blocking.open(process.pid, process.pid)
+
+        def object_is(name: str) -> bool:
+            seen = blocking.look(process.pid, process.pid, handle)
+            return seen is not None and seen.doing == (State.NETWORK, name)
+
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(b"%d" % other.getsockname()[1])
+            with other.accept()[0] as answers:
+                eventually(lambda: object_is(f"127.0.0.1:{other.getsockname()[1]}"))
+                answers.sendall(b"x")
+                eventually(lambda: object_is(CLIENTS))
+        os.close(handle)
 
 
 def test_a_descriptor_that_is_no_socket_any_more_is_not_kept() -> None:
@@ -693,6 +740,43 @@ def test_local_workers_are_told_of_an_exporter(tmp_path: Path) -> None:
     assert done.returncode in (0, 3, 4), done.stderr
     worker = words.read_text().split("\0")
     assert worker[worker.index("--device-metrics-url") + 1] == url
+    # nothing listens there: it is said once, and stays with the run
+    assert done.stderr.count(f"warning: the device metrics at {url} cannot be read: ") == 1
+    warnings = json.loads((tmp_path / "run" / "result.json").read_text())["warnings"]
+    assert [line for line in warnings if line.endswith("or correct --device-metrics-url")]
+
+
+def test_a_single_request_says_that_no_device_is_told_of() -> None:
+    with injected_metrics("up 1\n") as url:
+        done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
+    assert done.returncode == 0
+    assert f"warning: {url} has no metrics of devices" in done.stderr
+    assert "or correct --device-metrics-url" in done.stderr
+    with injected_metrics('DCGM_FI_DEV_GPU_UTIL{gpu="0",pci_bus_id="00000000:03:00.0"} 7\n') as url:
+        done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
+    assert done.returncode == 0 and "warning" not in done.stderr
+
+
+@contextmanager
+def injected_metrics(text: str) -> Iterator[str]:
+    """The URL of an exporter that says this."""
+
+    class Metrics(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Metrics) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/metrics"
+        finally:
+            server.shutdown()
 
 
 @pytest.mark.parametrize("command", [("worker", "--once"), ("validate", "--local")])

@@ -14,18 +14,18 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_in_chaos() -> None:
-    result = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "hack.chaos", "--requests", "8000", "--longest", "800"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert result.stdout, result.stderr[-3000:]
-    found = json.loads(result.stdout)
-    assert found["verdict"] == "PASS", found["reason"]
-    assert (found["attack"]["redis_kills"], found["attack"]["redis_shutdowns"]) == (2, 1)
-    assert found["attack"]["kills"] > 5
-    assert found["attack"]["silences"] > 5
-    assert found["attack"]["client_silences"] > 1
-    assert bool(found["attack"]["clock_steps"]) != bool(found["clock_not_set"])
+    assert done.stdout, done.stderr[-3000:]
+    report = json.loads(done.stdout)
+    assert report["verdict"] == "PASS", report["reason"]
+    assert (report["attack"]["redis_kills"], report["attack"]["redis_shutdowns"]) == (2, 1)
+    assert report["attack"]["kills"] > 5
+    assert report["attack"]["silences"] > 5
+    assert report["attack"]["client_silences"] > 1
+    assert bool(report["attack"]["clock_steps"]) != bool(report["clock_not_set"])

@@ -147,13 +147,13 @@ def test_peers_of_both_versions_of_ip() -> None:
         "   0: 0100007F:A06B 0100007F:18EB 01 00000000:00000000 00:00000000 00000000     0        0 4711 1 0\n"
         "   1: 00000000:18EB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4712 1 0\n"
     )
-    assert list(proc.parse_peers(tcp)) == [(4711, "127.0.0.1:6379"), (4712, "")]
+    assert list(proc.parse_peers(tcp)) == [(4711, "127.0.0.1:6379", 0xA06B), (4712, "", 6379)]
     six = (
         "  sl  local_address                         remote_address                        st\n"
         "   0: 00000000000000000000000001000000:A06B 00000000000000000000000001000000:18EB 01 0:0 0:0 0 0 0 4713 1\n"
         "   1: 0000000000000000FFFF00000100007F:A06B 0000000000000000FFFF00000100007F:18EB 01 0:0 0:0 0 0 0 4714 1\n"
     )
-    assert list(proc.parse_peers(six)) == [(4713, "[::1]:6379"), (4714, "127.0.0.1:6379")]
+    assert list(proc.parse_peers(six)) == [(4713, "[::1]:6379", 0xA06B), (4714, "127.0.0.1:6379", 0xA06B)]
 
 
 def test_addresses_in_a_process() -> None:
@@ -285,9 +285,10 @@ def test_throttling_by_version_2_counts_all_limits_around_us(tmp_path: Path) -> 
         if limit:
             write(root / folder / "cpu.max", limit)
     throttling = Throttling(root, own)
-    write(root / "a/cpu.stat", "nr_throttled 9\nthrottled_usec 2500000\n")
-    write(root / "a/b/cpu.stat", "nr_throttled 9\nthrottled_usec 9500000\n")
+    write(root / "a/cpu.stat", "nr_periods 40\nnr_throttled 11\nthrottled_usec 2500000\n")
+    write(root / "a/b/cpu.stat", "nr_periods 20\nnr_throttled 19\nthrottled_usec 9500000\n")
     assert throttling.seconds() == pytest.approx(2.0)
+    assert throttling.part() == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("path", ["/", "/kubepods/pod1/c1", "/../.."])
@@ -298,8 +299,9 @@ def test_throttling_by_version_1_in_a_container(tmp_path: Path, path: str) -> No
     write(root / "cpu,cpuacct/cpu.cfs_quota_us", "20000\n")
     write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 1000000000\n")
     throttling = Throttling(root, own)
-    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 1\nnr_throttled 1\nthrottled_time 4000000000\n")
+    write(root / "cpu,cpuacct/cpu.stat", "nr_periods 3\nnr_throttled 2\nthrottled_time 4000000000\n")
     assert throttling.seconds() == pytest.approx(3.0)
+    assert throttling.part() == pytest.approx(0.5)
 
 
 def test_control_groups_that_may_not_be_looked_for_have_no_limit(tmp_path: Path) -> None:
@@ -466,3 +468,22 @@ def test_what_is_kept_for_short_requests_is_bounded_where_each_waits_for_another
     balance.settle(other, 0.0)
     assert other.seconds(0.5) == {State.DISK: pytest.approx(0.5)}
     assert all(abs(seconds) <= MOST_KEPT_S for seconds in balance._kept.values())
+
+
+def test_many_short_waits_for_pages_count_as_memory_although_the_looks_meet_the_thread_running() -> None:
+    sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
+    spent = TimeByState()
+    spent.interval(0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key})))
+    faulting = TreeLook(running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY))
+    spent.interval(0.1, faulting)
+    spent.interval(0.1, faulting)
+    spent.close(0.0, 0.04)
+    seconds = spent.seconds(0.3)
+    assert seconds[State.MEMORY] == pytest.approx(0.04 + 0.08)
+    assert seconds[State.SLEEP] == pytest.approx(0.1 + 0.04)
+
+
+def test_the_faults_of_a_thread_that_read_from_a_disk() -> None:
+    line = b"7 (a) b) S 1 7 7 0 -1 4194304 900 0 41 0 3 2 0 0 20 0 1 0 5 0 0"
+    assert proc.parse_major_faults(line) == 41
+    assert proc.parse_major_faults(b"") == proc.parse_major_faults(b"7 (a) S") == 0

@@ -14,7 +14,7 @@ from hack.kubernetes import bars
 
 def test_every_program_is_there() -> None:
     for name in bars.PROGRAMS:
-        assert importlib.util.find_spec(bars.words(name)[0]) is not None
+        assert importlib.util.find_spec(bars.module_and_arguments(name)[0]) is not None
     assert not set(bars.PROGRAMS) & set(bars.BARS)
 
 
@@ -43,6 +43,6 @@ def test_a_bar_passes_when_its_program_and_all_its_lines_say_so(
         (None, "PASS", False),
     ],
 )
-def test_a_known_law_has_come_back_when_name_value_and_verdict_are_right(law: Any, verdict: str, met: bool) -> None:
-    result = {"law": law, "peak": None, "verdict": {"kind": verdict, "reason": ""}, "elapsed_s": 1.0}
-    assert laws.judge(laws.CASES["ceiling"], result)["met"] is met
+def test_a_law_is_found_when_name_value_and_verdict_are_right(law: Any, verdict: str, met: bool) -> None:
+    report = {"law": law, "peak": None, "verdict": {"kind": verdict, "reason": ""}, "elapsed_s": 1.0}
+    assert laws.judge(laws.CASES["ceiling"], report)["met"] is met

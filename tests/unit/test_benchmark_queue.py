@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.benchmarks.queue import ended_by
+from scaletest.benchmarks.queue_executor import ended_by
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.kind import Failure

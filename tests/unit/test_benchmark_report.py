@@ -355,7 +355,9 @@ def test_a_table_that_is_too_wide_for_the_terminal_goes_on_below() -> None:
 def test_permutations_that_say_the_same_are_told_and_compared_as_one() -> None:
     spec = {"template": {"kind": "IPerf"}, "permutations": {"product": {"streams": [1, 1]}}}
     plan, warnings = plan_of({"kind": "BenchmarkSet", "metadata": {"name": "s"}, "spec": spec}, list)
-    assert warnings == ["permutation 2 is the same as 1; repetitions measure one several times"]
+    assert warnings == [
+        "permutation 2 is the same as permutation 1; set repetitions to measure a permutation several times"
+    ]
     ended = {
         one.name: BenchmarkResult(
             one.name, BenchmarkPhase.COMPLETED, {"bandwidth": 1e9 + number}, permutation=one.permutation

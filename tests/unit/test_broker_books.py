@@ -151,10 +151,10 @@ class Books(RuleBasedStateMachine):
         """A worker's connection broke after its call was carried out: it sends the same again."""
         worker = self._chosen(self.workers, who)
         if worker.lane._number and not worker.late and worker.holds is not None:
-            counters = self.redis.hgetall(keys.counters("q"))
+            counters = self.queues.state("q").counters
             worker.lane._number -= 1
             assert worker.lane.cycle(worker.sent) == worker.holds
-            assert self.redis.hgetall(keys.counters("q")) == counters
+            assert self.queues.state("q").counters == counters
 
     @rule(who=st.integers(0, 9))
     @precondition(lambda self: self.workers)
@@ -273,7 +273,7 @@ class Books(RuleBasedStateMachine):
             assert len(self._replies(submitter)) + submitter.cancelled == len(submitter.ids)
 
     def _count(self, name: str) -> int:
-        return int(self.redis.hget(keys.counters("q"), name) or 0)
+        return self.queues.state("q").counters.get(name, 0)
 
     def _replies(self, submitter: Submitter) -> list[dict[str, Any]]:
         rows: Any = self.redis.xrange(keys.replies(submitter.client.name))

@@ -9,8 +9,8 @@ import pytest
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.devices import DeviceLeases, Slot
 from scaletest.broker.lane import OVERDUE, FastLane, Taken
-from scaletest.broker.lifeline import LEASE_INTERVALS, MAX_ATTEMPTS, Lifeline
-from scaletest.broker.reaper import Watcher, reap
+from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, LONGEST_TICK_S, MAX_ATTEMPTS, Lifeline
+from scaletest.broker.reaper import Reaped, Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, Request
 from tests.conftest import wait_for
@@ -41,7 +41,7 @@ def holds(line: Lifeline, redis: Any) -> Lifeline:
 def comes(line: Lifeline) -> None:
     """One turn of a living worker."""
     line._beat()
-    line._reap()
+    line._reap_in_turn()
 
 
 @pytest.mark.parametrize("seconds", STEPS)
@@ -124,6 +124,113 @@ def test_beats_that_come_in_time_do_not_hold_the_clock(redis: VirtualRedis, queu
     # expect the dead one's lease to end with the fourth of these beats
     beats_for(clock, 0.5 * SHORT_S, lambda: comes(living), every_s=SHORT_S / 2)
     assert queues.state("q").running == 0
+
+
+def test_one_worker_of_a_queue_reaps_a_period(
+    redis: VirtualRedis, queues: Queues, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a hundred workers of one queue, whose beats are spread over a tick, and one of another queue
+    queues.add("other")
+    lines = [Lifeline(redis, f"w{number}", "q") for number in range(100)]
+    other = Lifeline(redis, "other", "other")
+    reaped: list[str] = []
+
+    def counted(client: Any, queue: str, *arguments: int) -> Reaped:
+        reaped.append(queue)
+        return reap(client, queue, *arguments)
+
+    monkeypatch.setattr("scaletest.broker.lifeline.reap", counted)
+    # when each beats ten times
+    periods = 10
+    for _ in range(periods):
+        comes(other)
+        for line in lines:
+            clock.step(LONGEST_TICK_S / len(lines))
+            comes(line)
+    # expect each queue to be reaped at least once a tick, and hardly more often, however many workers it has
+    assert periods <= reaped.count("q") <= 1.5 * periods
+    assert reaped.count("other") == periods
+
+
+@pytest.mark.parametrize("living", [1, 2, 7])
+def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
+    redis: VirtualRedis, queues: Queues, clock: Clock, living: int
+) -> None:
+    # given a worker that runs a request, and some that wait for some
+    busy = Lifeline(redis, "w", "q")
+    busy._beat()
+    holds(busy, redis)
+    lines = [Lifeline(redis, f"w{number}", "q") for number in range(living)]
+    for line in lines:
+        comes(line)
+    # when it dies, and so does each that has the turn to reap before it does so, until the lease is over
+    clock.step(0.1)
+    lease_s, waited_s = LEASE_INTERVALS * DEFAULT_INTERVAL_S, 0.1
+    number = living
+    while redis.zcard(keys.leases("q")):
+        clock.step(LONGEST_TICK_S / living)
+        waited_s += LONGEST_TICK_S / living
+        line = lines.pop(0)
+        line._beat()
+        if line._reaps and waited_s < lease_s:
+            line = Lifeline(redis, f"w{number}", "q")
+            number += 1
+        line._reap_in_turn()
+        lines.append(line)
+        assert waited_s < 15.0
+    # expect the request to wait again, half an interval after its lease at the latest
+    assert redis.lrange("rq:queue:q", 0, -1) == [b"r"]
+    assert lease_s < waited_s <= lease_s + LONGEST_TICK_S + 0.1
+
+
+def test_who_reaps_comes_again_when_the_next_lease_ends(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    # given a dead worker's lease that ends soon, and two that reap
+    holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
+    first, second = Lifeline(redis, "first", "q"), Lifeline(redis, "second", "q")
+    beats_for(clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S - 2.0, lambda: comes(first), every_s=1.0)
+    clock.step(1.0)
+    first._beat()
+    left_s = first._reap_in_turn()
+    # expect the one with the turn to come at that moment, and the other at its own time
+    second._beat()
+    assert second._reap_in_turn() == LONGEST_TICK_S
+    assert 0.0 < left_s < LONGEST_TICK_S
+    clock.step(left_s)
+    comes(first)
+    assert redis.zcard(keys.leases("q")) == 0
+
+
+def test_what_lies_under_the_key_of_turns_stops_nobody(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
+    holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
+    living = Lifeline(redis, "living", "q")
+    for foreign in ("x", "1e300", "-1"):
+        redis.set(keys.reaps("q"), foreign)
+        living._beat()
+        assert living._reaps
+        living._reap_in_turn()
+    redis.delete(keys.reaps("q"))
+    redis.rpush(keys.reaps("q"), "x")
+    beats_for(clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S, lambda: comes(living), every_s=LONGEST_TICK_S)
+    assert redis.zcard(keys.leases("q")) == 0
+
+
+def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
+    redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a worker that told its details
+    details: dict[str, str | int | float] = {"pod": "pod-1", "successful_job_count": 0}
+    line = Lifeline(redis, "w", "q", details=lambda: details)
+    line._beat()
+    # expect what stays the same not to be told again
+    redis.hset(keys.rq_worker("w"), "pod", "as somebody wrote it")
+    details["successful_job_count"] = 1
+    line._beat()
+    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"as somebody wrote it", b"1"]
+    # and everything when Redis lost the worker, or its hash was begun anew by somebody else
+    redis.flushall()
+    redis.hset(keys.rq_worker("w"), "state", "busy")
+    line._beat()
+    assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"pod-1", b"1"]
 
 
 def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(

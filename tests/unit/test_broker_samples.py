@@ -56,6 +56,10 @@ class Sampling:
     def beat(self) -> None:
         self.line._beat()
 
+    def come(self) -> None:
+        self.line._beat()
+        self.line._reap_in_turn()
+
     def held(self) -> bool:
         return self.lease._held.is_set()
 
@@ -140,9 +144,18 @@ def test_nodes_that_are_gone_are_forgotten(redis: VirtualRedis, queues: Queues, 
         Sampling(redis, f"w{number}", clock, node=f"n{number}").beat()
     assert redis.hlen(keys.samplers("q")) == 60
     last = Sampling(redis, "last", clock, node="last")
-    beats_for(clock, 600, last.beat)
+    beats_for(clock, 600, last.come)
     assert redis.hgetall(keys.samplers("q")) == {b"last": b"last"}
     assert last.lease.interval_s == INTERVAL_S
+
+
+def test_samplers_that_no_worker_stands_behind_are_forgotten(
+    redis: VirtualRedis, queues: Queues, sampling: Sampling, clock: Clock
+) -> None:
+    # given more of them than a call looks at, whose workers were forgotten without their nodes
+    redis.hset(keys.samplers("q"), mapping={f"n{number}": f"w{number}" for number in range(25)})
+    beats_for(clock, 600, sampling.come)
+    assert redis.hgetall(keys.samplers("q")) == {b"n": b"w"}
 
 
 def test_with_many_nodes_samples_are_farther_apart(

@@ -12,7 +12,8 @@ from scaletest.broker.lane import Done
 from scaletest.broker.ledger import Ledger, Lot
 from scaletest.broker.lifeline import LEASE_INTERVALS, Lifeline
 from scaletest.broker.retry import Retrying
-from scaletest.broker.snapshot import snapshot
+from scaletest.broker.scripts import Script
+from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
 from scaletest.model import Request
 from scaletest.model.histogram import bucket
 from tests.integration.lanes import lane_of
@@ -121,12 +122,31 @@ def test_the_workers_of_a_long_list_are_read_in_pages(
     redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # given more workers than a call reads, one of them suspect
-    monkeypatch.setattr("scaletest.broker.snapshot.PAGE_WORKERS", 100)
-    for number in range(301):
+    monkeypatch.setattr("scaletest.broker.snapshot.PAGE_WORKERS", 400)
+    pages: list[int] = []
+    real = Script.__call__
+
+    def counted(self: Script, connection: Any, names: list[str], arguments: list[Any]) -> Any:
+        if self.name == "roster":
+            pages.append(len(arguments))
+        return real(self, connection, names, arguments)
+
+    monkeypatch.setattr(Script, "__call__", counted)
+    for number in range(901):
         redis.zadd(keys.workers("q"), {f"w-{number}": 9e15})
     redis.hset(keys.rq_worker("w-7"), mapping={"state": "busy", "answer": "r:1:2000000", "pod": "pod-7"})
     redis.sadd(keys.suspects("q"), "w-7")
     workers = {worker.name: worker for worker in snapshot(redis).queues[0].workers}
-    assert len(workers) == 301
+    assert (len(workers), pages) == (901, [400, 400, 101])
     assert [name for name, worker in workers.items() if worker.suspect or worker.busy] == ["w-7"]
     assert (workers["w-7"].pod, workers["w-7"].started_s) == ("pod-7", 2.0)
+
+
+def test_a_foreign_key_among_very_many_workers_hides_only_their_queue(redis: VirtualRedis, queues: Queues) -> None:
+    # given more workers than a call reads, of which one is no worker, beside another queue
+    queues.add("other")
+    redis.zadd(keys.workers("q"), {f"w-{number}": 9e15 for number in range(PAGE_WORKERS + 1)})
+    redis.set(keys.rq_worker("w-7"), "x")
+    view = snapshot(redis)
+    assert [queue.name for queue in view.queues] == ["other"]
+    assert [name for name, _ in view.unreadable] == ["q"]

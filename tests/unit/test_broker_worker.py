@@ -13,7 +13,7 @@ from scaletest.broker.lifeline import Lifeline
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
 from tests.integration.lanes import done, lane_of
-from tests.unit.virtual_redis import Clock, VirtualRedis
+from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
 
 def test_a_request_goes_round(client: Client, redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
@@ -219,13 +219,13 @@ def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
 
 
 def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
-    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline
+    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline, clock: Clock
 ) -> None:
     # given a frozen worker that delivers, not yet forgotten
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
-    lane = lane_of(redis)
+    lane = lane_of(redis, interval_s=10.0)
     taken = lane.cycle(None)
-    redis.hset("rq:worker:w", "until", 1)
+    beats_for(clock, 20.0, Lifeline(redis, "other", "q", interval_s=10.0)._beat)
     assert lane.cycle(done(taken)) is OVERDUE
     # expect its result to count once, also when the call is repeated, and no second request
     lane._number -= 1
@@ -234,6 +234,38 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
     assert (state.counters["succeeded"], state.counters.get("stale"), state.running, state.waiting) == (1, None, 0, 1)
     line._beat()
     assert isinstance(lane.cycle(None), Taken)
+
+
+def test_a_lease_ends_with_the_deadline_that_heartbeats_move(client: Client, redis: VirtualRedis, clock: Clock) -> None:
+    # given a worker that finishes a request every two seconds, and beats every ten
+    client.submit([Request(client.new_id(), "q") for _ in range(17)])
+    lane, line = lane_of(redis, interval_s=10.0), Lifeline(redis, "w", "q", interval_s=10.0)
+    other = Lifeline(redis, "other", "q", interval_s=10.0)
+    taken = lane.cycle(None)
+    for number in range(1, 16):
+        beats_for(clock, 2.0, line._beat if number % 5 == 0 else other._beat, 2.0)
+        taken = lane.cycle(done(taken))
+        assert isinstance(taken, Taken)
+        # expect its lease to last until the next beat at least, and never longer than the worker is taken for alive
+        lease_us = redis.zscore(keys.leases("q"), f"{taken.id}:1:w") or 0.0
+        until_us = int(redis.hget("rq:worker:w", "until") or 0)
+        assert clock.seconds() + 8.0 <= lease_us / 1e6 <= until_us / 1e6
+
+
+def test_a_worker_that_was_forgotten_delivers_and_takes_nothing(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a worker of which only the lease is left, soon after its deadline was to move
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lane = lane_of(redis, interval_s=10.0)
+    taken = lane.cycle(None)
+    beats_for(clock, 12.0, Lifeline(redis, "other", "q", interval_s=10.0)._beat)
+    redis.delete("rq:worker:w")
+    # expect its result to count, nothing to be taken, and no hash that would stay
+    assert lane.cycle(done(taken)) is OVERDUE
+    state = queues.state("q")
+    assert (state.counters["succeeded"], state.running, state.waiting, state.balance) == (1, 0, 1, 0)
+    assert not redis.exists("rq:worker:w")
 
 
 def shown(line: Lifeline, taken: Taken | None) -> None:

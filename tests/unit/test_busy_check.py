@@ -8,9 +8,9 @@ import sys
 import pytest
 
 from scaletest.analysis.busy import Resources
+from scaletest.load.busy_check import BusyCheck
 from scaletest.system import proc
 from scaletest.system.cores import own_used_s, used_s
-from scaletest.validation.busy_check import BusyCheck
 from tests.unit.node_samples import cpu
 
 
@@ -37,7 +37,7 @@ def test_a_busy_machine_is_told_and_the_look_waits_for_what_is_left_of_a_second(
     look = machine.before()
     machine.now += 0.3
     (line,) = look.warnings()
-    assert line.startswith("before the run, other programs use 1.5 of 2 cores")
+    assert line.startswith("before the run, other programs used 1.5 of 2 cores")
     assert machine.waited == pytest.approx(0.7)
 
 

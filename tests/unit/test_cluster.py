@@ -115,7 +115,7 @@ def test_only_what_was_removed_is_warned_of() -> None:
 
     assert removed("x", spec("gpu.intel.com/i915", "cpu")) == []
     (line,) = removed("deployment x", spec("gpu.intel.com/i915", "gpu.intel.com/memory.max"))
-    assert line.startswith("deployment x asks for gpu.intel.com/memory.max, which")
+    assert line.startswith("deployment x requests gpu.intel.com/memory.max, which")
 
 
 def test_the_pod_that_restarts_is_looked_at_first() -> None:

@@ -83,8 +83,7 @@ TRUTH: list[tuple[str, Resources, Resources, bool | None, str]] = [
         True,
         "the container's limit is 0.2 cores, throttled in 95% of its periods (0% before)",
     ),
-    ("CPU limit", {}, {"container": {"throttled_periods": 0.01, "cpu_limit": 2.0}}, False, "but the container's limit"),
-    ("CPU limit", {}, {"container": {"throttled_periods": 0.05}}, None, "the container is throttled in 5% of"),
+    ("CPU limit", {}, {"container": {"throttled_periods": 0.45}}, True, "the container is throttled in 45% of"),
     ("CPU limit", {}, {"container": {"memory_used": 1e9}}, None, ""),
     ("disk", {"disk:sda": {"busy": 0.4}}, {"disk:sda": {"busy": 0.97}}, True, "sda is busy for 97% of the time (40"),
     ("disk", {}, {"disk:sda": {"busy": 0.02}}, False, "but no disk is busy for more than 2% of the time"),
@@ -293,6 +292,30 @@ def test_a_limit_that_holds_a_container_back_most_of_the_time_is_the_cause(
     assert causes is not None
     assert [cause.state for cause in causes.causes] == [state]
     assert causes.causes[0].share.value > 0.9
+
+
+@pytest.mark.parametrize(("part", "state"), [(0.05, State.CPU_WAIT), (0.45, State.THROTTLED)])
+def test_throttled_seconds_of_many_cpus_are_no_more_than_the_periods(part: float, state: State) -> None:
+    # given throttled seconds that are four fifths of the added wait, since they are those of many CPUs together
+    causes = compared(replace(INJECTED["cores"][0], throttled=0.8), held(0.0), held(part)).causes
+    assert causes is not None and causes.causes[0].state == state
+
+
+@pytest.mark.parametrize(
+    ("container", "confirmed", "line"),
+    [
+        ({"throttled_periods": 0.01, "cpu_limit": 2.0}, False, "but the container's limit"),
+        ({"throttled_periods": 0.05}, None, "the container is throttled in 5% of"),
+    ],
+)
+def test_a_limit_is_doubted_where_one_node_of_two_tells_of_its_periods(
+    container: dict[str, float], confirmed: bool | None, line: str
+) -> None:
+    def read(node: str, workers: int, at_s: float) -> Resources:
+        return {"container": container} if node == "node-a" else {"container": {"memory_used": 1e9}}
+
+    (cause, *_) = causes_of(INJECTED["CPU limit"][0], read, ("node-a", "node-b")).causes
+    assert (cause.state, cause.confirmed) == (State.THROTTLED, confirmed) and cause.evidence[0].startswith(line)
 
 
 def test_a_limit_of_one_node_of_two_is_not_that_of_both() -> None:

@@ -1,4 +1,4 @@
-"""What the images are made from: pins that fit the project, and Dockerfiles that any builder takes."""
+"""Sources of the images: pins that fit the project, and Dockerfiles for any builder."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def text(name: str) -> str:
     ],
 )
 def test_pins_fit_what_the_project_asks_for(name: str, wanted: list[str]) -> None:
-    found = pins(name)
+    pinned = pins(name)
     for requirement in map(Requirement, wanted):
-        version, _ = found[canonicalize_name(requirement.name)]
+        version, _ = pinned[canonicalize_name(requirement.name)]
         assert version in requirement.specifier, f"{requirement}, but {name} has {version}: hack/images lock"
 
 
@@ -69,13 +69,13 @@ def test_the_context_holds_only_what_is_built() -> None:
 
 def test_every_image_of_ours_is_a_stage_of_its_own_with_all_labels() -> None:
     stages = re.split(r"^FROM \S+ AS ", text("Dockerfile").replace("\\\n", " "), flags=re.M)[1:]
-    found = {(words := stage.split(maxsplit=1))[0]: words[1] for stage in stages}
+    stages_by_name = dict(stage.split(maxsplit=1) for stage in stages)
     named = re.search(r"images: (.*) redis pause;", (ROOT / "hack" / "images").read_text())
     assert named is not None
     ours = set(named[1].split())
     assert ours >= {"scaletest", "media", *(kind.image for kind in KINDS.values())}
     for name in ours:
         # without the `title`, all say the same
-        labels = re.findall(r"org\.opencontainers\.image\.(\w+)=", found[name])
+        labels = re.findall(r"org\.opencontainers\.image\.(\w+)=", stages_by_name[name])
         assert labels == ["title", "description", "licenses", "version", "revision"], name
-        assert f"image.title={'scaletest' if name == 'scaletest' else f'scaletest-{name}'} " in found[name]
+        assert f"image.title={'scaletest' if name == 'scaletest' else f'scaletest-{name}'} " in stages_by_name[name]

@@ -145,7 +145,7 @@ def test_an_unsteady_step_is_invalid_with_the_disturbance_in_place_of_a_guess() 
     result = evaluate(plan, measurements, {(1, 0): rows}, random.Random(1), samples=samples)
     assert result.verdict.kind is VerdictKind.INVALID
     assert "UTC other programs used 1." in result.verdict.remedy and "neighbours" not in result.verdict.remedy
-    assert sum("other programs used" in line for line in result.warnings) == 1
+    assert sum("UTC other programs used" in line for line in result.warnings) == 1
     without = evaluate(plan, measurements, {(1, 0): rows}, random.Random(1))
     assert "heat, clocks, neighbours" in without.verdict.remedy
 
@@ -159,12 +159,12 @@ def test_the_costliest_of_a_time_is_chosen() -> None:
 
 
 BUSY = [
-    (cpu(1.3), "other programs use 1.3 of 2 cores"),
-    (cpu(1.0, load=4.1), "the load of the last minute is 4.1"),
-    (cpu(0.1, steal=0.5), "the hypervisor takes 0.5 of 2 cores"),
-    (cpu(0.1, heat_throttled=1.0), "heat lowers a CPU's clock 1.0 times a second"),
-    ({"pressure": {"memory_some": 0.3}}, "the pressure on memory is 30%"),
-    ({DEVICE: {"throttled": 1.0}}, "limit lowers the clock of /dev/dri/renderD128"),
+    (cpu(1.3), "other programs used 1.3 of 2 cores"),
+    (cpu(1.0, load=4.1), "the load of the minute before it was 4.1"),
+    (cpu(0.1, steal=0.5), "the hypervisor took 0.5 of 2 cores"),
+    (cpu(0.1, heat_throttled=1.0), "heat lowered a CPU's clock 1.0 times a second"),
+    ({"pressure": {"memory_some": 0.3}}, "the pressure on memory was 30%"),
+    ({DEVICE: {"throttled": 1.0}}, "limit lowered the clock of /dev/dri/renderD128"),
 ]
 
 
@@ -178,8 +178,8 @@ def test_a_busy_machine_is_told_with_its_figure(resources: Resources, text: str)
 @pytest.mark.parametrize(("pressure", "told"), [(0.07, False), (0.4, True)])
 def test_pressure_on_cpus_is_told_where_it_is_a_sign(pressure: float, told: bool) -> None:
     (line,) = busy({**cpu(1.5), "pressure": {"cpu_some": pressure}})
-    assert line.startswith("before the run, other programs use 1.5 of 2 cores")
-    assert ("the pressure on CPUs is 40%" in line) is told and ("pressure" in line) is told
+    assert line.startswith("before the run, other programs used 1.5 of 2 cores")
+    assert ("the pressure on CPUs was 40%" in line) is told and ("pressure" in line) is told
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_node_is_busy_before_the_run_when_every_sample_shows_it() -> None:
     records: Records = {(1, 0): computing(1, 10)}
     steady = samples_of(records, lambda node, workers, at_s: cpu(1.5 if not workers else 0.0))
     assert busy_before(steady, began_s(records)) == [
-        "before the run on node-a, other programs use 1.5 of 2 cores: end what else runs there, or wait for it"
+        "before the run on node-a, other programs used 1.5 of 2 cores: end what else runs there, or wait for it"
     ]
     starting = samples_of(records, lambda node, workers, at_s: cpu(1.5 if at_s > began_s(records) - 1 else 0.1))
     assert busy_before(starting, began_s(records)) == []

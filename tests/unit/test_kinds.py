@@ -262,7 +262,7 @@ def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
 @pytest.mark.parametrize(
     ("kind", "spec", "words"),
     [
-        ("IPerf", {"stream": 2}, "does not know"),
+        ("IPerf", {"stream": 2}, "unknown key"),
         ("IPerf", {"streams": "2"}, "not a whole number"),
         ("IPerf", {"streams": True}, "not a whole number"),
         ("IPerf", {"streams": 0}, "streams of the spec of IPerf is 0"),
@@ -274,10 +274,10 @@ def test_an_own_result_without_a_verdict_or_invalid_is_no_measurement() -> None:
         ("IPerf", {"pods": {"tolerations": ["a"]}}, "not a table"),
         ("IPerf", [], "not a table"),
         ("Fio", {"runtime": "500ms"}, "too short"),
-        ("Fio", {"directory": "/a:/b"}, "no plain path"),
+        ("Fio", {"directory": "/a:/b"}, "not a plain path"),
         ("Fio", {"bs": "4 k"}, "bs of the spec"),
         ("OpenFOAM", {"numNodes": 2}, "cannot use 2 nodes"),
-        ("RDMALatency", {"extraArgs": ["-D", "10"]}, "every message size"),
+        ("RDMALatency", {"extraArgs": ["-D", "10"]}, "all message sizes"),
         ("RDMALatency", {"iterations": 4}, "iterations"),
         ("PyTorch", {"inputBatchSize": 3}, "inputBatchSize"),
         ("PyTorch", {"model": "llama", "benchmarkType": "train"}, "inference only"),
@@ -375,7 +375,7 @@ def test_a_framed_result_is_found_in_any_log() -> None:
     assert unframe(printable(frame(foreign))) == foreign
     large = frame(BenchmarkResult("one", BenchmarkPhase.COMPLETED, {"a": 1.0}, {"rows": ["x" * 1000] * 1000}))
     found = unframe(large)
-    assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too large" in found.notes[0]
+    assert len(large) < 10_000 and found and found.headlines == {"a": 1.0} and "too many" in found.notes[0]
 
 
 @given(

@@ -160,7 +160,7 @@ def test_a_watch_comes_again_when_the_server_says(refused: str, code: int) -> No
 def test_a_collection_that_may_not_be_listed_is_an_error() -> None:
     with api(lambda *asked: (403, {}, status(403, "no"))) as (cluster, _):
         feeds = Feeds(Raw(cluster), [PODS], time.time)
-        with pytest.raises(Unreachable, match="does not let us list"):
+        with pytest.raises(Unreachable, match="not allowed to list"):
             gather(feeds, lambda seen: False)
         feeds.close()
 

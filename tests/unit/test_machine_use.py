@@ -24,10 +24,11 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.machine_use import MachineUse
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report.saturation import words
-from scaletest.saturation.watched import Watched
+from scaletest.saturation.watched import Watched, idle_between_requests
 from scaletest.system import listeners
 from scaletest.system.cores import machine_time, parse_machine, used_s
 from scaletest.system.proc import TICKS_PER_S
+from scaletest.system.sockets import CLIENTS
 
 QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
 OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
@@ -56,8 +57,16 @@ def test_a_late_step_blames_who_had_the_cores(around: MachineUse | None, cpu: fl
 
 
 def test_a_cpu_limit_of_the_tester_is_its_own() -> None:
-    found = assess(SaturationPlan("t"), step(OTHERS, cpu=0.2, throttled_s=3.0), LATE)
-    assert found.tester.startswith("the tester was the bottleneck") and "CPU limit" in found.tester
+    plan = SaturationPlan("t")
+    found = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0, throttled_periods=0.4), LATE)
+    assert found.tester.startswith("the tester was the bottleneck")
+    assert found.tester.endswith(", and its CPU limit held it back in 40% of the periods")
+    # steps of older runs tell only seconds, which are those of all CPUs together
+    old = assess(plan, step(OTHERS, cpu=0.2, throttled_s=3.0), LATE)
+    assert old.tester.endswith(", and its CPU limit held it back")
+    # hardly at all, which is no reason
+    rare = assess(plan, step(OTHERS, cpu=0.2, throttled_s=0.01, throttled_periods=0.01), LATE)
+    assert rare.tester.startswith("the machine was busy")
 
 
 def test_nobody_filled_a_machine_with_free_cores() -> None:
@@ -99,6 +108,15 @@ def test_the_report_says_what_limits_the_service() -> None:
     busy = replace(OTHERS, activities=(lock,))
     result = evaluate(plan, [first, replace(second, around=busy)], {0: held, 1: late})
     assert any(line.startswith("the machine was busy: other programs used 3.4") for line in result.warnings)
+
+
+def test_a_service_that_waits_for_its_clients_is_idle() -> None:
+    waits = (Wait(State.NETWORK, CLIENTS, 6.0), Wait(State.NETWORK, "127.0.0.1:6379", 1.0))
+    activity = idle_between_requests(Activity({State.NETWORK: 7.5, State.IDLE: 0.5, State.ON_CPU: 2.0}, waits))
+    assert activity.seconds == {State.NETWORK: 1.5, State.IDLE: 6.5, State.ON_CPU: 2.0}
+    around = replace(QUIET, activities=(activity,))
+    result = evaluate(SaturationPlan("t", mode="sweep", start=100.0), [replace(step(around), phase="sweep")], {0: []})
+    assert "idle 65% (waiting for requests), on a CPU 20%, network 15% (127.0.0.1:6379)" in words.ceiling(result)
 
 
 def test_nothing_is_said_of_a_service_elsewhere() -> None:

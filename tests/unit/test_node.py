@@ -215,6 +215,19 @@ def test_the_tightest_limit_counts_and_all_that_throttle_add_up(node: Node) -> N
     assert container["throttled"] == pytest.approx(0.9) and container["throttled_periods"] == 0.5
 
 
+def test_interfaces_that_are_gone_are_forgotten(node: Node) -> None:
+    reader = node.reader()
+    assert reader.read()["network:eth0"]["speed"] == 1.25e9
+    node.write("proc/net/dev", NETWORKS.format(received=1, dropped=0).replace("eth0", "eth1"))
+    node.now += 1.0
+    assert "network:eth0" not in reader.read()
+    # one of the same name may be another one
+    node.write("sys/class/net/eth0/speed", "1000\n")
+    node.counters(1)
+    node.now += 1.0
+    assert reader.read()["network:eth0"]["speed"] == 1.25e8
+
+
 def test_clocks_and_heat_are_those_of_some_cpus(node: Node) -> None:
     for number in range(20):
         node.cpu(number, clock=3_000_000, heat=number)

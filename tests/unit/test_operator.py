@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.kept import stored
 from scaletest.benchmarks.manifests import Document
-from scaletest.benchmarks.seen import Seen
-from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
+from scaletest.benchmarks.observation import Observation
+from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
+from scaletest.benchmarks.result_store import stored
 from scaletest.benchmarks.sweep import merged, plan_of
 from scaletest.cluster.documents import CONFIG_MAPS, JOBS, LEASES, PODS, Conflict, Missing, Resource
 from scaletest.cluster.rights import Right
@@ -277,7 +277,7 @@ def test_6_a_phase_never_goes_back() -> None:
     assert look(cluster) == done
     assert cluster.requests == before + 1
     one = benchmark.read(cluster.objects["iperfs", "one"] | {"status": {}})
-    seen = Seen(BenchmarkPhase.PREPARING)
+    seen = Observation(BenchmarkPhase.PREPARING)
     assert status.of(one, seen, {"phase": "Running"}, 0.0)["phase"] == "Running"
 
 
@@ -365,7 +365,7 @@ def test_15_a_status_is_bounded() -> None:
     why = BenchmarkResult(
         "one", BenchmarkPhase.FAILED, message="m" * 100_000, lines=("l" * 100_000,) * 100, network={"peer": "p" * 9000}
     )
-    found = status.of(one, Seen(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
+    found = status.of(one, Observation(BenchmarkPhase.FAILED, "", pods, why), {}, 0.0)
     assert len(json.dumps(found).encode()) <= status.MOST_BYTES
     assert "left out" in found["message"]
 
@@ -487,7 +487,7 @@ def test_an_executor_has_the_operator_measure_and_leaves_nothing() -> None:
     # given an operator that looks whenever the executor waits
     cluster, phases = FakeCluster(), list[BenchmarkPhase]()
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
     # when it runs one
     found = executor.run(one, phases.append)
     # expect the phases as they come, the result, and no object
@@ -508,8 +508,8 @@ def test_an_executor_without_an_operator_says_so() -> None:
         cluster.now += seconds
 
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    found = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(one, lambda phase: None)
-    assert (found.failure, found.message) == ("timed_out", "no operator looks at it")
+    found = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep).run(one, lambda phase: None)
+    assert (found.failure, found.message) == ("timed_out", "no operator takes care of it")
     assert ("iperfs", "one") not in cluster.objects
 
 
@@ -521,7 +521,7 @@ def test_an_executor_that_was_killed_finds_its_benchmark_again() -> None:
     look(cluster)
     # when the run goes on
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
+    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, lambda _: look(cluster) and None)
     # expect the result of that one measurement
     assert executor.run(one, lambda phase: None).ok
     assert cluster.made.count("jobs/one-client") == 1

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import manifests, obstacles
-from scaletest.benchmarks.kept import stored
+from scaletest.benchmarks import manifests, preflight
+from scaletest.benchmarks.result_store import stored
 from scaletest.cluster.documents import ACCOUNTS, EVENTS, Busy, Resource
 from scaletest.kinds import benchmark
 from scaletest.kinds.kind import ExecutionSite, Kind
@@ -128,7 +128,7 @@ def test_who_is_paused_is_not_looked_at_until_something_changes() -> None:
 
 @pytest.mark.parametrize(
     ("message", "fails_after"),
-    [(DENIED, obstacles.REFUSED_S), ('pods "x" is forbidden: exceeded quota: few', obstacles.QUOTA_S)],
+    [(DENIED, preflight.REFUSED_S), ('pods "x" is forbidden: exceeded quota: few', preflight.QUOTA_S)],
 )
 def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(message: str, fails_after: float) -> None:
     # given a Job whose pods may not be made
@@ -150,7 +150,7 @@ def test_pods_that_admission_refuses_fail_the_benchmark_with_its_words(message: 
 
 
 def test_what_may_pass_is_waited_for() -> None:
-    assert not obstacles.final("Error creating: failed calling webhook: connection refused", 1e6)
+    assert not preflight.final("Error creating: failed calling webhook: connection refused", 1e6)
 
 
 def test_the_spec_says_how_long_parts_may_take_to_start() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.benchmarks import manifests
-from scaletest.benchmarks.kept import MOST_UNPACKED, Damaged, stored
+from scaletest.benchmarks.result_store import MOST_UNPACKED, Damaged, stored
 from scaletest.cluster.documents import CONFIG_MAPS, PODS, Busy
 from scaletest.kinds.registry import KINDS
 from tests.unit.test_operator import FakeCluster, asked, look, look_at_set, until_ended

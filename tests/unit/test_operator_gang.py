@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.benchmarks import gang, manifests, part
+from scaletest.benchmarks import gang_scheduling, manifests, pod_main
 from scaletest.benchmarks.manifests import Document
 from scaletest.cluster.documents import JOBS, Missing, Resource
 from scaletest.kinds import benchmark
@@ -29,7 +29,7 @@ QUEUE = {"metadata": {"name": "team"}}
 def queued() -> FakeCluster:
     """A cluster in which a benchmark waits in a queue of Kueue."""
     cluster = FakeCluster()
-    cluster.put(gang.LOCAL_QUEUES[1], QUEUE)
+    cluster.put(gang_scheduling.LOCAL_QUEUES[1], QUEUE)
     asked(cluster, **KUEUE)
     look(cluster)
     return cluster
@@ -57,8 +57,8 @@ def drop_jobs(cluster: FakeCluster) -> None:
 
 def test_kueue_gets_one_job_set_with_all_parts() -> None:
     one = benchmark.read({"kind": "MPIPingPong", "spec": KUEUE})
-    ((what, found),) = gang.made(one, {"uid": "u"}, "image")
-    assert (what, found["kind"], found["spec"]["suspend"]) == (gang.JOBSETS, "JobSet", True)
+    ((what, found),) = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
+    assert (what, found["kind"], found["spec"]["suspend"]) == (gang_scheduling.JOBSETS, "JobSet", True)
     assert found["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "team"
     jobs = {row["name"]: row["template"]["spec"] for row in found["spec"]["replicatedJobs"]}
     assert {role: job["completions"] for role, job in jobs.items()} == {"worker": 2, "master": 1}
@@ -70,8 +70,8 @@ def test_kueue_gets_one_job_set_with_all_parts() -> None:
 
 def test_volcano_gets_a_group_of_all_pods() -> None:
     one = benchmark.read({"kind": "MPIPingPong", "spec": {"gang": "volcano", "queueName": "fast"}})
-    (what, group), *jobs = gang.made(one, {"uid": "u"}, "image")
-    assert (what, group["spec"]) == (gang.POD_GROUPS, {"minMember": 3, "queue": "fast"})
+    (what, group), *jobs = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
+    assert (what, group["spec"]) == (gang_scheduling.POD_GROUPS, {"minMember": 3, "queue": "fast"})
     assert [job["metadata"]["name"] for _, job in jobs] == [f"{one.name}-worker", f"{one.name}-master"]
     for _, job in jobs:
         template = job["spec"]["template"]
@@ -101,7 +101,7 @@ def test_a_queue_is_waited_for_longer_than_pods_are() -> None:
 
 def test_17_a_queue_that_admits_nothing_is_not_waited_for_without_end() -> None:
     cluster = queued()
-    cluster.now += gang.ADMIT_S + 1
+    cluster.now += gang_scheduling.ADMIT_S + 1
     found = until_ended(cluster)
     assert found["failure"] == "timed_out" and "queue team" in found["message"]
 
@@ -138,7 +138,7 @@ def test_what_is_taken_back_is_never_measured_a_second_time(running: bool) -> No
 @pytest.mark.parametrize("fatal", range(1, 40))
 def test_killed_after_any_request_it_is_measured_once(fatal: int) -> None:
     cluster = FakeCluster()
-    cluster.put(gang.LOCAL_QUEUES[0], QUEUE)
+    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     asked(cluster, **KUEUE)
     cluster.fatal = fatal
 
@@ -186,7 +186,7 @@ def test_a_cluster_that_cannot_says_so_at_once(
     cluster, made = FakeCluster(), FakeCluster.create
 
     def create(self: FakeCluster, what: Resource, namespace: str, body: Document) -> Document | None:
-        if what in (gang.JOBSETS, gang.POD_GROUPS):
+        if what in (gang_scheduling.JOBSETS, gang_scheduling.POD_GROUPS):
             raise error
         return made(self, what, namespace, body)
 
@@ -229,7 +229,7 @@ def test_a_queue_keeps_nobody_else_from_measuring() -> None:
     asked(cluster, "two")
     assert look(cluster, "two")["message"] == benchmark_reconciler.WAITING
     # when the first is not admitted at once
-    cluster.now += gang.AT_ONCE_S + 1
+    cluster.now += gang_scheduling.AT_ONCE_S + 1
     look(cluster)
     # expect the second measured, and the first when it is admitted
     assert until_ended(cluster, "two")["phase"] == "Completed"
@@ -240,7 +240,7 @@ def test_a_queue_keeps_nobody_else_from_measuring() -> None:
 def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_next() -> None:
     # given one in a queue, one that measures meanwhile, and one more
     cluster = queued()
-    cluster.now += gang.AT_ONCE_S + 1
+    cluster.now += gang_scheduling.AT_ONCE_S + 1
     look(cluster)
     for name in ("two", "three"):
         asked(cluster, name)
@@ -267,7 +267,7 @@ def test_one_that_is_admitted_while_another_measures_waits_for_its_turn_and_is_n
 
 def test_what_is_taken_back_before_its_turn_is_queued_again() -> None:
     cluster = queued()
-    cluster.now += gang.AT_ONCE_S + 1
+    cluster.now += gang_scheduling.AT_ONCE_S + 1
     look(cluster)
     asked(cluster, "two")
     cluster.ready = False
@@ -284,16 +284,16 @@ def test_kueue_says_why_it_waits(version: int) -> None:
     # given a queue that is full, as the Workload that Kueue made says
     cluster = queued()
     uid = cluster.objects["jobsets", "one"]["metadata"]["uid"]
-    meta = {"name": "jobset-one-1a2b3", "labels": {gang.JOB_UID: uid}}
+    meta = {"name": "jobset-one-1a2b3", "labels": {gang_scheduling.JOB_UID: uid}}
     why = "couldn't assign flavors to pod set server: insufficient unused quota for cpu in flavor any, 1 more needed"
     status = {"conditions": [{"type": "QuotaReserved", "status": "False", "message": why}]}
-    cluster.put(gang.WORKLOADS[version], {"metadata": meta, "status": status})
+    cluster.put(gang_scheduling.WORKLOADS[version], {"metadata": meta, "status": status})
     assert look(cluster)["message"] == f"waits in queue team until all parts are admitted: {why}"
 
 
 def test_the_spec_says_how_long_a_queue_is_waited_for() -> None:
     cluster = FakeCluster()
-    cluster.put(gang.LOCAL_QUEUES[0], QUEUE)
+    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     asked(cluster, **KUEUE, queueLimit=60)
     look(cluster)
     cluster.now += 61
@@ -313,13 +313,13 @@ def test_servers_that_are_admitted_wait_for_their_turn(
         if now[0] > 10 * manifests.START_S:
             (tmp_path / manifests.PEERS).write_text('[{"role": "worker", "index": 0, "host": "h", "address": "a"}]')
 
-    monkeypatch.setattr(part, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    monkeypatch.setattr(pod_main, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     # then it has waited where it is part of a gang; else it is told as soon as all are ready, or never
     if spec:
-        assert part._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
+        assert pod_main._site(one, tmp_path, tmp_path).peers["worker"][0].address == "a"
     else:
-        with pytest.raises(BenchmarkFailed, match="nobody told"):
-            part._site(one, tmp_path, tmp_path)
+        with pytest.raises(BenchmarkFailed, match="did not arrive"):
+            pod_main._site(one, tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize("queue", [KUEUE, {"gang": "volcano"}])
@@ -328,7 +328,7 @@ def test_no_job_ends_before_its_queue_was_waited_for(queue: dict[str, str]) -> N
     week = 7 * 24 * 3600
     one = benchmark.read({"kind": "MPIPingPong", "spec": {**queue, "queueLimit": week}})
     # then its Jobs, which run while Volcano has no place for their pods, last longer
-    (_, first), *rest = gang.made(one, {"uid": "u"}, "image")
+    (_, first), *rest = gang_scheduling.manifests_of(one, {"uid": "u"}, "image")
     jobs = [job["spec"] for _, job in rest] or [row["template"]["spec"] for row in first["spec"]["replicatedJobs"]]
     assert len(jobs) == 2 and all(job["activeDeadlineSeconds"] > week + one.limit_s for job in jobs)
 
@@ -337,7 +337,7 @@ def test_no_job_ends_before_its_queue_was_waited_for(queue: dict[str, str]) -> N
 def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal: int) -> None:
     # given two that are admitted together, after others could have measured
     cluster = FakeCluster()
-    cluster.put(gang.LOCAL_QUEUES[0], QUEUE)
+    cluster.put(gang_scheduling.LOCAL_QUEUES[0], QUEUE)
     for name in ("one", "two"):
         asked(cluster, name, **KUEUE)
 
@@ -349,7 +349,7 @@ def test_killed_after_any_request_two_in_queues_are_measured_one_at_a_time(fatal
 
     for name in ("one", "two"):
         look(cluster, name)
-        cluster.now += gang.AT_ONCE_S + 1
+        cluster.now += gang_scheduling.AT_ONCE_S + 1
         look(cluster, "one")
     for name in ("one", "two"):
         admit(cluster, name)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.benchmarks import manifests, obstacles
-from scaletest.benchmarks.kept import stored
-from scaletest.benchmarks.submitted import RUN, SubmittedExecutor
+from scaletest.benchmarks import manifests, preflight
+from scaletest.benchmarks.operator_executor import RUN, OperatorExecutor
+from scaletest.benchmarks.result_store import stored
 from scaletest.cluster.documents import CONFIG_MAPS, EVENTS, PODS
 from scaletest.kinds import benchmark
 from scaletest.kinds.benchmark import BenchmarkPhase, BenchmarkResult
@@ -114,7 +114,7 @@ def test_a_job_that_was_suspended_has_its_time_to_make_pods() -> None:
     # expect it to be waited for as long as for any other
     found = look(cluster)
     assert (found["phase"], found["message"]) == ("Preparing", message)
-    cluster.now += obstacles.QUOTA_S + 1
+    cluster.now += preflight.QUOTA_S + 1
     assert until_ended(cluster)["failure"] == "refused"
 
 
@@ -125,7 +125,7 @@ def test_a_server_that_is_lost_before_it_is_needed_is_not_waited_for() -> None:
     asked(cluster)
     look(cluster)
     del cluster.objects["pods", "one-server-0"]
-    assert look(cluster)["message"] == "pods are being made"
+    assert look(cluster)["message"] == "pods are being created"
     why = {"type": "Failed", "status": "True", "message": "Job has reached the specified backoff limit"}
     cluster.objects["jobs", "one-server"]["status"] = {"conditions": [why]}
     # expect the end at once, as its Job makes no other
@@ -151,7 +151,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             look(cluster)
 
     one = benchmark.read({"kind": "IPerf", "metadata": {"name": "one"}})
-    executor = SubmittedExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
+    executor = OperatorExecutor(cluster, "ns", "run-1", lambda: cluster.now, sleep)
     # expect it to be measured, not to be taken for deleted by somebody
     assert executor.run(one, lambda phase: None).headlines == {"bandwidth": 5e9}
 
@@ -161,7 +161,7 @@ def test_a_run_that_goes_on_waits_until_what_it_deleted_is_gone() -> None:
             del cluster.objects["configmaps", "one-result"]
 
     del cluster.objects["configmaps", "one-result"]
-    found = SubmittedExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(one, lambda phase: None)
+    found = OperatorExecutor(cluster, "ns", "run-2", lambda: cluster.now, look_and_lose).run(one, lambda phase: None)
     assert (found.failure, found.message) == ("interrupted", "its result is gone")
 
 

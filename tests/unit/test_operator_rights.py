@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from scaletest.benchmarks import gang
+from scaletest.benchmarks import gang_scheduling
 from scaletest.cluster import rights
 from scaletest.cluster.documents import ACCOUNTS, Resource
 from scaletest.kinds import benchmark
@@ -154,7 +154,7 @@ def test_the_operator_may_do_what_it_does_and_nothing_else() -> None:
 )
 def test_what_admits_together_has_rights_of_its_own(name: str, holder: str, more: dict[str, str]) -> None:
     cluster = Recording()
-    cluster.put(gang.LOCAL_QUEUES[1], {"metadata": {"name": "team"}})
+    cluster.put(gang_scheduling.LOCAL_QUEUES[1], {"metadata": {"name": "team"}})
     measured_and_deleted(cluster, "MPIPingPong", "one", gang=name, **more)
     assert f"{holder}/one" in cluster.made
     text = (TEMPLATES / "operator.yaml").read_text("utf-8").partition("$gang :=")[2]

@@ -1,4 +1,4 @@
-"""What NetworkPolicies become on the real node of tests: rules of nftables. That these work is a test of a cluster."""
+"""NetworkPolicies become nftables rules on the real node; a cluster test checks their effect."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pod(name: str, *addresses: str, namespace: str = "here", ports: dict[str, in
     return {
         "metadata": {"name": name, "namespace": namespace, "labels": {"is": name}},
         "spec": {"containers": [container], **more},
-        "status": {"podIPs": [{"ip": one} for one in addresses]},
+        "status": {"podIPs": [{"ip": address} for address in addresses]},
     }
 
 

@@ -146,12 +146,19 @@ def test_keys_are_documented() -> None:
     from scaletest.broker import keys
 
     page = (ROOT / "docs" / "reference" / "redis.md").read_text("utf-8")
-    scripts = (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")
-    for key in {key for path in scripts for key in re.findall(r"'(scaletest:[a-z]+)", path.read_text("utf-8"))}:
-        assert key in (keys.__doc__ or "")
+    table = keys.__doc__ or ""
+    scripts = [path.read_text("utf-8") for path in (ROOT / "scaletest" / "broker" / "lua").glob("*.lua")]
+    in_scripts = {f"scaletest:{name}" for text in scripts for name in re.findall(r"OWN \.\. '([a-z]+)", text)}
+    assert {"scaletest:replies", "scaletest:suspects", "scaletest:standstill"} <= in_scripts
+    for key in in_scripts | set(re.findall(r"^(scaletest:[a-z]+)", table, re.MULTILINE)):
+        assert re.search(rf"^{key}\b", table, re.MULTILINE), key
         assert f"`{key}" in page
-    for key in re.findall(r"^(scaletest:[a-z]+)", keys.__doc__ or "", re.MULTILINE):
-        assert f"`{key}" in page
+    # and each key of a queue
+    parts = set(re.findall(r"^scaletest:queue:<q>:([a-z]+)", table, re.MULTILINE))
+    source = (ROOT / "scaletest" / "broker" / "keys.py").read_text("utf-8")
+    assert parts == set(re.findall(r'\{OWN\}queue:\{queue\}:([a-z]+)"', source))
+    for part in parts:
+        assert f"`scaletest:queue:<q>:{part}`" in page or f"`:{part}`" in page
 
 
 def test_what_a_call_of_every_script_may_cost_is_documented() -> None:

@@ -56,6 +56,26 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
     return {case: runs.make(case, path) for case in runs.CASES}
 
 
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [
+        ((0.0134, 0.0249), "contention 1.94% [1.34, 2.49],"),
+        ((0.0, 12.04), "contention unknown,"),
+        ((0.004, 1.5), "contention unknown,"),
+        ((0.012, 12.04), "contention 1% or more,"),
+        ((0.0, 1.0), "contention 2% [0, 100],"),
+    ],
+)
+def test_no_more_than_the_whole_request_is_said_to_wait(
+    made: dict[str, Run], ends: tuple[float, float], text: str
+) -> None:
+    growth = made["peak"].result.growth
+    assert growth.choice is not None and growth.interval is not None and growth.interval.contention is not None
+    contention = replace(growth.interval.contention, low=ends[0], high=ends[1])
+    growth = replace(growth, interval=replace(growth.interval, contention=contention))
+    assert text in words.law(replace(made["peak"].result, growth=growth))
+
+
 def golden(name: str, text: str) -> None:
     path = GOLDEN / name
     if os.environ.get("REGENERATE"):
@@ -345,9 +365,26 @@ def test_a_broken_file_is_an_error_that_names_the_run(tmp_path: Path, name: str,
         lost = name != "samples.jsonl"  # without the last sample a run is judged all the same
         assert read(folder, tmp_path).result.verdict.kind is (VerdictKind.INVALID if lost else VerdictKind.PASS)
         return
+    if name == "samples.jsonl":
+        _expect_missing_samples(folder)
+        return
     with pytest.raises(UsageError, match=r"run run (cannot be read|holds bytes)") as caught:
         read(folder, tmp_path)
     assert str(folder.path) in caught.value.hint
+
+
+def _expect_missing_samples(folder: RunFolder) -> None:
+    """The run is judged, and says so."""
+    result = read(folder, folder.path.parent).result
+    assert result.verdict.kind is VerdictKind.PASS
+    (line,) = [line for line in result.warnings if line.startswith("samples of the nodes are missing: ")]
+    assert "samples.jsonl" in line
+
+
+def test_samples_that_may_not_be_read_are_missing(tmp_path: Path) -> None:
+    folder = runs.stored(tmp_path / "run", Plan(limit=1, queue="q"), [runs.rows(1, 0.5, 12)])
+    (folder.path / "samples.jsonl").mkdir()
+    _expect_missing_samples(folder)
 
 
 json_values = st.recursive(

@@ -219,14 +219,14 @@ def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_
 
     def look() -> list[str]:
         looks.append(site.now)
-        return ["before the run, other programs use 1.3 of 2 cores"]
+        return ["before the run, other programs used 1.3 of 2 cores"]
 
     folder.begin(plan, ["scaletest", "validate"])
     site.runner = ValidationRunner(plan, folder, progress, clock=site.clock, wake=site, look=look)
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0
-    assert progress.lines[0] == "warning: before the run, other programs use 1.3 of 2 cores"
-    assert result["warnings"][0] == result["noticed"][0] == "before the run, other programs use 1.3 of 2 cores"
+    assert progress.lines[0] == "warning: before the run, other programs used 1.3 of 2 cores"
+    assert result["warnings"][0] == result["noticed"][0] == "before the run, other programs used 1.3 of 2 cores"
     again = ValidationRunner(plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look)
     assert again.result().warnings[0] == result["noticed"][0]
     assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]

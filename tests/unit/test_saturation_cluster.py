@@ -15,7 +15,7 @@ from scaletest.cluster.cadvisor import Cadvisor
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.deployment import Autoscaler, Deployment
 from scaletest.cluster.jobs import AgentJob
-from scaletest.cluster.service import AutoscalerHold, Service, noted
+from scaletest.cluster.service import AutoscalerHold, Service, limits_in_annotation
 from scaletest.cluster.tuning import Tuning
 from scaletest.cluster.tuning_backup import TuningBackup
 from scaletest.model.errors import AgentLost, InvalidValue, UsageError
@@ -156,7 +156,7 @@ def test_the_use_of_cpu_is_over_the_time_that_the_figures_say(monkeypatch: pytes
         return 200, text.encode(), {}  # type: ignore[return-value]
 
     monkeypatch.setattr(cadvisor._raw, "fetch", fetch)
-    assert [cadvisor.look(["node"])["p"] for _ in pages] == [(None, 5.0), (None, 5.0), (0.2, 5.0)]
+    assert [cadvisor.sample(["node"])["p"] for _ in pages] == [(None, 5.0), (None, 5.0), (0.2, 5.0)]
 
 
 def _client() -> Any:
@@ -210,4 +210,4 @@ def test_a_note_that_is_none_is_an_error(text: str) -> None:
     with pytest.raises(InvalidValue, match="before-tuning"):
         TuningBackup.read(text)
     with pytest.raises(InvalidValue, match="scaletest/held"):
-        noted(Autoscaler("HorizontalPodAutoscaler", "model", held=text or "x"))
+        limits_in_annotation(Autoscaler("HorizontalPodAutoscaler", "model", held=text or "x"))

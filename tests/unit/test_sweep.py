@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.benchmarks import obstacles
-from scaletest.benchmarks.executor import Node, Told
+from scaletest.benchmarks import preflight
+from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.benchmarks.generators import generate
 from scaletest.benchmarks.runner import counts, run, startable
 from scaletest.benchmarks.sweep import merged, padded, plan_of, rendered, stem
@@ -103,12 +103,12 @@ def test_generators_nest() -> None:
     [
         ([], "has no values"),
         ({"nodes": {"selector": {"disk": "tape"}}}, "no node has the labels"),
-        ({"nodes": {"selector": 3}}, "no map of labels"),
+        ({"nodes": {"selector": 3}}, "is not a map of labels"),
         ({"combinations": {"length": 3, "source": [1, 2]}}, "has no values"),
         ({"combinations": {"length": 0, "source": [1, 2]}}, "has length 0"),
         ({"sample": {"size": 3, "source": [1, 2]}}, "has size 3"),
         ({"sample": {"source": [1, 2]}}, "has size None"),
-        ({"magic": []}, "does not know the generator"),
+        ({"magic": []}, "uses an unknown generator"),
         ({"sample": {"seed": 1}}, "nothing else"),
         ("1,2", "neither a list"),
         ({"permutations": {"length": 9, "source": list(range(40))}}, "more than 100000"),
@@ -163,7 +163,7 @@ def test_every_name_of_a_set_gives_names_that_pods_can_have(name: str, warm_up: 
     # expect names that its benchmarks can have, all different, with as much of it as there is room for
     names = [one.name for one in found.benchmarks]
     assert len(set(names)) == len(names) == warm_up + repetitions
-    assert all(obstacles.NAME.fullmatch(one) for one in names)
+    assert all(preflight.NAME.fullmatch(one) for one in names)
     begin = stem(name, max(f"-{repetitions}", f"-warm-up-{warm_up}" if warm_up else "", key=len))
     assert all(one.startswith(f"{begin}-") for one in names) and name.startswith(
         begin if begin == name else begin.rpartition("-")[0]
@@ -208,9 +208,9 @@ class Scripted:
     def nodes(self) -> Sequence[Node]:
         return NODES
 
-    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
         self.ran.append(benchmark.name)
-        told(BenchmarkPhase.RUNNING)
+        on_phase(BenchmarkPhase.RUNNING)
         return self.result(benchmark)
 
     def close(self) -> None:

@@ -18,17 +18,17 @@ RUNS = 25
 def test_intervals_cover_and_verdicts_are_seldom_wrong(kind: str) -> None:
     # given true ratios on both sides of the 1.8 wanted, when runs stop by the production rule, expect the intervals of
     # the steps to cover the truth, wrong verdicts to be rare, and clear truths to be found
-    found = {truth: study(kind, truth, RUNS) for truth in (1.6, 1.75, 1.85, 1.95)}
-    for result in found.values():
-        mean = sum(result.coverage) / len(result.coverage)
+    studies = {truth: study(kind, truth, RUNS) for truth in (1.6, 1.75, 1.85, 1.95)}
+    for studied in studies.values():
+        mean = sum(studied.coverage) / len(studied.coverage)
         # 0.95 but for three times the standard error of so few runs
-        assert mean >= 0.86, result
+        assert mean >= 0.86, studied
     # one in 25; the seeds are fixed, so that no run of this test is unlucky
-    assert max(shares["PASS"] for shares in found[1.75].doublings) < 0.05
-    assert max(shares["FAIL"] for shares in found[1.85].doublings) < 0.05
-    assert found[1.95].doublings[1]["PASS"] >= 0.90
+    assert max(shares["PASS"] for shares in studies[1.75].doublings) < 0.05
+    assert max(shares["FAIL"] for shares in studies[1.85].doublings) < 0.05
+    assert studies[1.95].doublings[1]["PASS"] >= 0.90
     # a run with a doubling that failed measures none again, so that its other one may stay open
-    assert found[1.6].verdicts["FAIL"] >= 0.90
+    assert studies[1.6].verdicts["FAIL"] >= 0.90
 
 
 def test_half_of_the_doubling_is_found_where_there_is_none() -> None:

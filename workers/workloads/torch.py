@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from scaletest.kinds.torch import UNAVAILABLE, from_words
-from scaletest.model import Outcome, Reason
+from scaletest.model import Activity, Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.secrets import without_secrets
@@ -57,6 +57,8 @@ class TorchWorkload:
         self._guard = Guard("KILL")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
+        # of the process that ended last
+        self._exit_code: int | None = None
         self._sampler = sampler
         self._tree: Tree | None = None
 
@@ -67,26 +69,30 @@ class TorchWorkload:
             from_words(words)
         except InvalidValue as error:
             return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
+        line, activity = self._compute(json.dumps(words).encode() + b"\n", limit_s, device)
+        if line:
+            return replace(_result(json.loads(line)), activity=activity)
+        if line is None:
+            text = f"torch timed out after {limit_s:g} s"
+            return Result(Outcome.TIMED_OUT, error=text, timeout_s=limit_s, activity=activity)
+        return replace(_died(self._exit_code), activity=activity)
+
+    def _compute(self, line: bytes, limit_s: float, device: Chosen | None) -> tuple[bytes | None, Activity | None]:
+        """The answer as of `_ask`, and where the time went. Raises Interrupted."""
         deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
         watch = self._sampler.draw(device.device.path if device else "") if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
-        done = False
+        answer: bytes | None = None
         try:
-            line = self._ask(process, json.dumps(words).encode() + b"\n", deadline, watch)
-            done = bool(line)
+            answer = self._ask(process, line, deadline, watch)
         finally:
-            if not done:
+            if not answer:
                 self._end()
-        answer = json.loads(line) if line else {}
-        activity = watch.close(_usage(answer)) if watch else None
-        if line:
-            return replace(_result(answer), activity=activity)
-        if line is None:
-            text = f"torch timed out after {limit_s:g} s"
-            return Result(Outcome.TIMED_OUT, error=text, timeout_s=limit_s, activity=activity)
-        return replace(_died(process.returncode), activity=activity)
+                self._exit_code = process.returncode
+        usage = _usage(json.loads(answer)) if answer else None
+        return answer, watch.close(usage) if watch else None
 
     def close(self) -> None:
         """End the process and the guard."""

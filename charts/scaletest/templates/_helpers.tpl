@@ -11,16 +11,16 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Checks the names that this release's objects get. */}}
+{{/* Checks the names of this release's objects. */}}
 {{- define "scaletest.checkNames" -}}
 {{- $names := list (include "scaletest.fullname" .) -}}
 {{- if .Values.redis.enabled }}{{ $names = append $names (include "scaletest.redisName" .) }}{{ end -}}
 {{- if and .Values.redis.enabled (eq (first $names) (last $names)) -}}
-{{- fail (printf "\nfullnameOverride: %s is what the release's Redis is called; take another one" (first $names)) -}}
+{{- fail (printf "\nfullnameOverride: %s is the name of the release's Redis; choose another one" (first $names)) -}}
 {{- end -}}
 {{- range $names -}}
 {{- if and (regexMatch "^[0-9]" .) (semverCompare "<1.36.0-0" $.Capabilities.KubeVersion.Version) -}}
-{{- fail (printf "\nServices would be called %s...: before Kubernetes 1.36 they begin with a letter; give the release another name" .) -}}
+{{- fail (printf "\nServices would be named %s...: before Kubernetes 1.36 their names must begin with a letter; rename the release" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -41,30 +41,30 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* Labels by which objects are found are nobody else's. Arguments: labels, what: the value that gives them. */}}
+{{/* Fails if labels contain those that select our objects. Arguments: labels, what: the key of these labels. */}}
 {{- define "scaletest.checkLabels" -}}
 {{- range $label, $given := .labels -}}
 {{- if regexMatch "^(scaletest/|helm[.]sh/chart$|app[.]kubernetes[.]io/(name|instance|component|version|managed-by)$)" $label -}}
-{{- fail (printf "\n%s: %s is a label of the chart's own; take another one" $.what $label) -}}
+{{- fail (printf "\n%s: %s is a label of the chart; choose another one" $.what $label) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* Labels of an object with some more. Arguments: root, labels, what. */}}
+{{/* Labels of an object, and more labels. Arguments: root, labels, what: the key of these labels. */}}
 {{- define "scaletest.moreLabels" -}}
 {{- include "scaletest.checkLabels" . -}}
 {{- $all := include "scaletest.labels" .root | fromYaml -}}
 {{- toYaml (mergeOverwrite $all (.labels | default dict)) -}}
 {{- end -}}
 
-{{/* Settings of the operator, whole: helm upgrade --reuse-values brings those of a chart that knew fewer, or none. */}}
+{{/* Settings of the operator, with defaults: after helm upgrade --reuse-values those of an older chart lack some. */}}
 {{- define "scaletest.operator" -}}
 {{- $requests := dict "cpu" "50m" "memory" "96Mi" -}}
 {{- $resources := dict "requests" $requests "limits" (dict "memory" "256Mi") -}}
 {{- toYaml (mergeOverwrite (dict "enabled" false "crds" true "resources" $resources) (.Values.operator | default dict)) -}}
 {{- end -}}
 
-{{/* Labels of pods. No version: another chart is no reason to start pods again that are the same. */}}
+{{/* Labels of pods, without the version: an upgrade of the chart must not restart pods that are the same. */}}
 {{- define "scaletest.podLabels" -}}
 {{ include "scaletest.selector" . }}
 {{- with .Values.commonLabels }}
@@ -72,7 +72,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end -}}
 
-{{/* A queue's name as part of object names: no two queues share one, and none has that of an exporter, an operator or a client. */}}
+{{/* A queue's name as part of object names, unique among queues, exporter, operator and clients. */}}
 {{- define "scaletest.queueName" -}}
 {{- $taken := or (has . (list "exporter" "operator")) (hasSuffix "-client" .) -}}
 {{- if and (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" .) (le (len .) 20) (not $taken) -}}
@@ -82,18 +82,18 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* A queue with its defaults, as YAML. Arguments: root, name. Checks what a schema cannot. */}}
+{{/* A queue with its defaults, as YAML, with checks that a schema cannot do. Arguments: root, name. */}}
 {{- define "scaletest.queue" -}}
 {{- $queue := mergeOverwrite (deepCopy .root.Values.queueDefaults) (deepCopy (index .root.Values.queues .name | default dict)) -}}
 {{- if not (regexMatch "^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$" .name) -}}
-{{- fail (printf "\nqueues.%s: a queue's name has letters, digits, '.', '_' and '-' only, at most 100" .name) -}}
+{{- fail (printf "\nqueues.%s: a queue's name may have only letters, digits, '.', '_' and '-', at most 100" .name) -}}
 {{- end -}}
 {{- $scaling := $queue.autoscaling -}}
 {{- if gt (int $scaling.minReplicas) (int $scaling.maxReplicas) -}}
 {{- fail (printf "\nqueues.%s.autoscaling: minReplicas is more than maxReplicas" .name) -}}
 {{- end -}}
 {{- if and (hasPrefix "hpa" $scaling.kind) (eq (int $scaling.minReplicas) 0) (semverCompare "<1.37.0-0" .root.Capabilities.KubeVersion.Version) -}}
-{{- fail (printf "\nqueues.%s.autoscaling.minReplicas is 0: an HPA scales to zero from Kubernetes 1.37 on, this is %s; set kind: keda" .name .root.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.minReplicas is 0: an HPA scales to zero since Kubernetes 1.37, but this is %s; set kind: keda" .name .root.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- if and (eq $scaling.source "redis") (has $scaling.kind (list "keda" "job")) (not (has $scaling.metric (list "waiting" "running" "demand"))) -}}
 {{- fail (printf "\nqueues.%s.autoscaling.metric: KEDA cannot read %s from Redis; set source: exporter" .name $scaling.metric) -}}
@@ -102,23 +102,23 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "\nqueues.%s.autoscaling needs the exporter: set exporter.enabled" .name) -}}
 {{- end -}}
 {{- if and (eq $scaling.source "redis") (or (eq $scaling.kind "job") (and (eq $scaling.kind "keda") (ne $scaling.metric "demand"))) (ne (float64 $scaling.target) (floor $scaling.target)) -}}
-{{- fail (printf "\nqueues.%s.autoscaling.target is %v: KEDA wants a whole number for a list in Redis; set source: exporter" .name $scaling.target) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.target is %v: KEDA requires a whole number for a list in Redis; set source: exporter" .name $scaling.target) -}}
 {{- end -}}
 {{- if and (eq $scaling.metric "running") (not (has $scaling.kind (list "none" "cron"))) (include "scaletest.mayBeEmpty" $queue) -}}
-{{- fail (printf "\nqueues.%s.autoscaling.metric is running: without a worker nothing runs, and none would ever come; set metric: demand" .name) -}}
+{{- fail (printf "\nqueues.%s.autoscaling.metric is running: without workers nothing runs, so it would never scale up from zero; set metric: demand" .name) -}}
 {{- end -}}
 {{- include "scaletest.checkLabels" (dict "labels" $queue.podLabels "what" (printf "queues.%s.podLabels" .name)) -}}
 {{- if gt (int $queue.client.parallel) (int $queue.client.maxParallel) -}}
 {{- fail (printf "\nqueues.%s.client: parallel is more than maxParallel" .name) -}}
 {{- end -}}
 {{- if and $queue.client.enabled (not $queue.command) (not $queue.client.arguments) -}}
-{{- fail (printf "\nqueues.%s.client.arguments is empty: without a command the workers sleep, and its requests must say how many seconds, as in [\"2\"]" .name) -}}
+{{- fail (printf "\nqueues.%s.client.arguments is empty: without a command the workers sleep, and the arguments must have the seconds, as in [\"2\"]" .name) -}}
 {{- end -}}
 {{- if and $queue.device.resource $queue.device.deviceClass -}}
 {{- fail (printf "\nqueues.%s.device: resource and deviceClass exclude each other" .name) -}}
 {{- end -}}
 {{- if and $queue.device.deviceClass (semverCompare "<1.34.0-0" .root.Capabilities.KubeVersion.Version) -}}
-{{- fail (printf "\nqueues.%s.device.deviceClass needs Kubernetes 1.34, this is %s; set device.resource" .name .root.Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "\nqueues.%s.device.deviceClass needs Kubernetes 1.34, but this is %s; set device.resource" .name .root.Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- toYaml $queue -}}
 {{- end -}}
@@ -132,7 +132,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
-{{/* How long a request takes, as far as the chart can know: what its client has it sleep. Argument: a queue. */}}
+{{/* Run time of a request as far as the chart knows it: the seconds of a sleep. Argument: a queue. */}}
 {{- define "scaletest.seconds" -}}
 {{- if and (not .command) .client.arguments (regexMatch "^[0-9]+([.][0-9]+)?$" (first .client.arguments)) -}}
 {{- first .client.arguments -}}
@@ -145,7 +145,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- else -}}{{ int .graceSeconds }}{{- end -}}
 {{- end -}}
 
-{{/* A number without an exponent, which not everybody reads: 1000000 is no 1e+06. */}}
+{{/* A number without an exponent, which some programs do not read: 1000000, not 1e+06. */}}
 {{- define "scaletest.number" -}}
 {{- if eq (float64 .) (floor .) }}{{ int64 (float64 .) }}{{ else }}{{ . }}{{ end -}}
 {{- end -}}
@@ -155,7 +155,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- printf (contains ":" .host | ternary "[%s]:%d" "%s:%d") (trimAll "[]" .host) (int .port) -}}
 {{- end -}}
 
-{{/* As the subchart says it, which cannot be asked when it is disabled. */}}
+{{/* The same name as in the subchart, whose templates do not exist when it is disabled. */}}
 {{- define "scaletest.redisName" -}}
 {{- printf "%s-redis" (.Release.Name | trunc 40 | trimSuffix "-") -}}
 {{- end -}}
@@ -169,8 +169,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-An annotation of pods that changes when the chart draws new passwords for its Redis: what runs with old ones starts
-again. Empty where the passwords are in a secret of the user's.
+An annotation of pods that changes when the chart generates new passwords for its Redis, so that pods with
+old ones restart. Empty if the passwords are in a secret of the user.
 */}}
 {{- define "scaletest.passwords" -}}
 {{- if and .Values.redis.enabled (not .Values.redis.existingSecret) -}}
@@ -178,10 +178,16 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- end -}}
 {{- end -}}
 
+{{- define "scaletest.checkOwn" -}}
+{{- if ne (include "scaletest.keyPrefix" .) "rq" -}}
+{{- fail (printf "\nexternalRedis.keyPrefix is %s: the chart's own Redis is not shared, and its users may access rq:* only; leave keyPrefix out, or set redis.enabled to false" .Values.externalRedis.keyPrefix) -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "scaletest.checkExternal" -}}
 {{- $e := .Values.externalRedis -}}
 {{- if not (or $e.host $e.sentinel.nodes $e.urlKey) -}}
-{{- fail "\nredis.enabled is false: say where Redis is, with externalRedis.host, externalRedis.sentinel.nodes or externalRedis.urlKey" -}}
+{{- fail "\nredis.enabled is false: set the address of Redis with externalRedis.host, externalRedis.sentinel.nodes or externalRedis.urlKey" -}}
 {{- end -}}
 {{- if and $e.username (not $e.existingSecret) -}}
 {{- fail "\nexternalRedis.username needs externalRedis.existingSecret with its password" -}}
@@ -191,9 +197,10 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
 {{- end -}}
 {{- end -}}
 
-{{/* Environment that says where Redis is. Arguments: root, role. */}}
+{{/* Environment with the address of Redis. Arguments: root, role. */}}
 {{- define "scaletest.redisEnv" -}}
 {{- if .root.Values.redis.enabled -}}
+{{- include "scaletest.checkOwn" .root -}}
 - name: REDIS_PASSWORD
   valueFrom: {secretKeyRef: {name: {{ include "scaletest.redisSecret" .root | quote }}, key: password-{{ .role }}}}
 - name: SCALETEST_REDIS_URL
@@ -224,16 +231,21 @@ scaletest/redis-passwords: {{ (include "redis.login" (dict "Values" .Values.redi
   value: {{ printf "%s://%s%s/%d" (ternary "rediss" "redis" $e.tls.enabled) $login (include "scaletest.address" $e) (int $e.database) }}{{ with $query }}?{{ join "&" . }}{{ end }}
 {{- end }}
 {{- end -}}
-{{- if ne $e.keyPrefix "rq" }}
+{{- if ne (default "rq" $e.keyPrefix) "rq" }}
 - name: RQ_KEY_PREFIX
   value: {{ $e.keyPrefix | quote }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* What our own keys in Redis begin with. */}}
+{{/* Prefix of RQ's keys; values that an upgrade reuses from an older chart have none. */}}
+{{- define "scaletest.keyPrefix" -}}
+{{ .Values.externalRedis.keyPrefix | default "rq" }}
+{{- end -}}
+
+{{/* Prefix of our keys in Redis. */}}
 {{- define "scaletest.ownKeys" -}}
-{{- if or .Values.redis.enabled (eq .Values.externalRedis.keyPrefix "rq") -}}scaletest{{- else -}}{{ .Values.externalRedis.keyPrefix }}:scaletest{{- end -}}
+{{- if or .Values.redis.enabled (eq (include "scaletest.keyPrefix" .) "rq") -}}scaletest{{- else -}}{{ include "scaletest.keyPrefix" . }}:scaletest{{- end -}}
 {{- end -}}
 
 {{- define "scaletest.hasRedisTls" -}}
@@ -271,7 +283,7 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
-{{/* Whether any queue wants deletion costs. */}}
+{{/* Whether a queue uses deletion costs. */}}
 {{- define "scaletest.deletionCost" -}}
 {{- range $name, $given := .Values.queues -}}
 {{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}
@@ -286,7 +298,7 @@ imagePullSecrets: {{ toYaml . | nindent 2 }}
 {{- fail (printf "\ntest.queue is %s: there is no such queue with a client" $found) -}}
 {{- end -}}
 {{- if and $found (not (has (include "scaletest.queue" (dict "root" . "name" $found) | fromYaml).autoscaling.kind (list "none" "keda"))) -}}
-{{- fail (printf "\ntest.queue is %s: only workers whom nobody or KEDA scales can be validated" $found) -}}
+{{- fail (printf "\ntest.queue is %s: a validation requires workers without an autoscaler, or with KEDA" $found) -}}
 {{- end -}}
 {{- range $name, $given := .Values.queues -}}
 {{- $queue := include "scaletest.queue" (dict "root" $ "name" $name) | fromYaml -}}

@@ -10,7 +10,7 @@
   volumeMounts: {{ include "scaletest.mounts" .root | nindent 4 }}
 {{- end -}}
 
-{{/* Whether a queue's workers may all be away, so that none of them declares it. */}}
+{{/* Whether a queue may have no workers, so that no worker declares it. */}}
 {{- define "scaletest.mayBeEmpty" -}}
 {{- $kind := .autoscaling.kind -}}
 {{- if or (has $kind (list "job" "cron")) (eq 0 (int (eq $kind "none" | ternary .replicas .autoscaling.minReplicas))) -}}yes{{- end -}}
@@ -42,7 +42,7 @@ spec:
   securityContext:
     {{- include "scaletest.podSecurity" $root | nindent 4 }}
     {{- with $queue.supplementalGroups }}
-    # the groups that own the device files on the nodes; the only thing a device needs beyond its resource
+    # groups of the device files on the nodes; besides its resource a device needs nothing else
     supplementalGroups: {{ toJson . }}
     {{- end }}
     {{- if not (kindIs "invalid" $queue.runAsUser) }}
@@ -108,7 +108,7 @@ spec:
         {{- include "scaletest.redisEnv" (dict "root" $root "role" "worker") | nindent 8 }}
         {{- with $queue.env }}{{ toYaml . | nindent 8 }}{{ end }}
       {{- if not .burst }}
-      # started when the worker says so in Redis; after that nothing is asked: a worker that ends is restarted
+      # the worker has started when it is registered in Redis; later a worker that ends is restarted anyway
       startupProbe:
         exec:
           command: [sh, -c, {{ printf "scaletest queue show %s -o json | grep -q \"\\\"$HOSTNAME-\"" .name | quote }}]

@@ -187,28 +187,40 @@ def _disturbed(course: Course) -> list[str]:
 
 
 def _warnings(course: Course) -> list[str]:
-    lines = []
-    bracket = course.bracket
-    if bracket and bracket.low and bracket.high and course.plan.open:
-        wide = bracket.high / bracket.low - 1
-        if wide > course.plan.precision * 1.5:
-            lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
-        lines += _wide(course.plan, bracket.low, _least(course, bracket.low))
+    lines = [*_imprecise(course), *_late(course)]
     operating = course.operating
-    spoilt = bool(operating and operating.tester)
-    late = sum(bool(one.tester) and not (spoilt and one.step.phase == Phase.OPERATE) for one in course.steps)
-    if late and not (bracket and bracket.unfit):
-        full = [one.step.around for one in course.steps if one.tester and one.step.around]
-        why = next((f" ({text})" for text in map(machine_full, full) if text), "")
-        lines.append(f"in {late} steps the tester itself was late{why}; they were measured again")
     if operating and operating.tester:
         lines.append(f"the latency at {operating.step.level:.4g}/s is not known: {operating.tester}")
     lines += _disturbed(course)
     few = sum(one.few for one in searched(course))
     if few:
         lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")
-    if operating and operating.saturated and not spoilt:
+    if operating and operating.saturated and not operating.tester:
         lines.append(f"even the operating point was saturated: {operating.saturated}")
     if course.warm and course.warm.errors:
         lines.append(f"some requests of the probe failed: {', '.join(course.warm.errors)}")
     return lines
+
+
+def _imprecise(course: Course) -> list[str]:
+    """Open load: whether the bracket, or what its lower end proves, is wide."""
+    bracket = course.bracket
+    if not (bracket and bracket.low and bracket.high and course.plan.open):
+        return []
+    lines = []
+    wide = bracket.high / bracket.low - 1
+    if wide > course.plan.precision * 1.5:
+        lines.append(f"the bracket is {wide:.1%} wide: raise --most-steps for a narrower one")
+    return lines + _wide(course.plan, bracket.low, _least(course, bracket.low))
+
+
+def _late(course: Course) -> list[str]:
+    """How many steps were measured again since the tester was late. A late operating point is told by itself."""
+    again = [one for one in course.steps if one.tester]
+    if course.operating and course.operating.tester:
+        again = [one for one in again if one.step.phase != Phase.OPERATE]
+    if not again or (course.bracket and course.bracket.unfit):
+        return []
+    full = [one.step.around for one in course.steps if one.tester and one.step.around]
+    why = next((f" ({text})" for text in map(machine_full, full) if text), "")
+    return [f"in {len(again)} steps the tester itself was late{why}; they were measured again"]

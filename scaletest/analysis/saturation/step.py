@@ -36,6 +36,8 @@ LATE_S, LATE_SHARE = 0.010, 0.5
 BUSY = 0.5
 # A machine whose cores are used to this part is full, and who has that part of them is much of the reason.
 FULL, MUCH = 0.85, 0.2
+# A limit that held the tester back in a smaller part of its periods did not make it late.
+HARDLY_THROTTLED = 0.02
 FEWEST = 20
 USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
 
@@ -129,13 +131,8 @@ class Assessed:
 def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
     """Judge one step by its samples, in any order."""
     final = [one for one in samples if one.final]
-    whole = plan.count or step.phase == "warm"
-    # a step that was ended early has less to cut off
-    begin = 0.0 if whole else min(step.warmup_s, step.seconds / 2)
-    end = max((one.ended_s for one in final), default=step.seconds) if whole else step.seconds
-    counted = [one for one in final if begin <= one.due_s < end or (step.load != LoadKind.OPEN and whole)]
-    # what was due when a step was ended early was never asked of the service: it is backlog, and no error
-    counted = [one for one in counted if one.outcome != UNSENT]
+    begin, end = _window(plan, step, final)
+    counted = _counted(plan, step, final, begin, end)
     good = [one for one in counted if one.ok]
     due = sorted(one.due_s for one in final)
     ended = sorted(one.ended_s for one in final)
@@ -162,6 +159,30 @@ def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt
         tester=_tester(step, lag, latency),
         few=len(counted) < FEWEST,
     )
+
+
+def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
+    """Whether all of a step counts, to the end of its last request."""
+    return bool(plan.count) or step.phase == Phase.WARM
+
+
+def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]) -> tuple[float, float]:
+    """From when to when a step counts, in its seconds."""
+    if _is_whole(plan, step):
+        return 0.0, max((one.ended_s for one in final), default=step.seconds)
+    # a step that was ended early has less to cut off
+    return min(step.warmup_s, step.seconds / 2), step.seconds
+
+
+def _counted(
+    plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt], begin: float, end: float
+) -> list[Attempt]:
+    """The requests that count, without those that were due when a step was ended early.
+
+    These were never asked of the service: they are backlog, and no error.
+    """
+    every = step.load != LoadKind.OPEN and _is_whole(plan, step)
+    return [one for one in final if (every or begin <= one.due_s < end) and one.outcome != UNSENT]
 
 
 def _growth(
@@ -202,15 +223,22 @@ def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
     usual = latency.p50.value if latency.p50 else (latency.mean or 0.0)
     if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
         return ""
-    held = f", and the kernel held it back for {step.throttled_s:.2g} s by its CPU limit" if step.throttled_s else ""
+    held = _held(step)
     what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
     late = f"{what} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a core{held}"
     full = machine_full(step.around) if step.around else ""
-    if full and not step.throttled_s:
+    if full and not held:
         return f"{full}: {late}"
-    if step.throttled_s or step.cpu >= BUSY:
+    if held or step.cpu >= BUSY:
         return f"the tester was the bottleneck: {late}"
     return f"the tester was disturbed: {late}; something else kept it from a processor"
+
+
+def _held(step: SaturationStep) -> str:
+    """How a CPU limit held the tester back; "" where it hardly did. Older steps tell only whether it did."""
+    if step.throttled_periods >= HARDLY_THROTTLED:
+        return f", and its CPU limit held it back in {step.throttled_periods:.0%} of the periods"
+    return ", and its CPU limit held it back" if step.throttled_s and not step.throttled_periods else ""
 
 
 def machine_full(around: MachineUse) -> str:

@@ -16,6 +16,7 @@ from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.saturation import Mode, Phase
 
+SIZE = "see: scaletest size, for the pods and nodes that it takes"
 # A point whose interval reaches down by more than this part of it is none.
 WIDEST = 0.25
 
@@ -161,26 +162,48 @@ def _of_wanted(course: Course, point: Estimate | None) -> Verdict | None:
 
     A sweep has fixed levels: what none of them reached is not held.
     """
+    if not course.plan.wanted:
+        return None
+    return _below_all(course) if point is None else _held(course, point) or _missed(course, point)
+
+
+def _below_all(course: Course) -> Verdict | None:
+    """FAIL where no level held and what is wanted is no less than the lowest."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
-    if not plan.wanted:
+    lower = plan.open and not bracket.unfit and bracket.high is not None and bracket.high <= plan.wanted
+    if not lower:
         return None
+    reason = f"even {bracket.high or 0:.4g}/s was too much: {_failure(course)}; {_less(course)}"
+    return Verdict(VerdictKind.FAIL, reason, SIZE)
+
+
+def _held(course: Course, point: Estimate) -> Verdict | None:
+    """PASS where the rate held."""
+    plan, bracket = course.plan, course.bracket
+    assert bracket is not None
+    sure = plan.mode == Mode.SWEEP or bracket.confirmed or bracket.high is None
+    if not sure or point.low < plan.wanted:
+        return None
+    return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
+
+
+def _missed(course: Course, point: Estimate) -> Verdict | None:
+    """FAIL where the service is saturated below the rate, or the highest level of a sweep lies below it."""
+    plan, bracket = course.plan, course.bracket
+    assert bracket is not None
     swept = plan.mode == Mode.SWEEP
-    wanted = f"less than {plan.wanted:.4g}/s wanted"
-    remedy = "see: scaletest size, for the pods and nodes that it takes"
-    if point is None:
-        lower = plan.open and not bracket.unfit and bracket.high is not None and bracket.high <= plan.wanted
-        reason = f"even {bracket.high or 0:.4g}/s was too much: {_failure(course)}; {wanted}"
-        return Verdict(VerdictKind.FAIL, reason, remedy) if lower else None
-    if point.low >= plan.wanted and (swept or bracket.confirmed or bracket.high is None):
-        return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
     if swept and plan.open and bracket.high is None and not bracket.undecided and point.value < plan.wanted:
-        reason = f"the highest level of the sweep, {point.value:.4g}/s, is {wanted}"
+        reason = f"the highest level of the sweep, {point.value:.4g}/s, is {_less(course)}"
         return Verdict(VerdictKind.FAIL, reason, "raise --maximum to see whether the service holds more")
     limited = swept or bracket.confirmed
     if limited and (bracket.high is not None or not plan.open) and point.high < plan.wanted:
-        return Verdict(VerdictKind.FAIL, f"saturated at {point.value:.4g}/s, {wanted}", remedy)
+        return Verdict(VerdictKind.FAIL, f"saturated at {point.value:.4g}/s, {_less(course)}", SIZE)
     return None
+
+
+def _less(course: Course) -> str:
+    return f"less than {course.plan.wanted:.4g}/s wanted"
 
 
 def _failure(course: Course) -> str:

@@ -1,15 +1,17 @@
 -- A worker's heartbeat: it lives, and what it runs is still its own.
 -- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 rq:workers  6 rq:workers:<q>  7 scaletest:queues
---      8 samplers:<q>  9 counters
+--      8 samplers:<q>  9 counters  10 reaps:<q>
 -- ARGV 1 worker  2 lease in microseconds  3 id of the running request or ''  4 attempt  5 interval in microseconds
 --      6 '1' when RQ's own code runs the request  7 the call that the worker waits for an answer to, or ''
 --      8 lease of the request whose result that call delivers, or ''  9 queue  10 the node that it could sample, or ''
---      then pairs of fields to write into the worker hash
--- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered}, and more for
---         the worker that samples its node: see sampling.lua
+--      11 how often the worker comes, in microseconds  then pairs of fields to write into the worker hash
+-- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered, 1 when this
+--         worker reaps the queue now, 1 when the worker hash was known}, and more for the worker that samples its node:
+--         see sampling.lua
 --@include now
 --@include stamp
 --@include pulse
+--@include turn
 --@include sampling
 --@include executions
 local call = redis.call
@@ -19,13 +21,15 @@ remember_interval(tonumber(ARGV[5]), ends)
 call('ZADD', KEYS[3], ends, ARGV[1])
 call('SADD', KEYS[5], KEYS[1])
 call('SADD', KEYS[6], KEYS[1])
-call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 11))
+local known = call('HEXISTS', KEYS[1], 'until')
+call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 12))
 -- RQ gave it a time to live, which a step of the clock would end. A reaper deletes it.
 call('PERSIST', KEYS[1])
 local answered = ARGV[7] ~= '' and call('HGET', KEYS[1], 'call') == ARGV[7] and 1 or 0
 if ARGV[8] ~= '' then call('ZADD', KEYS[2], 'XX', ends, ARGV[8]) end
 local sampled = sampling(KEYS[7], KEYS[8], KEYS[3], KEYS[2], KEYS[9], ARGV[9], ARGV[10], ARGV[1], at)
-local function told(owned) return {owned, answered, unpack(sampled)} end
+local turn = takes_turn(KEYS[10], KEYS[2], tonumber(ARGV[11]), at) and 1 or 0
+local function told(owned) return {owned, answered, turn, known, unpack(sampled)} end
 if ARGV[3] == '' then return told(1) end
 local member = ARGV[3] .. ':' .. ARGV[4] .. ':' .. ARGV[1]
 if not call('ZSCORE', KEYS[2], member) then return told(0) end

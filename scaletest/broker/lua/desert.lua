@@ -5,6 +5,7 @@
 -- Answer: {where the next piece begins, -1 after the last, how many requests were dropped}
 --@include now
 --@include pulse
+--@include reply
 --@include gone
 local call = redis.call
 local queue, first = KEYS[1], tonumber(ARGV[1])

@@ -1,4 +1,4 @@
--- End a waiting request whose client is gone.
+-- End a waiting request whose client is gone. Needs reply.lua.
 -- booked: it had an end in the books before, and somebody requeued it from RQ's failed registry.
 local function drop(id, client, counters, booked)
   redis.call('DEL', RQ .. 'job:' .. id)
@@ -7,5 +7,5 @@ local function drop(id, client, counters, booked)
   -- it may only have been frozen
   local reply = cjson.encode({id = id, outcome = 'client_gone', error = 'its client was silent for too long',
     exit_code = cjson.null, wait_s = 0, run_s = 0})
-  redis.call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+  send_reply(client, reply)
 end

@@ -1,5 +1,5 @@
 -- Keep what must not be executed: its client gets a reply, else RQ's failed registry holds it with the reason. It was
--- not counted as submitted when it is not a request of ours, or had an end in the books before.
+-- not counted as submitted when it is not a request of ours, or had an end in the books before. Needs reply.lua and stamp.lua.
 local function keep(queue, counters, id, reason)
   local job, client = RQ .. 'job:' .. id, false
   local kind = redis.call('TYPE', job).ok
@@ -15,7 +15,7 @@ local function keep(queue, counters, id, reason)
   redis.call('HINCRBY', counters, 'poison', 1)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'poison', error = reason, exit_code = cjson.null,
     wait_s = 0, run_s = 0})
-  if client and redis.call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
+  if client and send_reply(client, reply) then
     redis.call('DEL', job)
     return
   end

@@ -2,18 +2,21 @@
 -- does not grow with what waits. Changes nothing.
 -- KEYS 1 scaletest:queues  2 scaletest:clients   ARGV names of queues
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
---          microseconds or nil, counters, wait, run, slots, workers, suspects}} with workers as {name, state, pod,
---          node, answer}, or nil when they are too many for one call; wait and run are fields and values with commas
+--          microseconds or nil, counters, wait, run, slots, workers, suspects, ended or nil}} with workers as rows
+--          of worker_row.lua, or nil when they are too many for one call; wait and run are fields and values with commas
 --          between. A queue whose keys hold something else is {name, why}: it keeps no other from being read. One that is
 --          declared no more is {name}.
 --@include now
 --@include shown
+--@include worker_row
 local call = redis.call
 local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(shown), '+inf')}
 -- Entries of hashes and sets, about 0.3 us each: what all queues of a call may have, with so many for a queue without any.
-local BUDGET, QUEUE = 8000, 100
+local BUDGET, QUEUE = 5000, 100
 -- A histogram has 1,450 buckets for up to a month.
-local MOST_FIELDS, MOST_WORKERS = 2000, 300
+local MOST_FIELDS, MOST_WORKERS = 2000, 900
+-- What reading a worker costs, in entries.
+local WORKER = 8
 local spent = 0
 
 local function size_of(key)
@@ -34,8 +37,7 @@ end
 local function workers_of(name)
   local rows = {}
   for i, worker in ipairs(call('ZRANGEBYSCORE', OWN .. 'workers:' .. name, micros(shown), '+inf')) do
-    local row = call('HMGET', RQ .. 'worker:' .. worker, 'state', 'pod', 'node', 'answer')
-    rows[i] = {worker, row[1] or '', row[2] or '', row[3] or '', row[4] or ''}
+    rows[i] = worker_row(worker)
   end
   return rows
 end
@@ -44,10 +46,10 @@ end
 local function cost_of(name)
   local own, workers = OWN .. 'queue:' .. name, OWN .. 'workers:' .. name
   local cost = QUEUE + size_of(own .. ':counters') + size_of(own .. ':wait') + size_of(own .. ':run')
-    + size_of(own .. ':slots')
+    + size_of(own .. ':slots') + math.floor(call('STRLEN', own .. ':ended') / 500)
   local people = call('ZCOUNT', workers, micros(shown), '+inf') + call('SCARD', OWN .. 'suspects:' .. name)
   if people > MOST_WORKERS then return cost, false end
-  return cost + 5 * people, true
+  return cost + WORKER * people, true
 end
 
 local function queue_of(name, with_workers)
@@ -55,7 +57,8 @@ local function queue_of(name, with_workers)
   return {name, call('HGET', KEYS[1], name), call('LLEN', queue), call('ZCARD', OWN .. 'leases:' .. name),
     call('EXISTS', own .. ':paused'), age_of_oldest(queue), call('HGETALL', own .. ':counters'),
     numbers(own .. ':wait'), numbers(own .. ':run'), call('HGETALL', own .. ':slots'),
-    with_workers and workers_of(name), with_workers and call('SMEMBERS', OWN .. 'suspects:' .. name)}
+    with_workers and workers_of(name), with_workers and call('SMEMBERS', OWN .. 'suspects:' .. name),
+    call('GET', own .. ':ended')}
 end
 
 -- The queue's row, nil when it is too much for what is left of this call.

@@ -2,6 +2,7 @@
 -- KEYS 1 rq:queue:<q>  2 counters
 -- Answer: how many were dropped.
 --@include now
+--@include reply
 local call = redis.call
 local dropped = 0
 for _ = 1, tonumber(ARGV[1]) do
@@ -13,7 +14,7 @@ for _ = 1, tonumber(ARGV[1]) do
     if row[1] then
       local reply = cjson.encode({id = id, outcome = 'purged', error = 'purged from the queue', exit_code = cjson.null,
         wait_s = 0, run_s = 0})
-      call('XADD', OWN .. 'replies:' .. row[1], 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+      send_reply(row[1], reply)
     end
     if call('UNLINK', job) == 1 then
       -- a job of stock RQ counts as submitted when it is first taken, and one with an end in the books counts again

@@ -1,9 +1,10 @@
 -- Take back what dead workers held and what moves left, and forget dead workers and clients, so many of each a call. Any
 -- number of reapers may call it.
--- KEYS 1 leases  2 workers:<q>  3 rq:queue:<q>  4 rq:wip:<q>  5 counters  6 rq:workers:<q>  7 taking
+-- KEYS 1 leases  2 workers:<q>  3 rq:queue:<q>  4 rq:wip:<q>  5 counters  6 rq:workers:<q>  7 taking  8 samplers:<q>
 -- ARGV 1 queue  2 attempts a request may take  3 interval in microseconds  4 how many of each
 -- Answer: {requeued, failed, 1 when there may be more, microseconds until the next lease ends or nil}
 --@include now
+--@include reply
 --@include stamp
 --@include pulse
 --@include put_back
@@ -28,7 +29,7 @@ local function fail_as_lost(id, job, attempt, lost_by)
   local enqueued = tonumber(call('HGET', job, 'enqueued_us') or now)
   local reply = cjson.encode({id = id, outcome = 'failed', reason = 'lost', error = text, attempts = attempt,
     enqueued_s = enqueued / 1e6, exit_code = cjson.null, wait_s = 0, run_s = 0})
-  if client and call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now)) then
+  if client and send_reply(client, reply) then
     call('DEL', job)
   else
     call('HSET', job, 'status', 'failed', 'ended_at', stamp(now), 'booked', '1')
@@ -60,10 +61,17 @@ for _, member in ipairs(expired(KEYS[1], at)) do
   end
 end
 
+-- What anybody wrote into the key of samplers must not stop the reaping.
+local samplers = call('TYPE', KEYS[8]).ok == 'hash' and KEYS[8]
+local function forget_sampler(node, worker)
+  if samplers and type(node) == 'string' and call('HGET', samplers, node) == worker then call('HDEL', samplers, node) end
+end
+
 for _, worker in ipairs(expired(KEYS[2], at)) do
   call('ZREM', KEYS[2], worker)
   call('SREM', OWN .. 'suspects:' .. ARGV[1], worker)
   local hash = RQ .. 'worker:' .. worker
+  forget_sampler(redis.pcall('HGET', hash, 'node'), worker)
   call('SREM', KEYS[6], hash)
   call('SREM', RQ .. 'workers', hash)
   call('DEL', hash, hash .. ':executions')
@@ -72,6 +80,12 @@ end
 for _, client in ipairs(expired(OWN .. 'clients', at - 600000000)) do
   call('ZREM', OWN .. 'clients', client)
   call('UNLINK', OWN .. 'client:' .. client, OWN .. 'replies:' .. client)
+end
+
+-- Samplers that were forgotten otherwise: some of them at a time, since there may be very many.
+local rows = samplers and call('HRANDFIELD', samplers, 10, 'WITHVALUES') or {}
+for i = 1, #rows, 2 do
+  if not call('ZSCORE', KEYS[2], rows[i + 1]) then call('HDEL', samplers, rows[i]) end
 end
 local first = call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 return {requeued, failed, more, first[2] and math.max(0, tonumber(first[2]) - at) or false}

@@ -5,6 +5,7 @@
 -- Answer: 1 when the queue is forgotten, 0 when there is more: then purge, and call again.
 -- Safe to repeat: what was forgotten is there no more.
 --@include now
+--@include reply
 --@include put_back
 --@include executions
 local call = redis.call
@@ -25,7 +26,7 @@ for _, member in ipairs(first_of(KEYS[4])) do
   if client then
     local reply = cjson.encode({id = id, outcome = 'purged', error = 'its queue was removed while it ran',
       exit_code = cjson.null, wait_s = 0, run_s = 0})
-    call('XADD', OWN .. 'replies:' .. client, 'NOMKSTREAM', '*', 'r', reply, 'e', micros(now))
+    send_reply(client, reply)
   end
   call('UNLINK', RQ .. 'job:' .. id)
   call('HINCRBY', KEYS[9], 'purged', 1)

@@ -1,5 +1,6 @@
 -- Who samples a node for a queue: the first of its workers that asks, as long as that one lives. So the lease needs no
--- deadline of its own, and no call of its own: it is renewed by the heartbeat, and ends with it.
+-- deadline of its own, and no call of its own: it is renewed by the heartbeat, and ends with it. Reapers drop the nodes
+-- of dead workers.
 -- Answer: nothing when another worker does, else how many nodes are sampled, how many requests run, how many were submitted
 local function sampling(queues, samplers, workers, leases, counters, queue, node, worker, at)
   -- A key that is not ours must not stop the heartbeats of everybody.
@@ -13,11 +14,6 @@ local function sampling(queues, samplers, workers, leases, counters, queue, node
   if holder ~= worker then
     if holder and lives(holder) then return {} end
     redis.call('HSET', samplers, node, worker)
-  end
-  -- Nodes that are gone, or whose workers are: some of them at a time, since there may be very many.
-  local rows = redis.call('HRANDFIELD', samplers, 10, 'WITHVALUES')
-  for i = 1, #rows, 2 do
-    if not lives(rows[i + 1]) then redis.call('HDEL', samplers, rows[i]) end
   end
   return {redis.call('HLEN', samplers), redis.call('ZCARD', leases),
     tonumber(submitted or '') or 0}

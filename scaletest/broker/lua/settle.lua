@@ -1,41 +1,38 @@
 -- Account for a request that RQ's own code ran: lease, counters, and the reply when one is wanted.
--- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 wait  5 run
--- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 outcome  5 wait bucket
---      6 run bucket  7 client ('' for none)  8 reply  9 '1' when the request must be counted as submitted first
---      10 when it was taken, in microseconds: an RQ retry or repeat has the same id and attempt again
+-- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 ended  5 slots
+-- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 queue  5 client ('' for none)  6 reply
+--      7 '1' when the request must be counted as submitted first  8 when it was taken, in microseconds: an RQ retry or
+--      repeat has the same id and attempt again  9-13 what counts it, as in cycle.lua
 -- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
 -- Safe to repeat: for two minutes the answer is remembered.
 --@include now
---@include slots
+--@include reply
+--@include arrived
+--@include ended
 --@include take_back
 local call = redis.call
-local settled = OWN .. 'settled:' .. ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3] .. ':' .. ARGV[10]
+local leases, queue, counters, ended, slots = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local id, attempt, worker, queue_name = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local client, reply, counts_first, taken = ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local execution = id .. ':' .. attempt .. ':' .. worker
+local settled = OWN .. 'settled:' .. execution .. ':' .. taken
 local before = call('GET', settled)
 if before then return before end
-if ARGV[2] ~= '' and call('ZREM', KEYS[1], ARGV[1] .. ':' .. ARGV[2] .. ':' .. ARGV[3]) == 0
-  and take_back(KEYS[2], ARGV[1]) == 0 then
-  call('HINCRBY', KEYS[3], 'stale', 1)
-  call('SET', settled, '0', 'EX', 120)
+if attempt ~= '' and call('ZREM', leases, execution) == 0 and take_back(queue, counters, id) == 0 then
+  call('HINCRBY', counters, 'stale', '1')
+  call('SET', settled, '0', 'EX', '120')
   return '0'
 end
-call('SET', settled, micros(now), 'EX', 120)
-local job = RQ .. 'job:' .. ARGV[1]
+call('SET', settled, micros(now), 'EX', '120')
+local job = RQ .. 'job:' .. id
 if call('HEXISTS', job, 'enqueued_us') == 0 then
   -- a job of stock RQ: when RQ runs it again, that is a new execution in the books
   call('HDEL', job, 'attempts', 'lost_by', 'counted')
 end
-local name = string.sub(KEYS[2], #RQ + 7)
-if ARGV[9] == '1' then
-  call('HINCRBY', KEYS[3], 'submitted', 1)
-  arrived(name, 1)
+if counts_first == '1' then
+  call('HINCRBY', counters, 'submitted', '1')
+  arrived(queue_name, 1)
 end
-call('HINCRBY', KEYS[3], ARGV[4], 1)
-call('HINCRBY', KEYS[4], ARGV[5], 1)
-call('HINCRBY', KEYS[5], ARGV[6], 1)
-ended(name, ARGV[5], ARGV[6], ARGV[8])
-if ARGV[7] ~= '' then
-  if not call('XADD', OWN .. 'replies:' .. ARGV[7], 'NOMKSTREAM', '*', 'r', ARGV[8], 'e', micros(now)) then
-    call('HINCRBY', KEYS[3], 'undelivered', 1)
-  end
-end
+count_ended(ended, slots, ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], reply)
+if client ~= '' and not send_reply(client, reply) then call('HINCRBY', counters, 'undelivered', '1') end
 return micros(now)

@@ -7,7 +7,7 @@
 --         of maxmemory are in use.
 --@include now
 --@include stamp
---@include slots
+--@include arrived
 local call = redis.call
 local last = call('HMGET', KEYS[5], 'call', 'answer', 'maximum')
 if last[1] == ARGV[3] then return {tonumber(last[2]), tonumber(last[3])} end

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
 from scaletest.archive.saturation import SaturationFolder
+from scaletest.model import wire
 from scaletest.model.attempt import Attempt
 from scaletest.report.run import reference
 
@@ -51,8 +52,13 @@ def read(folder: Path, root: Path) -> SaturationRun:
     return SaturationRun(
         reference(folder, root),
         str(folder),
-        result,
+        with_noticed(result, wire.texts(said.get("noticed"))),
         stored.environment,
         stored.samples,
         extra if isinstance(extra, dict) else {},
     )
+
+
+def with_noticed(result: SaturationResult, noticed: Sequence[str]) -> SaturationResult:
+    """The result with the warnings from before the run in front."""
+    return replace(result, warnings=(*noticed, *result.warnings))

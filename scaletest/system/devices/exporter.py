@@ -55,6 +55,13 @@ class ExporterSource:
         return {name: DeviceReading(figures, [self._host]) for name, figures in devices.items()}
 
 
+def problem(url: str) -> str:
+    """Why this URL has no metrics of devices now; "" when it has."""
+    reasons: list[str] = []
+    ExporterSource(url, DeviceNames(dict), lambda _key, text: reasons.append(text)).read()
+    return reasons[0] if reasons else ""
+
+
 def _get(url: str) -> str:
     """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut response."""
     import urllib.request

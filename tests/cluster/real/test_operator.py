@@ -15,7 +15,7 @@ import scaletest
 from hack.kubernetes import ControlPlane
 from hack.kubernetes.box import ADDRESS
 from hack.kubernetes.settings import has_ipv6
-from scaletest.benchmarks.kept import stored
+from scaletest.benchmarks.result_store import stored
 from scaletest.cluster.connection import connect
 from scaletest.cluster.documents import Documents
 from tests.cluster.conftest import CHART, Helm, helm_program, restricted
@@ -37,7 +37,7 @@ def home(real: ControlPlane, images: Callable[..., list[Path]]) -> str:
     line = ["--set", wanted, "--set-string", f"queues.sleep.client.arguments={{{SLEEP_S}}}", "--wait", "--timeout=180s"]
     done = Helm(real, helm_program())("install", "bench", str(CHART), "-n", name, *line)
     assert done.stderr == ""
-    assert "made by hand" in done.stdout
+    assert "created by hand" in done.stdout
     return name
 
 

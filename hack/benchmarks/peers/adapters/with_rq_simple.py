@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["rq==2.12.0", "redis==5.3.1", "hiredis==3.5.0"]
+# dependencies = ["rq==3.0.0", "redis==5.3.1", "hiredis==3.5.0"]
 # [tool.peer]
 # title = "RQ SimpleWorker (JSON)"
 # rate = 350

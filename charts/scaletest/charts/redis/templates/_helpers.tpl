@@ -14,14 +14,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* A quantity of Kubernetes in bytes. Arguments: value; what: the key that gives it. */}}
+{{/* A quantity of Kubernetes in bytes. Arguments: value; what: its key. */}}
 {{- define "redis.bytes" -}}
 {{- $text := toString .value -}}
 {{- if or (kindIs "float64" .value) (kindIs "int64" .value) (kindIs "int" .value) -}}
 {{- $text = printf "%.0f" (float64 .value) -}}
 {{- end -}}
 {{- if not (regexMatch "^([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[munkMGTPE])?$" $text) -}}
-{{- fail (printf "\n%s is %q, which is no quantity of memory; write it as in 512Mi, 1Gi or 500M" .what $text) -}}
+{{- fail (printf "\n%s is %q, which is not a quantity of memory; write it as in 512Mi, 1Gi or 500M" .what $text) -}}
 {{- end -}}
 {{- $decimal := dict "n" 1e-9 "u" 1e-6 "m" 1e-3 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 -}}
 {{- $binary := dict "Ki" 0x1p10 "Mi" 0x1p20 "Gi" 0x1p30 "Ti" 0x1p40 "Pi" 0x1p50 "Ei" 0x1p60 -}}
@@ -31,10 +31,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{/*
-The server's maxmemory in bytes: half of the memory limit unless a value says more; empty: none.
-Half, since rewriting the append-only file forks, and what is written meanwhile lies in memory twice. Measured with
-requests and every one of them changed during the rewrite: half takes 80 % of the limit at the highest, three fifths
-86 %, and at three quarters the kernel ends the server, with everything that waits in it.
+The server's maxmemory in bytes: the value, else half of the memory limit; empty without both.
+Half, because a rewrite of the append-only file forks, and data that changes meanwhile is in memory twice.
+Measured with requests that all change during the rewrite: half uses at most 80 % of the limit, three fifths
+86 %, and with three quarters the kernel kills the server, and all waiting requests are lost.
 */}}
 {{- define "redis.maxmemory" -}}
 {{- $own := .Values.maxmemory -}}
@@ -45,7 +45,7 @@ requests and every one of them changed during the rewrite: half takes 80 % of th
 {{- if not (kindIs "invalid" $limit) -}}
 {{- $bytes := include "redis.bytes" (dict "value" $limit "what" "redis.resources.limits.memory") | int64 -}}
 {{- if lt $bytes 33554432 -}}
-{{- fail (printf "\nredis.resources.limits.memory is %v, %d bytes: too little for a Redis; give 32Mi or more (m is a thousandth, Mi a mebibyte)" $limit $bytes) -}}
+{{- fail (printf "\nredis.resources.limits.memory is %v, %d bytes: too little for Redis; set 32Mi or more (m is a thousandth, Mi a mebibyte)" $limit $bytes) -}}
 {{- end -}}
 {{- div $bytes 2 -}}
 {{- end -}}
@@ -71,9 +71,9 @@ maxmemory {{ . }}
 {{- end -}}
 
 {{/*
-The passwords of the secret that the chart makes, and a generation: another random text whenever one of them was drawn,
-by which pods are started again. As JSON. They are drawn once a rendering, whoever asks first, hence kept in the values.
-Where there is no cluster to ask (helm template) every rendering draws new ones.
+The passwords of the chart's secret as JSON, and a generation: a random text that changes with any of them, and
+restarts the pods. They are generated once in a rendering and stored in the values. Without a cluster to look
+them up (helm template) each rendering generates new ones.
 */}}
 {{- define "redis.login" -}}
 {{- if not (hasKey .Values "drawn") -}}

@@ -1,6 +1,7 @@
-"""The local executor: the parts of a benchmark as processes of this machine, its nodes as network namespaces.
+"""The executor for this machine: runs parts as processes, and network namespaces as nodes.
 
-Both ends share the machine's cores and memory, so numbers tell what its software can do, never what a network can.
+Both ends share the machine's cores and memory. So the results describe its software, never a
+network.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 from scaletest.archive.private import make_folder
 from scaletest.benchmarks import machine, namespaces, programs
-from scaletest.benchmarks.executor import Node, Told
+from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.benchmarks.processes import Process, Processes
 from scaletest.kinds import network as networks
 from scaletest.kinds import parsing
@@ -30,18 +31,20 @@ from scaletest.model.errors import UsageError
 from scaletest.system.sampler import RequestSampler
 
 NODES = 8
-# Part of a core that looks at where time goes may take: a benchmark is short, and its parts are few.
+# Share of a core that sampling where time goes may take: a benchmark is short, and its parts are
+# few.
 LOOKS_SHARE = 0.005
 _AGENT = "agent"
 
 
 class LocalExecutor:
-    """Runs benchmarks one after the other. scratch: where working folders go. logs: where logs are kept, or None.
+    """Runs benchmarks one after the other.
 
-    no_causes: leave out where the time of their parts goes.
+    scratch: the parent of working folders. logs: the folder that keeps logs, or None. no_causes: do
+    not sample where the time of the parts goes.
     """
 
-    # whatever its nodes are called, it is one machine
+    # all its nodes are one machine
     side_by_side = False
 
     def __init__(
@@ -61,19 +64,13 @@ class LocalExecutor:
         self._namespaces = namespaces.available()
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for what needs more than this machine."""
-        spec, several = benchmark.spec, _several(benchmark)
+        """Raises UsageError for a benchmark that needs more than this machine."""
+        spec = benchmark.spec
         if spec.network_name:
             raise UsageError(
                 f"{benchmark.name}: there is no Multus network {spec.network_name} here", hint="use a cluster"
             )
-        if several and not self._namespaces and (spec.mtu is not None or spec.placement == DIFFERENT_NODES):
-            raise UsageError(f"{benchmark.name}: no network namespaces can be made here", hint=namespaces.NEEDED)
-        if not several and spec.mtu is not None:
-            raise UsageError(
-                f"{benchmark.name}: all parts are on one node, where no interface with an MTU is used",
-                hint="leave mtu out, or use another placement",
-            )
+        self._refuse_mtu_or_placement(benchmark)
         known = [node.name for node in self.nodes()]
         for name in spec.nodes:
             if name not in known:
@@ -81,44 +78,54 @@ class LocalExecutor:
                     f"{benchmark.name}: there is no node {name} here", hint=f"there are {', '.join(known)}"
                 )
 
+    def _refuse_mtu_or_placement(self, benchmark: Benchmark) -> None:
+        spec, several = benchmark.spec, _several(benchmark)
+        needs_namespaces = spec.mtu is not None or spec.placement == DIFFERENT_NODES
+        if several and needs_namespaces and not self._namespaces:
+            raise UsageError(f"{benchmark.name}: no network namespaces can be created here", hint=namespaces.NEEDED)
+        if not several and spec.mtu is not None:
+            raise UsageError(
+                f"{benchmark.name}: all parts are on one node, where no interface with an MTU is used",
+                hint="leave mtu out, or use another placement",
+            )
+
     def nodes(self) -> Sequence[Node]:
-        """Namespaces to be: as many as anybody may want to combine."""
+        """List nodes that can be created as namespaces; more than one benchmark uses."""
         return [Node(f"node-{index}", {"kubernetes.io/hostname": f"node-{index}"}) for index in range(NODES)]
 
     def close(self) -> None:
-        """Nothing stays behind a benchmark."""
+        """Do nothing: `run` cleans up after each benchmark."""
 
-    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
-        """Run it to its end."""
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Run the benchmark to its end."""
         began = self._clock()
-        told(BenchmarkPhase.PREPARING)
-        found = _Run(benchmark, self._environment, self._namespaces, self._scratch, self._logs, told, self._sampler)
+        on_phase(BenchmarkPhase.PREPARING)
+        run = _Run(benchmark, self._environment, self._namespaces, self._logs, on_phase, self._sampler)
         try:
             with tempfile.TemporaryDirectory(
                 prefix="scaletest-", dir=self._scratch, ignore_cleanup_errors=True
             ) as folder:
-                ended = found.measure(Path(folder))
+                ended = run.measure(Path(folder))
         except BenchmarkFailed as error:
             ended = _failed(benchmark, error.failure, error.message, error.lines, error.remedy)
         except UsageError as error:
             ended = _failed(benchmark, Failure.REFUSED, error.message, remedy=error.hint)
         except OSError as error:
             ended = _failed(benchmark, Failure.EXIT, f"{error.filename or 'a file'}: {error.strerror or error}")
-        told(ended.phase)
+        on_phase(ended.phase)
         return _stamped(ended, benchmark, began, self._clock())
 
 
 class _Run:
-    """One benchmark on its way."""
+    """One run of one benchmark."""
 
     def __init__(
         self,
         benchmark: Benchmark,
         environment: Mapping[str, str],
         can_isolate: bool,
-        scratch: Path | None,
         logs: Path | None,
-        told: Told,
+        on_phase: PhaseListener,
         sampler: RequestSampler | None,
     ) -> None:
         self._sampler = sampler
@@ -126,14 +133,14 @@ class _Run:
         self._environment = environment
         self._isolated = can_isolate and _several(benchmark) and not benchmark.spec.host_network
         self._logs = logs / benchmark.name if logs else None
-        self._told = told
+        self._on_phase = on_phase
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
     def measure(self, folder: Path) -> BenchmarkResult:
-        """Everything from the network to the parsed result. Raises Failed and UsageError."""
+        """Create the network, run all parts and parse the result. Raises Failed and UsageError."""
         benchmark = self._benchmark
-        self._room(folder)
-        offered = programs.find(benchmark)
+        self._check_room(folder)
+        paths = programs.find(benchmark)
         logs = self._logs or folder / "logs"
         make_folder(logs)
         network = self._network()
@@ -141,46 +148,54 @@ class _Run:
         environment = {**self._environment, "TMPDIR": str(folder), "LC_ALL": "C"}
         processes = Processes(logs, until, environment, self._sampler)
         try:
-            site = self._site(network, folder, offered)
-            output = self._play(site, processes, network, folder)
-            self._told(BenchmarkPhase.SUMMARISING)
+            site = self._site(network, folder, paths)
+            output = self._run_parts(site, processes, network, folder)
+            self._on_phase(BenchmarkPhase.SUMMARISING)
             measured = benchmark.kind.parse(benchmark.spec, output)
-            facts, where = self._facts(network), machine.facts(benchmark)
-            if facts:
-                where["card"] = machine.card(self._way(network)[0], facts.interface)
+            route, facts = self._route(network), machine.facts(benchmark)
+            if route:
+                facts["card"] = machine.card(self._measuring_end(network)[0], route.interface)
         finally:
             processes.close()
             network.close()
-        used = facts.to_dict() if facts else {}
-        if facts:
-            networks.check(benchmark.spec, facts, measured.remote)
+        if route:
+            networks.check(benchmark.spec, route, measured.remote)
         return BenchmarkResult(
-            benchmark.name, BenchmarkPhase.COMPLETED, measured.headlines, measured.result, used, where,
-            notes=(*measured.notes, *benchmark.kind.notes, *self._notes()), activities=self._activities(processes),
-        )  # fmt: skip
+            benchmark.name,
+            BenchmarkPhase.COMPLETED,
+            measured.headlines,
+            measured.result,
+            route.to_dict() if route else {},
+            facts,
+            notes=(*measured.notes, *benchmark.kind.notes, *self._notes()),
+            activities=self._activities(processes),
+        )
 
     def _activities(self, processes: Processes) -> dict[str, dict[str, Any]]:
-        """Where the time of each part went, without what prepared it."""
+        """Collect where the time of each part went, without the commands that prepared it."""
         names = [f"{part.role}-{part.index}" for part in self._parts]
         known = processes.activities
         return {name: known[name].to_dict() for name in names if name in known}
 
-    def _room(self, folder: Path) -> None:
-        """Files and memory of a benchmark that is larger than the machine would fail late, and take others with it."""
-        memory, there = self._benchmark.kind.memory_bytes(self._benchmark.spec), _memory()
-        if memory > there:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"about {memory / 1e9:.3g} GB of memory are wanted, and {there / 1e9:.3g} GB are available",
-                remedy="choose a smaller size",
+    def _check_room(self, folder: Path) -> None:
+        """Raises Failed for a benchmark that is larger than the machine.
+
+        Without this check it would fail late, and other programs with it.
+        """
+        kind, spec = self._benchmark.kind, self._benchmark.spec
+        memory, available = kind.memory_bytes(spec), _memory()
+        if memory > available:
+            message = (
+                f"the benchmark needs about {memory / 1e9:.3g} GB of memory, and {available / 1e9:.3g} GB are available"
             )
-        wanted, free = self._benchmark.kind.scratch_bytes(self._benchmark.spec), shutil.disk_usage(folder).free
-        if wanted > free:
-            raise BenchmarkFailed(
-                Failure.REFUSED,
-                f"{wanted / 1e9:.3g} GB of files are wanted, and {folder.parent} has {free / 1e9:.3g} GB free",
-                remedy="choose a smaller size, or another --scratch",
+            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size")
+        scratch, free = kind.scratch_bytes(spec), shutil.disk_usage(folder).free
+        if scratch > free:
+            message = (
+                f"the benchmark needs {scratch / 1e9:.3g} GB for files, "
+                f"and {folder.parent} has {free / 1e9:.3g} GB free"
             )
+            raise BenchmarkFailed(Failure.REFUSED, message, remedy="choose a smaller size, or another --scratch")
 
     def _network(self) -> namespaces.Network:
         spec = self._benchmark.spec
@@ -190,10 +205,11 @@ class _Run:
 
     def _notes(self) -> list[str]:
         if _several(self._benchmark) and not self._isolated and not self._benchmark.spec.host_network:
-            return [f"over the loopback interface, since no network namespaces can be made here; {namespaces.NEEDED}"]
+            reason = "no network namespaces can be created here"
+            return [f"over the loopback interface, since {reason}; {namespaces.NEEDED}"]
         return []
 
-    def _site(self, network: namespaces.Network, folder: Path, offered: Mapping[str, str]) -> ExecutionSite:
+    def _site(self, network: namespaces.Network, folder: Path, paths: Mapping[str, str]) -> ExecutionSite:
         peers: dict[str, list[PartAddress]] = defaultdict(list)
         for part in self._parts:
             own = folder / f"{part.role}-{part.index}"
@@ -210,15 +226,17 @@ class _Run:
             '#!/bin/sh\nhost=$1; shift\ncase "$host" in\n' + "\n".join(lines) + "\nesac\nexit 1\n", "utf-8"
         )
         agent.chmod(0o755)
-        return ExecutionSite(peers, str(agent), (sys.executable,), offered)
+        return ExecutionSite(peers, str(agent), (sys.executable,), paths)
 
-    def _play(self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path) -> ToolOutput:
-        """Start the servers, wait for each, and let the measuring one run to its end."""
+    def _run_parts(
+        self, site: ExecutionSite, processes: Processes, network: namespaces.Network, folder: Path
+    ) -> ToolOutput:
+        """Start the servers one by one until each is ready, then run the measuring part to its end."""
         kind = self._benchmark.kind
         for task in kind.tasks(self._benchmark.spec, site):
             process = self._start(task, processes, network, folder)
             if task.role == kind.measures:
-                self._told(BenchmarkPhase.RUNNING)
+                self._on_phase(BenchmarkPhase.RUNNING)
                 output = processes.finish(process)
                 self._blame(output, processes)
                 return output
@@ -238,7 +256,7 @@ class _Run:
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
     def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """When the measuring part failed because a server did, the server's words say why."""
+        """Raises Failed with a server's output when the measuring part failed due to the server."""
         if output.exit_code:
             for server in processes.dead():
                 parsing.ended_well(server.output(), server.program)
@@ -246,22 +264,22 @@ class _Run:
     def _part(self, task: Task) -> Part:
         return next(part for part in self._parts if (part.role, part.index) == (task.role, task.index))
 
-    def _facts(self, network: namespaces.Network) -> networks.Network | None:
-        """Interface, family and MTU on the way from the measuring part to its peer, as the kernel says."""
-        enter, peer = self._way(network)
-        return namespaces.way(enter, peer) if peer else None
+    def _route(self, network: namespaces.Network) -> networks.Network | None:
+        """Ask the kernel for interface, family and MTU between the measuring part and its peer."""
+        enter, peer = self._measuring_end(network)
+        return namespaces.route(enter, peer) if peer else None
 
-    def _way(self, network: namespaces.Network) -> tuple[Sequence[str], str]:
-        """How the measuring part's network is entered, and a peer's address; "" where there is none."""
+    def _measuring_end(self, network: namespaces.Network) -> tuple[Sequence[str], str]:
+        """Return the measuring node's command prefix, and a peer's address; "" without a peer."""
         own = next(part for part in self._parts if part.role == self._benchmark.kind.measures)
-        others = [part for part in self._parts if part.node != own.node] or [
-            part for part in self._parts if part is not own
-        ]
-        return network.enter(own.node), network.address(others[0].node) if others else ""
+        others = [part for part in self._parts if part is not own]
+        remote = [part for part in others if part.node != own.node]
+        address = network.address((remote or others)[0].node) if others else ""
+        return network.enter(own.node), address
 
 
 def _memory() -> float:
-    """Bytes that the kernel takes for available."""
+    """Return the bytes of memory that the kernel estimates as available."""
     for line in Path("/proc/meminfo").read_text("utf-8").splitlines():
         if line.startswith("MemAvailable:"):
             return float(line.split()[1]) * 1024
@@ -274,7 +292,7 @@ def _several(benchmark: Benchmark) -> bool:
 
 def _failed(
     benchmark: Benchmark, failure: Failure, message: str, lines: Sequence[str] = (), remedy: str = ""
-) -> BenchmarkResult:  # fmt: skip
+) -> BenchmarkResult:
     return BenchmarkResult(
         benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, lines=tuple(lines), remedy=remedy
     )

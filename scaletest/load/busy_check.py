@@ -1,4 +1,4 @@
-"""Check of this machine while the first workers start: other programs would change the measurement."""
+"""Check of this machine before a load begins: other programs would change the measurement."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 
 from scaletest.analysis.busy import Resources, busy
+from scaletest.system.cores import own_used_s
+from scaletest.system.node import NodeReader
 
 # The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0
@@ -32,3 +34,8 @@ class BusyCheck:
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)
         return busy(resources, own_cores)
+
+
+def of_this_machine(own_cpu_s: Callable[[], float] = own_used_s) -> BusyCheck:
+    """Begin the check of this machine now. own_cpu_s: CPU seconds of the run's own processes."""
+    return BusyCheck(NodeReader().read, own_cpu_s)

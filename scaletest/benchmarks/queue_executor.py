@@ -1,7 +1,8 @@
-"""The queue executor: a benchmark is a request to the workers of a queue, who run `scaletest bench execute`.
+"""The executor for queues: sends benchmarks to workers that run `scaletest bench execute`.
 
-A worker runs all parts on its own node: a queue hands out one request to one worker, and two that must meet would wait
-for each other behind others. So what needs two real nodes is refused here.
+A worker runs all parts on its own node. Parts on two workers would need two requests that run at
+the same time, and a queue does not promise that. So benchmarks that need two real nodes are
+refused.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scaletest.benchmarks.executor import Node, Told
+from scaletest.benchmarks.executor import Node, PhaseListener
 from scaletest.broker import Client, Queues
 from scaletest.broker.connection import Redis
 from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
@@ -20,9 +21,10 @@ from scaletest.model import Outcome, Reason, Reply, Request, wire
 from scaletest.model.errors import UndeclaredQueue, UsageError
 
 WAIT_S = 5.0
-# Beyond the benchmark's own limit, for what the worker does around it.
+# Beyond the benchmark's own limit, for the worker's work before and after it.
 SPARE_S = 60.0
-# What became of a request without a result; a workload that is none of benchmarks can even succeed.
+# Failure of a request that brought no result. It may even have succeeded: by workers that run
+# another workload than benchmarks.
 _FAILURES = {
     (Outcome.FAILED, Reason.NO_DEVICE): Failure.NO_DEVICE,
     (Outcome.FAILED, Reason.NO_BINARY): Failure.NO_BINARY,
@@ -36,7 +38,7 @@ _FAILURES = {
 
 
 class QueueExecutor:
-    """Sends benchmarks to a declared queue and waits for each. Not for several threads at once."""
+    """Sends benchmarks to a declared queue and waits for each. Not safe for several threads."""
 
     side_by_side = False
 
@@ -50,7 +52,7 @@ class QueueExecutor:
         self._client = Client(redis)
 
     def refuse(self, benchmark: Benchmark) -> None:
-        """Raises UsageError for what one worker cannot do alone."""
+        """Raises UsageError for a benchmark that one worker cannot run alone."""
         spec = benchmark.spec
         if spec.placement == DIFFERENT_NODES or spec.nodes or spec.network_name:
             raise UsageError(
@@ -59,12 +61,12 @@ class QueueExecutor:
             )
 
     def nodes(self) -> Sequence[Node]:
-        """None that could be chosen: whichever worker is free takes a request."""
+        """Return no nodes: none can be chosen, since any free worker takes a request."""
         return ()
 
-    def run(self, benchmark: Benchmark, told: Told) -> BenchmarkResult:
-        """Submit it and wait for the reply, however long it waits for a worker."""
-        told(BenchmarkPhase.PENDING)
+    def run(self, benchmark: Benchmark, on_phase: PhaseListener) -> BenchmarkResult:
+        """Submit the benchmark and wait for the reply, without a limit on the time in the queue."""
+        on_phase(BenchmarkPhase.PENDING)
         document = wire.dump({**benchmark.document(), "metadata": {"name": benchmark.name}})
         request = Request(
             id=self._client.new_id(), queue=self._queue, arguments=(document,), time_limit_s=benchmark.limit_s + SPARE_S
@@ -75,12 +77,12 @@ class QueueExecutor:
         except BaseException:
             self._client.cancel(self._queue, [request.id])
             raise
-        found = replace(ended_by(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
-        told(found.phase)
-        return found
+        ended = replace(ended_by(benchmark, reply), permutation=benchmark.permutation, repetition=benchmark.repetition)
+        on_phase(ended.phase)
+        return ended
 
     def close(self) -> None:
-        """Say goodbye to the queue."""
+        """Sign off from the queue and close the connection."""
         self._client.close()
         self._redis.close()
 
@@ -93,16 +95,22 @@ class QueueExecutor:
 
 
 def ended_by(benchmark: Benchmark, reply: Reply) -> BenchmarkResult:
-    """What the worker's framed result says, or why there is none."""
+    """Read the worker's framed result from a reply, or build a failure that says why there is none."""
     framed = unframe(str(reply.figures.get("result", "")))
     where = {"node": reply.node, "worker": reply.worker, "wait_s": reply.wait_s}
     if framed is not None:
         return replace(framed, name=benchmark.name, environment={**framed.environment, **where})
     failure = _FAILURES.get((reply.outcome, reply.reason), Failure.EXIT)
-    message, remedy = reply.error or f"the request ended as {reply.outcome}, without a result", ""
+    remedy = ""
     if failure in (Failure.EXIT, Failure.REFUSED):
-        remedy = "see that its workers are workers of benchmarks: scaletest worker --queue QUEUE bench"
+        remedy = "start workers that run benchmarks: scaletest worker --queue QUEUE bench"
     return BenchmarkResult(
-        benchmark.name, BenchmarkPhase.FAILED, failure=failure, message=message, remedy=remedy, environment=where,
-        started_s=reply.started_s, finished_s=reply.ended_s,
-    )  # fmt: skip
+        benchmark.name,
+        BenchmarkPhase.FAILED,
+        failure=failure,
+        message=reply.error or f"the request ended as {reply.outcome}, without a result",
+        remedy=remedy,
+        environment=where,
+        started_s=reply.started_s,
+        finished_s=reply.ended_s,
+    )

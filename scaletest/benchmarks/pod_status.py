@@ -1,0 +1,115 @@
+"""Reads the status of a benchmark's pods: addresses, nodes, readiness, reasons to wait.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from scaletest.benchmarks.manifests import INDEX, MULTUS_STATUS, ROLE, Document, name_of
+from scaletest.kinds.benchmark import Benchmark, BenchmarkResult
+from scaletest.kinds.kind import PartAddress
+
+MOST_PLACES = 32
+
+
+def name(pod: Document) -> str:
+    """Return the pod's name."""
+    return str(pod["metadata"]["name"])
+
+
+def marked(pod: Document) -> bool:
+    """Check whether the pod's labels and annotations tell which part it is."""
+    meta = pod["metadata"]
+    index = (meta.get("annotations") or {}).get(INDEX, "0")
+    return ROLE in meta["labels"] and str(index).isdecimal()
+
+
+def seconds(stamp: str) -> float:
+    """Convert a time as Kubernetes writes it to seconds since the epoch."""
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def started_s(pod: Document) -> float:
+    """Return when the node accepted the pod, in seconds since the epoch."""
+    return seconds(str(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"]))
+
+
+def known(benchmark: Benchmark, pods: Sequence[Document]) -> list[PartAddress]:
+    """List the servers that have an address on the network that the benchmark measures."""
+    spec = benchmark.spec
+    peers = []
+    for pod in pods:
+        role = pod["metadata"]["labels"][ROLE]
+        index = int((pod["metadata"].get("annotations") or {}).get(INDEX, 0))
+        ip = address(pod, spec.ip_family, spec.network_name)
+        if role != benchmark.kind.measures and ip:
+            peers.append(PartAddress(role, index, name_of(benchmark, f"{role}-{index}"), ip))
+    return sorted(peers, key=lambda peer: (peer.role, peer.index))
+
+
+def address(pod: Document, family: str, network: str) -> str:
+    """Return the pod's IPv4 or IPv6 address on a network of Multus; "" while it has none."""
+    return next((ip for ip in addresses(pod, network) if (":" in ip) == (family == "IPv6")), "")
+
+
+def addresses(pod: Document, network: str) -> list[str]:
+    """List the pod's addresses on a network of Multus; "" is the cluster's own network."""
+    if not network:
+        return [assigned["ip"] for assigned in pod.get("status", {}).get("podIPs", ())]
+    names = {network, network.rpartition("/")[2]}
+    ips: list[str] = []
+    try:
+        for interface in json.loads(pod["metadata"].get("annotations", {}).get(MULTUS_STATUS, "[]")):
+            if interface.get("name") in names:
+                ips += map(str, interface.get("ips") or ())
+    except (ValueError, AttributeError, TypeError):
+        # whoever wrote this annotation, it was not Multus
+        return []
+    return ips
+
+
+def elsewhere(pod: Document, network: str, ended: BenchmarkResult) -> str:
+    """Explain by which other network the pod reached its peer; "" when it used the spec's."""
+    used, own = str(ended.network.get("address", "")), addresses(pod, network)
+    if not network or not ended.ok or used in own:
+        return ""
+    route = f"from {used or 'nowhere'} by {ended.network.get('interface', 'no interface')}"
+    return f"the peer was reached {route}, and the pod's address on {network} is {', '.join(own) or 'unknown'}"
+
+
+def ready(pod: Document) -> bool:
+    """Check whether the pod's readiness probe has succeeded."""
+    conditions = pod["status"].get("conditions", ())
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def places(pods: Sequence[Document]) -> Document:
+    """Map pods to their nodes, and to the digests of the images that really ran."""
+    nodes, images = dict[str, str](), dict[str, str]()
+    for pod in pods[:MOST_PLACES]:
+        nodes[name(pod)] = pod["spec"].get("nodeName", "")
+        containers = pod["status"].get("containerStatuses", ())
+        images[name(pod)] = next((container.get("imageID", "") for container in containers), "")
+    return {"nodes": nodes, "images": images}
+
+
+def why_not(pod: Document) -> str:
+    """Explain why a pod is not running, from its status."""
+    status = pod.get("status", {})
+    for container in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("message") or waiting.get("reason"):
+            return f"{waiting.get('reason', '')}: {waiting.get('message', '')}".strip(": ")
+    for condition in status.get("conditions", ()):
+        if condition.get("status") == "False" and condition.get("message"):
+            return str(condition["message"])
+    return str(status.get("phase", "Pending"))
+
+
+def waits(pod: Document) -> str:
+    """Explain why a pod is not running, after the pod's name."""
+    return f"{name(pod)}: {why_not(pod)}"

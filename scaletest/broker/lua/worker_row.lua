@@ -1,0 +1,6 @@
+-- What a worker says of itself: {state, pod, node, answer, name}, with nil for what it does not say.
+local function worker_row(worker)
+  local row = redis.call('HMGET', RQ .. 'worker:' .. worker, 'state', 'pod', 'node', 'answer')
+  row[5] = worker
+  return row
+end

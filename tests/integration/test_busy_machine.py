@@ -1,0 +1,69 @@
+"""A machine that is busy before a run: every run that measures on it says so, at once and in its report."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scaletest.system.cores import used_s
+from tests.conftest import call, eventually
+from tests.integration.services import running
+
+BUSY = "before the run, other programs used "
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """Other programs on every core: whatever else runs, together they keep the machine busy."""
+    cores = os.cpu_count() or 1
+    with subprocess.Popen(
+        ["sh", "-c", f"for core in $(seq {cores}); do {sys.executable} -c 'while True: pass' & done; wait"],
+        start_new_session=True,
+    ) as process:
+        try:
+            eventually(lambda: used_s([process.pid]) > 0.1 * cores)
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.mark.usefixtures("busy")
+def test_a_benchmark_says_that_the_machine_was_busy(tmp_path: Path) -> None:
+    # whether it has its program or not
+    line = ("bench", "run", "Fio", "--set", "runtime=1s", "--set", "size=1M", "--run-dir", str(tmp_path / "run"))
+    done = call(*line, "-o", "json")
+    assert f"warning: {BUSY}" in done.stderr
+    assert [note for note in json.loads(done.stdout)["notes"] if note.startswith(BUSY)]
+    assert f"note: {BUSY}" in call("bench", "show", str(tmp_path / "run")).stdout
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_saturation_of_a_local_service_says_it(tmp_path: Path) -> None:
+    with running("--slots", "4", "--seconds", "0.05") as url:
+        plan = (
+            "--load",
+            "closed",
+            "--step-time",
+            "1",
+            "--warm",
+            "0",
+            "--start",
+            "1",
+            "--maximum",
+            "2",
+            "--confirm",
+            "0",
+        )
+        done = call(
+            "saturate", "--url", url, *plan, "--progress", "plain", "--run-dir", str(tmp_path / "run"), "-o", "json"
+        )
+    assert f"warning: {BUSY}" in done.stderr
+    assert json.loads(done.stdout)["warnings"][0].startswith(BUSY)
+    assert BUSY in call("report", str(tmp_path / "run"), "-t", "text").stdout

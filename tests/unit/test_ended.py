@@ -1,0 +1,98 @@
+"""What ended in a queue, in a row of numbers: written by the scripts, read beside what earlier versions counted."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.broker import Client, Queues, keys
+from scaletest.broker.snapshot import snapshot
+from scaletest.model import Request
+from scaletest.model.ended import LONGEST_ROW, EndedCounts, added, counted, read
+from scaletest.model.errors import InvalidValue
+from scaletest.model.histogram import LAST_BUCKET, bucket, middle
+from scaletest.model.reply import Outcome
+from scaletest.model.time_slots import RING, unpack
+from tests.integration.lanes import done, lane_of
+from tests.unit.virtual_redis import Clock, VirtualRedis
+
+
+def test_every_request_is_counted_once_in_each_way(redis: VirtualRedis, queues: Queues, client: Client) -> None:
+    # given a request of each outcome that a worker tells, with the shortest and the longest times
+    lane = lane_of(redis)
+    buckets = ((0, LAST_BUCKET), (LAST_BUCKET, 0), (bucket(0.5), bucket(2.0)))
+    client.submit([Request(client.new_id(), "q") for _ in buckets])
+    for outcome, (wait, run) in zip(("succeeded", "failed", "timed_out"), buckets, strict=True):
+        taken = lane.cycle(None)
+        lane.cycle(done(taken, Outcome(outcome))._replace(wait_bucket=wait, run_bucket=run), take=False)
+    # expect them in outcomes and histograms, the balance kept, and the row no longer than documented
+    (queue,) = snapshot(redis).queues
+    assert queue.wait == {wait: 1 for wait, _ in buckets}
+    assert queue.run == {run: 1 for _, run in buckets}
+    state = queues.state("q")
+    assert (state.counters["timed_out"], state.balance) == (1, 0)
+    assert redis.strlen(keys.ended("q")) == LONGEST_ROW
+
+
+def test_old_workers_beside_new_ones_are_in_the_same_books(
+    client: Client, redis: VirtualRedis, queues: Queues, clock: Clock
+) -> None:
+    # given a worker of ours, and one of an earlier version that ended a request with a longer run in the same slot
+    client.submit([Request(client.new_id(), "q") for _ in range(2)])
+    lane = lane_of(redis)
+    lane.cycle(done(lane.cycle(None))._replace(wait_bucket=bucket(1.0), run_bucket=bucket(2.0)))
+    redis.delete(keys.leases("q"))
+    redis.hincrby(keys.counters("q"), "succeeded", 1)
+    redis.hincrby(keys.wait("q"), str(bucket(1.0)), 1)
+    redis.hincrby(keys.run("q"), str(bucket(5.0)), 1)
+    slot = int(clock.seconds() // 10)
+    row = struct.pack("<dddddd", slot, 1, 5e6, 1e6, 5e6, 6e6) + b"node-9\npod-9"
+    redis.hset(keys.slots("q"), str(slot % RING), row)
+    # expect one sum of both
+    (queue,) = snapshot(redis).queues
+    assert (queue.counters["succeeded"], queue.wait) == (2, {bucket(1.0): 2})
+    assert queue.run == {bucket(2.0): 1, bucket(5.0): 1}
+    assert queues.state("q").balance == 0
+    (both,) = queue.slots
+    assert (both.number, both.submitted, both.ended, both.node, both.pod) == (slot, 2, 2, "node-9", "pod-9")
+    assert both.run_sum_s == pytest.approx(7.0, rel=0.01)
+    assert (both.max_run_s, both.max_total_s) == (5.0, 6.0)
+
+
+@given(st.binary(max_size=9000))
+def test_a_row_of_anything_is_read_or_refused(row: bytes) -> None:
+    try:
+        seen = read(row)
+    except ValueError:
+        return
+    assert min([0, *seen.outcomes.values(), *seen.wait.values(), *seen.run.values()]) == 0
+    assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack({}, seen.slots))
+
+
+def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
+    queues.add("bad")
+    redis.set(keys.ended("bad"), struct.pack(">q", -1))
+    view = snapshot(redis)
+    assert [queue.name for queue in view.queues] == ["q"]
+    assert view.unreadable == (("bad", "a number of requests that ended is below zero"),)
+    with pytest.raises(InvalidValue, match="below zero"):
+        queues.state("bad")
+
+
+def test_nothing_ended_where_there_is_no_row() -> None:
+    assert read(None) == read(b"") == read(b"abc") == EndedCounts()
+    assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
+
+
+@given(st.sampled_from(list(Outcome)), st.integers(0, LAST_BUCKET), st.integers(0, LAST_BUCKET))
+def test_every_bucket_has_numbers_of_its_own(outcome: Outcome, wait: int, run: int) -> None:
+    *numbers, wait_us, run_us = counted(outcome.value, wait, run)
+    row = bytearray(LONGEST_ROW)
+    for number in numbers:
+        struct.pack_into(">q", row, 8 * int(number[1:]), 7)
+    assert read(bytes(row)) == EndedCounts({outcome.value: 7}, {wait: 7}, {run: 7})
+    assert wait_us == pytest.approx(middle(wait) * 1e6, abs=0.5)
+    assert run_us == pytest.approx(middle(run) * 1e6, abs=0.5)
