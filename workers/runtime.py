@@ -14,7 +14,7 @@ from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue, NoDevice
 from scaletest.model.request import effective_limit
 from scaletest.system.devices.reader import DeviceReader
-from scaletest.system.sampler import Sampler
+from scaletest.system.sampler import RequestSampler
 from workers.device_faults import NoneFree, gone
 from workers.devices import Chosen, DeviceChooser, DeviceOptions, Policy
 from workers.workloads.base import SUCCEEDED, Interrupt, Result, Workload
@@ -192,7 +192,7 @@ class Runtime:
     def _make_workload(self, interrupt: Interrupt) -> Workload:
         settings, devices = self.settings, self.devices
         command, ignore = settings.command, settings.ignore_arguments
-        sampler = None if settings.no_causes else Sampler()
+        sampler = None if settings.no_causes else RequestSampler()
         if not command or command[0] == "sleep":
             return Sleep(command[1:], interrupt, sampler, ignore_arguments=ignore)
         if command[0] == "fakedev":

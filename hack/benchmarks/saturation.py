@@ -18,7 +18,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.student import t95
 from scaletest.archive.saturation import SaturationFolder
-from scaletest.model.sample import Sample
+from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import SaturationStep
 
 BATCHES = 20
@@ -58,7 +58,7 @@ def saturate(*arguments: str) -> dict[str, Any]:
     return {**json.loads(done.stdout), "mean_latency_s": mean_latency(last, stored.samples[last.number])}
 
 
-def mean_latency(step: SaturationStep, samples: Sequence[Sample]) -> Estimate | None:
+def mean_latency(step: SaturationStep, samples: Sequence[Attempt]) -> Estimate | None:
     """Compute the mean latency in s of successes after the warm-up, with its 95 % interval.
 
     None with fewer than 200. The interval is that of the means of 20 batches by time, which are

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
-from scaletest.model.slots import LONGEST_WINDOW_S
+from scaletest.model.time_slots import LONGEST_WINDOW_S
 
 # Above this nobody means it: a run time of days and a thousand requests a second.
 MOST_WORKERS = 1_000_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.model.slots import SLOT_S, Slot
+from scaletest.model.time_slots import SLOT_S, TimeSlot
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Window:
     pod: str = ""
 
 
-def over(slots: Sequence[Slot], now_s: float, window_s: float) -> Window:
+def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> Window:
     """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
     return _from(slots, _first(now_s, window_s), now_s)
 
@@ -37,7 +37,7 @@ def reach_s(now_s: float, window_s: float) -> float:
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
-def within(slots: Sequence[Slot], now_s: float, limit_s: float) -> Window:
+def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> Window:
     """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is older than the limit.
 
     limit_s: a multiple of ten seconds.
@@ -54,12 +54,12 @@ def _first(now_s: float, window_s: float) -> int:
     return math.floor((now_s - window_s) / SLOT_S)
 
 
-def _from(slots: Sequence[Slot], first: int, now_s: float) -> Window:
+def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> Window:
     last = math.floor(now_s / SLOT_S)
     span_s = now_s - first * SLOT_S
     recent = [slot for slot in slots if first <= slot.number <= last]
     ended = sum(slot.ended for slot in recent)
-    longest = max(recent, key=lambda slot: slot.max_run_s, default=Slot(0))
+    longest = max(recent, key=lambda slot: slot.max_run_s, default=TimeSlot(0))
     known = [slot for slot in slots if slot.ended and slot.number <= last]
     sources = [slot for slot in recent if slot.ended] or known[-1:]
     return Window(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from scaletest.archive.folder import ENVIRONMENT, RECORDS, RESULT, AnyPlan, RunFolder
-from scaletest.model.lifecycle import Submission, Workload, read_line
+from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
 from scaletest.model.lifecycle_plan import KIND, LifecyclePlan
 
 PLAN, SUBMISSIONS, SAMPLING = "lifecycle.json", "submissions.jsonl", "sampling.json"
@@ -43,7 +43,7 @@ class LifecycleFolder(RunFolder):
     def check(self) -> None:
         """UsageError or InvalidValue unless the whole run can be read. Never holds more than a workload of it."""
         self.summary()
-        workloads: dict[str, Workload] = {}
+        workloads: dict[str, LifecycleObject] = {}
         with self._trouble("read"):
             self._read(SAMPLING)
             for line in self._lines(SUBMISSIONS):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scaletest.model.sample import Sample
+from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import SaturationStep
 
 TABLE = """
@@ -58,7 +58,7 @@ class Answer:
         return {"title": self.title, "columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
 
-def rows(run: str, client: str, step: SaturationStep, samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
+def rows(run: str, client: str, step: SaturationStep, samples: Sequence[Attempt]) -> list[tuple[Any, ...]]:
     """The table's rows of a step. client: the name for samples of no agent."""
     began_s = datetime.fromisoformat(step.began).timestamp() if step.began else 0.0
     return [
@@ -79,7 +79,7 @@ def rows(run: str, client: str, step: SaturationStep, samples: Sequence[Sample])
     ]
 
 
-def answers(client: str, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Sample]]) -> list[Answer]:
+def answers(client: str, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Attempt]]) -> list[Answer]:
     """All five about one run. samples: by the number of their step."""
     with closing(sqlite3.connect("")) as database:  # without a name: in memory, and on disk when that gets too large
         database.create_function("FLOOR", 1, math.floor, deterministic=True)  # not every SQLite is built with it

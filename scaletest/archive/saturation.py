@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.archive.folder import ENVIRONMENT, PLAN, RECORDS, RESULT, STEPS, RunFolder
+from scaletest.model.attempt import Attempt, from_json, to_json
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.sample import Sample, from_json, to_json
 from scaletest.model.saturation import KIND, SaturationPlan, SaturationStep
 
 
@@ -21,14 +21,14 @@ class StoredSaturation:
     plan: SaturationPlan
     environment: dict[str, Any]
     steps: list[SaturationStep]
-    samples: dict[int, list[Sample]]
+    samples: dict[int, list[Attempt]]
     result: dict[str, Any]
 
 
 class SaturationFolder(RunFolder):
     """One saturation run on disk."""
 
-    def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
+    def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """Append a complete step and its samples, on disk in this order."""
         try:
             with self._trouble("written"):
@@ -52,7 +52,7 @@ class SaturationFolder(RunFolder):
         with self._readable():
             plan, steps = self._saturation_plan(), self._steps()
             complete = {step.number for step in steps}
-            samples: dict[int, list[Sample]] = defaultdict(list)
+            samples: dict[int, list[Attempt]] = defaultdict(list)
             for number, sample in self._samples():
                 if number in complete:
                     samples[number].append(sample)
@@ -77,6 +77,6 @@ class SaturationFolder(RunFolder):
             raise InvalidValue(f"{STEPS} of run {self.name} holds a step twice")
         return steps
 
-    def _samples(self) -> Iterator[tuple[int, Sample]]:
+    def _samples(self) -> Iterator[tuple[int, Attempt]]:
         for line in self._lines(RECORDS):
             yield from_json(line)

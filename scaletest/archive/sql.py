@@ -17,9 +17,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scaletest.archive.queries import COLUMNS, QUERIES, TABLE, rows
+from scaletest.model.attempt import Attempt
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable, UsageError
-from scaletest.model.sample import Sample
 from scaletest.model.saturation import SaturationStep
 
 # A database that says nothing for so long is taken for lost: the steps wait for it.
@@ -44,7 +44,7 @@ class SqlSink:
         )
         self._connection: Any = self._connected()
 
-    def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
+    def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """Write a step's samples or nothing of it. Unreachable: it is gone; UsageError: it refuses."""
         written = rows(self._run, self._client, step, samples)
         try:
@@ -55,7 +55,7 @@ class SqlSink:
             # it may have been written, and only the answer was lost
             self._fill(written)
 
-    def fill(self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Sample]]) -> int:
+    def fill(self, steps: Sequence[SaturationStep], samples: Mapping[int, Sequence[Attempt]]) -> int:
         """Write the steps that are not there yet; how many these were."""
         return sum(self._fill(rows(self._run, self._client, step, samples.get(step.number, ()))) for step in steps)
 

@@ -28,7 +28,7 @@ from scaletest.kinds.benchmark import Benchmark, BenchmarkPhase, BenchmarkResult
 from scaletest.kinds.common import DIFFERENT_NODES
 from scaletest.kinds.kind import BenchmarkFailed, ExecutionSite, Failure, Part, PartAddress, Task, ToolOutput
 from scaletest.model.errors import UsageError
-from scaletest.system.sampler import Sampler
+from scaletest.system.sampler import RequestSampler
 
 NODES = 8
 # Share of a core that sampling where time goes may take: a benchmark is short, and its parts are
@@ -56,7 +56,7 @@ class LocalExecutor:
         *,
         no_causes: bool = False,
     ) -> None:
-        self._sampler = None if no_causes else Sampler(LOOKS_SHARE)
+        self._sampler = None if no_causes else RequestSampler(LOOKS_SHARE)
         self._scratch = scratch
         self._logs = logs
         self._environment = dict(os.environ if environment is None else environment)
@@ -126,7 +126,7 @@ class _Run:
         can_isolate: bool,
         logs: Path | None,
         on_phase: PhaseListener,
-        sampler: Sampler | None,
+        sampler: RequestSampler | None,
     ) -> None:
         self._sampler = sampler
         self._benchmark = benchmark

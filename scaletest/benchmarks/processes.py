@@ -19,7 +19,7 @@ from scaletest.kinds.kind import BenchmarkFailed, Failure, Task, ToolOutput
 from scaletest.model import Activity
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
-from scaletest.system.sampler import Sampler, Watch
+from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.waiting import end_group, exited, wait_child
 
 GRACE_S = 3.0
@@ -33,7 +33,7 @@ class Process:
     """One running program. watch: samples where its time goes; None without sampling."""
 
     def __init__(
-        self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path, watch: Watch | None = None
+        self, name: str, program: str, popen: subprocess.Popen[bytes], logs: Path, watch: ProgramWatch | None = None
     ) -> None:
         self.name = name
         self.program = program
@@ -96,7 +96,7 @@ class Processes:
     """
 
     def __init__(
-        self, logs: Path, until: float, environment: Mapping[str, str], sampler: Sampler | None = None
+        self, logs: Path, until: float, environment: Mapping[str, str], sampler: RequestSampler | None = None
     ) -> None:
         self.activities: dict[str, Activity] = {}
         self._sampler = sampler

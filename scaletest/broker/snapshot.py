@@ -18,10 +18,10 @@ from scaletest.broker.connection import Redis, transient
 from scaletest.broker.entries import read_entry, shown
 from scaletest.broker.queues import shown_us
 from scaletest.broker.scripts import script
-from scaletest.model import checks, ended, slots
+from scaletest.model import checks, ended, time_slots
 from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
-from scaletest.model.slots import Slot
+from scaletest.model.time_slots import TimeSlot
 
 # Queues that one call is asked for, of which it reads as many as it may, and workers that one call reads.
 PAGE_QUEUES = 100
@@ -61,7 +61,7 @@ class QueueSnapshot:
     counters: dict[str, int]
     wait: dict[int, int]
     run: dict[int, int]
-    slots: tuple[Slot, ...]
+    slots: tuple[TimeSlot, ...]
     workers: tuple[WorkerState, ...]
 
 
@@ -128,7 +128,7 @@ def _queue(redis: Redis, at_s: float, row: list[Any]) -> QueueSnapshot:
         counters=ended.added({key.decode(): int(value) for key, value in _pairs(counters)}, past.outcomes),
         wait=ended.added(_numbers(wait), past.wait),
         run=ended.added(_numbers(run), past.run),
-        slots=slots.unpack(dict(_pairs(ring)), past.slots),
+        slots=time_slots.unpack(dict(_pairs(ring)), past.slots),
         workers=_workers(workers, set(suspects)),
     )
 

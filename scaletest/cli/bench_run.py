@@ -75,9 +75,9 @@ def _look(given: Mapping[str, Any]) -> Callable[[], Sequence[str]]:
     """Begin to look at this machine, where benchmarks run on it; the function gives the warnings."""
     if given["queue"] or given["namespace"]:
         return tuple
-    from scaletest.load import before
+    from scaletest.load import busy_check
 
-    return before.of_this_machine().warnings
+    return busy_check.of_this_machine().warnings
 
 
 def _noticed(look: Callable[[], Sequence[str]]) -> list[str]:

@@ -23,10 +23,10 @@ from scaletest.model.errors import InvalidValue, UsageError
 if TYPE_CHECKING:
     from socket import socket
 
-    from scaletest.load import Loop, Statistics, Steering
+    from scaletest.load import LoadLoop, Statistics, Steering
     from scaletest.model import NodeSample
     from scaletest.web.api import SamplesAfter
-    from scaletest.web.gate import HttpCounts
+    from scaletest.web.security import HttpCounts
 
 CLOSED_MAXIMUM = 512
 OPEN_MAXIMUM = 10_000
@@ -165,7 +165,7 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
     """Everything that must be taken down again lives in this stack, in the order in which it is put up."""
     from scaletest.broker import Client, Queues, connect
     from scaletest.load import Statistics, Steering
-    from scaletest.web.gate import HttpCounts
+    from scaletest.web.security import HttpCounts
 
     redis = connect(given["redis_url"])
     Queues(redis).require(given["queue"])
@@ -195,7 +195,7 @@ def _serve(given: dict[str, Any], settings: dict[str, Any]) -> int:
         return 0 if whole or not finite or stopping.is_set() else 5
 
 
-def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> Loop:
+def _loop(client: Any, statistics: Statistics, given: dict[str, Any], settings: dict[str, Any]) -> LoadLoop:
     from scaletest.load import ClosedLoop, OpenLoop
 
     common: dict[str, Any] = {
@@ -239,7 +239,7 @@ def _listen(stack: ExitStack, bound: socket, steering: Steering, counts: HttpCou
     sys.setswitchinterval(SWITCH_S)
     from scaletest.http.server import Server
     from scaletest.web.app import make_app
-    from scaletest.web.gate import HEADERS
+    from scaletest.web.security import HEADERS
 
     own = {"token": given["token"], "prefix": given["prefix"], "hosts": given["allow_host"]}
     app = make_app(steering, counts, **own, samples=_samples(stack, given))

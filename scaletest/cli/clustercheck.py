@@ -88,7 +88,7 @@ def _quotas(cluster: Cluster) -> list[dict[str, str]] | None:
 def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
     """What the workers of each node can read to name causes, and what is missing; None when we may not know."""
     from scaletest.cluster import rights, views
-    from scaletest.model.view import node_gaps
+    from scaletest.model.visibility import visibility_gaps
 
     if rights.missing(cluster, rights.VIEWS):
         return None
@@ -97,7 +97,7 @@ def _causes(cluster: Cluster) -> list[dict[str, Any]] | None:
             "node": one.node,
             "pod": one.pod,
             "known": one.view is not None,
-            "gaps": node_gaps(one.view) if one.view else [],
+            "gaps": visibility_gaps(one.view) if one.view else [],
         }
         for one in views.views(cluster)
     ]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scaletest.cluster.proxy import Direct, ServiceProxy
     from scaletest.cluster.rights import Right
     from scaletest.model import Plan
-    from scaletest.validation import Backend, Load, ReadSamples, Runner
+    from scaletest.validation import Backend, Load, ReadSamples, ValidationRunner
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,7 +102,7 @@ class Target:
         refuse_local(plan)
         return replace(plan, queue=self.queue)
 
-    def set_up(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Backend, Load, ReadSamples]:
+    def set_up(self, plan: Plan, runner: ValidationRunner, stack: ExitStack) -> tuple[Backend, Load, ReadSamples]:
         """Backend, load, and what reads samples of the nodes; nothing has changed yet.
 
         Taken down with the stack: first the load, then the pods.
@@ -125,7 +125,7 @@ class Target:
                 )
         return backend, load, RemoteSamples(_http(self.cluster, self.given["client"])).read
 
-    def _own_load(self, plan: Plan, runner: Runner, stack: ExitStack) -> tuple[Load, ReadSamples]:
+    def _own_load(self, plan: Plan, runner: ValidationRunner, stack: ExitStack) -> tuple[Load, ReadSamples]:
         from scaletest.broker import Client, connect
         from scaletest.broker.samples import SampleReader
         from scaletest.cli.site import REDIS_PATIENCE_S

@@ -15,7 +15,7 @@ from scaletest.cli.output import echo
 from scaletest.model.secrets import masked
 
 if TYPE_CHECKING:
-    from scaletest.exporter.view import View
+    from scaletest.exporter.view import ExporterView
 
 
 @click.command("exporter")
@@ -92,26 +92,26 @@ def command(**given: Any) -> int:
     dead clients left, so that nobody starts workers for them.
     """
     from scaletest.analysis.desired import Targets
-    from scaletest.exporter.declared import Declared
-    from scaletest.exporter.reader import Reader
+    from scaletest.exporter.reader import ViewReader
+    from scaletest.exporter.redeclare import Redeclare
     from scaletest.exporter.service import serve
     from scaletest.model import checks
-    from scaletest.model.slots import LONGEST_WINDOW_S
+    from scaletest.model.time_slots import LONGEST_WINDOW_S
 
     targets = Targets(given["utilisation"], given["wait_target"], given["window"])
     checks.count(given["log_interval"], "log interval", maximum=int(LONGEST_WINDOW_S))
     interval_s = checks.seconds(given["heartbeat"], "heartbeat", maximum=600.0, zero=False)
     attempts = checks.count(given["max_attempts"], "max attempts", minimum=1)
-    then: list[Callable[[View], None]] = []
+    then: list[Callable[[ExporterView], None]] = []
     if given["declare"]:
-        then.append(Declared(given["redis_url"], given["declare"]))
+        then.append(Redeclare(given["redis_url"], given["declare"]))
     if given["deletion_cost"]:
         then.append(_deletion_costs(given["namespace"]))
     logging.getLogger("scaletest.exporter").setLevel(logging.INFO)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     serve(
-        Reader(given["redis_url"], targets, interval_s=interval_s, max_attempts=attempts),
+        ViewReader(given["redis_url"], targets, interval_s=interval_s, max_attempts=attempts),
         given["listen"],
         interval_s=interval_s,
         intel_names=given["intel_names"],
@@ -123,13 +123,13 @@ def command(**given: Any) -> int:
     return 0
 
 
-def _deletion_costs(namespace: str) -> Callable[[View], None]:
+def _deletion_costs(namespace: str) -> Callable[[ExporterView], None]:
     from scaletest.cluster.deletion import DeletionCosts, PodWorker, costs
     from scaletest.cluster.pod_annotations import PodAnnotations
 
     keeper = DeletionCosts(PodAnnotations(namespace))
 
-    def act(view: View) -> None:
+    def act(view: ExporterView) -> None:
         workers = (PodWorker(w.pod, w.busy, w.started_s) for row in view.queues for w in row.queue.workers)
         keeper.update(costs(workers))
 

@@ -139,11 +139,11 @@ def _measure(
 
 def _look(target: Target) -> Callable[[], list[str]]:
     """Warnings of what keeps this machine busy beside the tester and the service."""
-    from scaletest.load import before
+    from scaletest.load import busy_check
     from scaletest.system.cores import own_used_s, used_s
 
     servers = target.servers()
-    return before.of_this_machine(lambda: own_used_s() + used_s(servers)).warnings
+    return busy_check.of_this_machine(lambda: own_used_s() + used_s(servers)).warnings
 
 
 def show(form: str, folder: SaturationFolder) -> None:

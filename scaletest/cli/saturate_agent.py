@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from scaletest.model.errors import AgentLost, UsageError
 
 if TYPE_CHECKING:
-    from scaletest.load.call import Call
-    from scaletest.load.order import LevelLoad
+    from scaletest.load.http_call import HttpCall
+    from scaletest.load.level_load import LevelLoad
     from scaletest.load.payloads import Payloads
     from scaletest.model.saturation import SaturationPlan
 
@@ -65,7 +65,7 @@ def serve(given: dict[str, Any]) -> int:
     return 0
 
 
-def over_http(call: Call, payloads: Payloads, agents: int) -> dict[str, Any]:
+def over_http(call: HttpCall, payloads: Payloads, agents: int) -> dict[str, Any]:
     """What each of so many agents does to a service: the same, with its part of the connections."""
     from dataclasses import replace
 

@@ -10,7 +10,7 @@ from scaletest.model import checks
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from scaletest.load.order import LevelLoad
+    from scaletest.load.level_load import LevelLoad
     from scaletest.model.saturation import SaturationPlan
 
 

@@ -17,7 +17,7 @@ from scaletest.model.secrets import masked
 if TYPE_CHECKING:
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.archive.sql import SqlSink
-    from scaletest.model.sample import Sample
+    from scaletest.model.attempt import Attempt
     from scaletest.model.saturation import SaturationPlan, SaturationStep
 
 
@@ -43,7 +43,7 @@ class Database:
             self._sink.close()
             self._sink = None
 
-    def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
+    def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """A step, unless an earlier one failed already: it never raises for what is wrong with a database."""
         if not self._where or self._lacking:
             return

@@ -14,8 +14,8 @@ from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.saturation.step import Assessed
-    from scaletest.load.call import Call
-    from scaletest.load.order import LevelLoad
+    from scaletest.load.http_call import HttpCall
+    from scaletest.load.level_load import LevelLoad
     from scaletest.load.payloads import Payloads
     from scaletest.model.saturation import SaturationPlan
 
@@ -47,10 +47,10 @@ class Target:
 
     def probe(self, load: LevelLoad) -> None:
         """One call. UsageError with the likely cause when it fails: endpoint, schema or credentials are wrong then."""
-        from scaletest.load.call import CAUSES
-        from scaletest.load.order import Order
+        from scaletest.load.http_call import CAUSES
+        from scaletest.load.level_load import LoadOrder
 
-        found = load.measure(Order(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None)
+        found = load.measure(LoadOrder(60.0, parallel=1, count=1), lambda: False, lambda ended, failed: None)
         last = next((one for one in found.samples if one.final), None)
         if last is None or last.ok:
             return
@@ -82,7 +82,7 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
     return replace(over_http(given, plan, made), servers=processes, port=port, is_here=local)
 
 
-def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tuple[str, ...] = ()) -> Target:
+def over_http(given: dict[str, Any], plan: SaturationPlan, made: HttpCall, shown: tuple[str, ...] = ()) -> Target:
     """A target that is reached by this call, from this process or from agents."""
 
     def make(stack: ExitStack) -> LevelLoad:
@@ -105,9 +105,9 @@ def over_http(given: dict[str, Any], plan: SaturationPlan, made: Call, shown: tu
     return Target(shown, make)
 
 
-def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str, str] | None = None) -> Call:
+def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str, str] | None = None) -> HttpCall:
     """The request that the options describe. InvalidValue for what cannot be one."""
-    from scaletest.load.call import Call
+    from scaletest.load.http_call import HttpCall
 
     checks.http_url(url, "the service's URL")
     method = given["method"]
@@ -117,7 +117,7 @@ def call(given: dict[str, Any], plan: SaturationPlan, url: str, extra: dict[str,
     carries = bool(given["payload"] or given["payload_provider"])
     if carries and not any(name.lower() == "content-type" for name in headers):
         headers["Content-Type"] = "application/json"
-    return Call(
+    return HttpCall(
         url,
         (method or ("POST" if carries else "GET")).upper(),
         headers,

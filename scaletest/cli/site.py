@@ -13,7 +13,7 @@ from scaletest.broker.samples import SampleReader
 from scaletest.cli.sharing import same_devices
 from scaletest.load import ClosedLoop
 from scaletest.model import Background, Plan
-from scaletest.validation import LocalBackend, ReadSamples, Runner, WorkerOptions
+from scaletest.validation import LocalBackend, ReadSamples, ValidationRunner, WorkerOptions
 
 # How long a run waits for a Redis that went away before it gives up.
 REDIS_PATIENCE_S = 60.0
@@ -30,7 +30,7 @@ class Site:
     url: str
     redis: Any
     log: Path
-    runner: Runner
+    runner: ValidationRunner
     stack: ExitStack
     no_causes: bool = False
     device_metrics_url: str = ""

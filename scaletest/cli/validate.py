@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scaletest.cli.deployment import Target
     from scaletest.cli.site import Site
     from scaletest.model import Plan
-    from scaletest.validation import Progress, Runner
+    from scaletest.validation import ValidationProgress, ValidationRunner
 
 
 # What local workers are told of sampling, which may be another thing when a run goes on.
@@ -203,11 +203,11 @@ def _validate(
     from rich.console import Console
 
     from scaletest.report import progress
-    from scaletest.validation import READY_TIMEOUT_S, Runner
+    from scaletest.validation import READY_TIMEOUT_S, ValidationRunner
 
     errors = Console(stderr=True, highlight=False)
     teller = progress.choose(errors, plain=given["progress"] == "plain")
-    runner = Runner(
+    runner = ValidationRunner(
         plan,
         folder,
         teller,
@@ -235,19 +235,19 @@ def _validate(
 def _look(given: dict[str, Any]) -> Callable[[], list[str]]:
     """Begin to look at this machine and its exporter of device metrics; the function gives the warnings."""
     from scaletest.cli import device_metrics
-    from scaletest.load import before
+    from scaletest.load import busy_check
 
     url = "" if given["no_causes"] else given["device_metrics_url"]
-    machine = before.of_this_machine()
+    machine = busy_check.of_this_machine()
     return lambda: [*machine.warnings(), *device_metrics.doubts(url)]
 
 
-def _warn(lines: Iterable[str], teller: Progress) -> None:
+def _warn(lines: Iterable[str], teller: ValidationProgress) -> None:
     for line in lines:
         teller.step(f"warning: {line}")
 
 
-def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) -> Site:
+def _site(given: dict[str, Any], log: Path, runner: ValidationRunner, stack: ExitStack) -> Site:
     """The Redis of the run, reached. What must be taken down again goes onto the stack."""
     from scaletest.broker import EmbeddedServer, connect
     from scaletest.cli.site import Site
@@ -258,7 +258,7 @@ def _site(given: dict[str, Any], log: Path, runner: Runner, stack: ExitStack) ->
     return Site(url, redis, log, runner, stack, given["no_causes"], given["device_metrics_url"])
 
 
-def _run(plan: Plan, runner: Runner, site: Site) -> Evaluation:
+def _run(plan: Plan, runner: ValidationRunner, site: Site) -> Evaluation:
     from scaletest.analysis.background import queue_of
     from scaletest.model import Background
     from scaletest.validation.background import BackgroundLoad

@@ -175,10 +175,10 @@ def _serve(given: dict[str, Any], verbose: bool) -> int:
         )
 
     if "KUBERNETES_SERVICE_HOST" in os.environ and not settings.no_causes:
-        from scaletest.system.view import view
+        from scaletest.system.visibility import visibility
 
         # `scaletest cluster check` reads it there
-        echo(view().to_line(), err=True)
+        echo(visibility().to_line(), err=True)
     worker = Retrying(f"worker {name}").run(make)
     try:
         worker.work(burst=given["burst"], logging_level="INFO" if verbose else "WARNING")

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from scaletest.cluster.connection import Cluster
 from scaletest.cluster.raw import Raw
-from scaletest.model.view import View
+from scaletest.model.visibility import Visibility
 
 MOST_NODES = 50
 # Logs that are read for each node, since the beginning of a log may be rotated away.
@@ -27,7 +27,7 @@ class NodeView:
 
     node: str
     pod: str
-    view: View | None
+    view: Visibility | None
 
 
 def views(cluster: Cluster) -> list[NodeView]:
@@ -72,7 +72,7 @@ def _of_node(raw: Raw, path: str, node: str, workers: Sequence[tuple[str, str]])
         query = {"container": container, "limitBytes": str(LOG_BYTES)}
         status, body, _ = raw.fetch(f"{path}/{quote(pod)}/log", f"read the log of {pod}", {}, **query)
         lines = body.decode("utf-8", "replace").splitlines() if status == 200 else []
-        view = next((parsed for parsed in map(View.from_line, lines) if parsed is not None), None)
+        view = next((parsed for parsed in map(Visibility.from_line, lines) if parsed is not None), None)
         if view is not None:
             return NodeView(node, pod, view)
     return NodeView(node, workers[0][0], None)

@@ -1,6 +1,6 @@
-"""The HTTP side: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only; nothing here changes anything.
+"""The exporter's HTTP: /metrics, /api/v1/queues, /healthz, /readyz and a page. GET only, read only.
 
-It answers only under names that no stranger can point at us, as `scaletest.http.hosts` says.
+It answers only under host names that no stranger can register; see `scaletest.http.hosts`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from prometheus_client.registry import Collector
 
 from scaletest import __version__
 from scaletest.exporter import intel, metrics
-from scaletest.exporter.view import View
+from scaletest.exporter.view import ExporterView
 from scaletest.http.hosts import is_inner
 from scaletest.model import wire
 from scaletest.model.errors import Unreachable
 
-Read = Callable[[], View]
+Read = Callable[[], ExporterView]
 
-# Most requests that may read Redis at a time, and how long another one waits for its turn.
+# Requests that may read Redis at the same time, at most, and how long another one waits for its turn.
 READS = 12
 TURN_S = 0.2
 
@@ -36,7 +36,7 @@ HEADERS = {
 
 
 class _Queues(Collector):
-    """What a scrape collects: read anew each time."""
+    """Metrics of a scrape, read again each time."""
 
     def __init__(self, read: Read, intel_names: bool, log_interval_s: int) -> None:
         self._read = read
@@ -44,7 +44,7 @@ class _Queues(Collector):
         self._log_interval_s = log_interval_s
 
     def describe(self) -> list[Family]:
-        """Nothing: what there is depends on the queues, and registering must not ask Redis."""
+        """Nothing, because metrics depend on the queues, and registering must not read Redis."""
         return []
 
     def collect(self) -> Iterator[Family]:
@@ -67,7 +67,11 @@ def make_app(
     intel_names: bool = False,
     log_interval_s: int = 0,
 ) -> Flask:
-    """read: the view now, raises Unreachable. alive: whether the background work goes on. hosts: further names."""
+    """The web application.
+
+    read: reads all queues, raises Unreachable. alive: whether the background thread runs.
+    hosts: further host names that are allowed.
+    """
     read = _limited(read)
     app = Flask(__name__, static_folder=None)
     app.json.sort_keys = False  # type: ignore[attr-defined]
@@ -78,7 +82,7 @@ def make_app(
     def scrape() -> Response:
         try:
             encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-        except (ValueError, TypeError):  # a version that is none
+        except (ValueError, TypeError):  # not a version
             encode, content_type = choose_encoder("")
         return Response(encode(registry), content_type=content_type)
 
@@ -97,7 +101,7 @@ def make_app(
     def check_host() -> ResponseReturnValue | None:
         if is_inner(request.headers.get("Host", ""), hosts):
             return None
-        error, hint = "this host name may be a stranger's", "start the exporter with --allow-host NAME"
+        error, hint = "this host name is not allowed", "start the exporter with --allow-host NAME"
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 403
 
     @app.after_request
@@ -122,12 +126,12 @@ def _add_errors(app: Flask) -> None:
 
 
 def _limited(read: Read) -> Read:
-    """At most READS at a time: while Redis hangs each takes seconds, and probes need a thread as well."""
+    """At most READS at a time: when Redis hangs each takes seconds, and probes need threads too."""
     turns = threading.BoundedSemaphore(READS)
 
-    def limited() -> View:
+    def limited() -> ExporterView:
         if not turns.acquire(timeout=TURN_S):
-            raise Unreachable("Redis is slow, and too many wait for it already", hint="ask again later")
+            raise Unreachable("Redis is slow, and too many requests wait for it", hint="try again later")
         try:
             return read()
         finally:
@@ -140,7 +144,7 @@ def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues")
     def queues() -> ResponseReturnValue:
         view = read()
-        rows = [row.to_dict() for row in view.queues]
+        rows = [queue_view.to_dict() for queue_view in view.queues]
         lost = [name for name, _ in view.unreadable]
         return jsonify(
             schema_version=wire.SCHEMA_VERSION,
@@ -154,13 +158,13 @@ def _add_api(app: Flask, read: Read) -> None:
     @app.get("/api/v1/queues/<path:name>")
     def queue(name: str) -> ResponseReturnValue:
         view = read()
-        for row in view.queues:
-            if row.queue.name == name:
-                return jsonify({**row.to_dict(), "at_s": row.queue.at_s})
+        for queue_view in view.queues:
+            if queue_view.queue.name == name:
+                return jsonify({**queue_view.to_dict(), "at_s": queue_view.queue.at_s})
         for lost, why in view.unreadable:
             if lost == name:
-                raise Unreachable(f"queue {name} cannot be read: {why}", hint="look at what its keys hold")
-        known = ", ".join(row.queue.name for row in view.queues) or "none"
+                raise Unreachable(f"queue {name} cannot be read: {why}", hint="check the content of its keys")
+        known = ", ".join(queue_view.queue.name for queue_view in view.queues) or "none"
         error, hint = f"this queue is not declared (declared: {known})", "declare it with: scaletest queue add"
         return jsonify(schema_version=wire.SCHEMA_VERSION, error=error, hint=hint), 404
 

@@ -1,7 +1,7 @@
-"""The metric names of the tester that came before, for HPA rules and dashboards that know them (--intel-names).
+"""Metric names of the original tester, for HPA rules and dashboards that use them (--intel-names).
 
-The values mean what they meant, but the maxima are those of a window, not of the time since somebody's last scrape.
-With a log interval they are of that interval, as they were, in the ten-second slots that Redis keeps.
+The values have the same meaning, except that maxima cover a window, not the time since the last
+scrape. With a log interval the maxima cover that interval, in the ten-second slots of Redis.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.analysis.window import in_slots, within
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """An old name, ours, and the value for a queue."""
+    """An old metric name, the current name, and the value for a queue."""
 
     name: str
     ours: str
@@ -78,28 +78,31 @@ TOTALS = (
 )
 
 
-def families(view: View, log_interval_s: int) -> Iterator[Family]:
-    """Every old metric. With a log interval the maxima are of that interval in whole slots, which their label names."""
+def families(view: ExporterView, log_interval_s: int) -> Iterator[Family]:
+    """All old metrics. With a log interval, maxima cover that interval in whole slots; a label names it."""
     for alias in TOTALS:
-        value = sum(alias.value(row) for row in view.queues)
-        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=value)
+        total = sum(alias.value(queue) for queue in view.queues)
+        yield CounterMetricFamily(alias.name, f"As {alias.ours}.", value=total)
     for alias in QUEUES:
-        yield _of_interval(alias, view, log_interval_s) if log_interval_s and alias.longest else _of_now(alias, view)
+        if log_interval_s and alias.longest:
+            yield _of_interval(alias, view, log_interval_s)
+        else:
+            yield _of_now(alias, view)
 
 
-def _of_now(alias: Alias, view: View) -> Family:
+def _of_now(alias: Alias, view: ExporterView) -> Family:
     make = CounterMetricFamily if alias.counts else GaugeMetricFamily
     family: CounterMetricFamily | GaugeMetricFamily = make(alias.name, f"As {alias.ours}.", labels=("name",))
-    for row in view.queues:
-        family.add_metric((row.queue.name,), alias.value(row))
+    for queue in view.queues:
+        family.add_metric((queue.queue.name,), alias.value(queue))
     return family
 
 
-def _of_interval(alias: Alias, view: View, log_interval_s: int) -> Family:
+def _of_interval(alias: Alias, view: ExporterView, log_interval_s: int) -> Family:
     interval_s = in_slots(log_interval_s)
-    text = f"As {alias.ours}, of what ended in the last {interval_s} s at most."
+    text = f"As {alias.ours}, for requests that ended in the last {interval_s} s at most."
     family = GaugeMetricFamily(alias.name, text, labels=("name", "interval"))
-    for row in view.queues:
-        recent = within(row.queue.slots, view.at_s, interval_s)
-        family.add_metric((row.queue.name, f"{interval_s}s"), alias.value(replace(row, window=recent)))
+    for queue in view.queues:
+        recent = within(queue.queue.slots, view.at_s, interval_s)
+        family.add_metric((queue.queue.name, f"{interval_s}s"), alias.value(replace(queue, window=recent)))
     return family

@@ -1,4 +1,4 @@
-"""The metrics: one row each. The text for Prometheus and docs/reference/metrics.md both come from this table.
+"""Table of all metrics. The text for Prometheus and docs/reference/metrics.md both come from it.
 
 Base units. Counters end in _total and never go down while the queue is declared: Redis keeps them.
 """
@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.metrics_core import Metric as Family
 
 from scaletest.exporter.buckets import cumulative
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import NodeSample
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, MEMORY, PRESSURE
 from scaletest.model.reply import Outcome
@@ -23,8 +23,11 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric of every queue. rows: label values after the queue, and the value. counts: a histogram's buckets."""
+class QueueMetric:
+    """A metric of every queue. rows: label values after the queue, and the value.
+
+    counts: buckets of a histogram.
+    """
 
     name: str
     kind: str
@@ -34,7 +37,7 @@ class Metric:
     counts: Callable[[QueueView], dict[int, int]] | None = None
 
 
-def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
+def _single(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Rows]:
     def rows(view: QueueView) -> Rows:
         number = value(view)
         return [] if number is None else [((), number)]
@@ -43,213 +46,220 @@ def _one(value: Callable[[QueueView], float | None]) -> Callable[[QueueView], Ro
 
 
 def _counter(name: str) -> Callable[[QueueView], Rows]:
-    return _one(lambda view: view.counter(name))
+    return _single(lambda view: view.counter(name))
 
 
 def _of_nodes(resource: str, figure: str) -> Callable[[QueueView], Rows]:
-    """A figure of every node that has it."""
+    """A function that reads one figure of every node that has it."""
     return lambda view: _known([((sample.node,), sample.value(resource, figure)) for sample in view.nodes])
 
 
 def _of_devices(figure: str) -> Callable[[QueueView], Rows]:
-    """A figure of every device that has it."""
+    """A function that reads one figure of every device that has it."""
 
     def rows(view: QueueView) -> Rows:
-        devices = [(sample.node, name, row) for sample in view.nodes for name, row in sample.of_kind(DEVICE).items()]
-        return _known([((node, name), row.get(figure)) for node, name, row in devices])
+        values = []
+        for sample in view.nodes:
+            for name, figures in sample.of_kind(DEVICE).items():
+                values.append(((sample.node, name), figures.get(figure)))
+        return _known(values)
 
     return rows
 
 
 def _busy(sample: NodeSample) -> float | None:
-    """Part of the CPUs' time that was used, by whomever."""
+    """Part of the CPUs' time that was used, by any program."""
     values = [sample.value(CPU, figure) for figure in ("user", "system", "cores")]
-    known = [value for value in values if value is not None]
+    known = [figure for figure in values if figure is not None]
     return min(1.0, (known[0] + known[1]) / known[2]) if len(known) == 3 and known[2] else None
 
 
-def _known(rows: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
-    return [(labels, value) for labels, value in rows if value is not None]
+def _known(samples: Iterable[tuple[tuple[str, ...], float | None]]) -> Rows:
+    return [(labels, number) for labels, number in samples if number is not None]
 
 
 METRICS = (
-    Metric("scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _one(lambda v: v.queue.waiting)),
-    Metric("scaletest_queue_running", GAUGE, "Requests that a worker runs.", _one(lambda v: v.queue.running)),
-    Metric(
+    QueueMetric(
+        "scaletest_queue_waiting", GAUGE, "Requests that wait for a worker.", _single(lambda v: v.queue.waiting)
+    ),
+    QueueMetric("scaletest_queue_running", GAUGE, "Requests that workers run now.", _single(lambda v: v.queue.running)),
+    QueueMetric(
         "scaletest_queue_demand",
         GAUGE,
         "Requests that wait or run.",
-        _one(lambda v: v.queue.waiting + v.queue.running),
+        _single(lambda v: v.queue.waiting + v.queue.running),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_desired_workers",
         GAUGE,
-        "Workers that the queue needs: its highest need during the window.",
-        _one(lambda v: v.desired),
+        "Workers that the queue needs: the highest need during the window.",
+        _single(lambda v: v.desired),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_oldest_waiting_seconds",
         GAUGE,
-        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ knows it.",
-        _one(lambda v: v.oldest_waiting_s),
+        "Age of the oldest waiting request, 0 when none waits; missing when only stock RQ enqueued it.",
+        _single(lambda v: v.oldest_waiting_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_maximum",
         GAUGE,
         "Most requests that may wait; 0 when there is no limit.",
-        _one(lambda v: v.queue.maximum),
+        _single(lambda v: v.queue.maximum),
     ),
-    Metric("scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _one(lambda v: float(v.queue.paused))),
-    Metric(
+    QueueMetric(
+        "scaletest_queue_paused", GAUGE, "1 while workers take nothing.", _single(lambda v: float(v.queue.paused))
+    ),
+    QueueMetric(
         "scaletest_queue_submitted_per_second",
         GAUGE,
         "Rate at which requests were submitted during the window.",
-        _one(lambda v: v.window.submitted_per_s),
+        _single(lambda v: v.window.submitted_per_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_run_mean_seconds",
         GAUGE,
-        "Mean run time of requests that ended in the window, or the last that is known; missing when none ever ended.",
-        _one(lambda v: v.window.mean_run_s),
+        "Mean run time of requests that ended in the window, else the last known mean; missing before the first end.",
+        _single(lambda v: v.window.mean_run_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_wait_max_seconds",
         GAUGE,
         "Longest wait of a request that ended in the window.",
-        _one(lambda v: v.window.max_wait_s),
+        _single(lambda v: v.window.max_wait_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_run_max_seconds",
         GAUGE,
         "Longest run of a request that ended in the window.",
-        _one(lambda v: v.window.max_run_s),
+        _single(lambda v: v.window.max_run_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_total_max_seconds",
         GAUGE,
-        "Longest wait and run together of a request that ended in the window.",
-        _one(lambda v: v.window.max_total_s),
+        "Longest sum of wait and run of a request that ended in the window.",
+        _single(lambda v: v.window.max_total_s),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_workers",
         GAUGE,
-        "Living workers by state; a suspect worker's requests fail at once.",
+        "Live workers by state; requests of a suspect worker fail immediately.",
         lambda v: [((state,), number) for state, number in v.workers.items()],
         labels=("state",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_queue_wait_seconds",
         HISTOGRAM,
         "Time from submission to start of requests that ended.",
         counts=lambda v: v.queue.wait,
     ),
-    Metric(
+    QueueMetric(
         "scaletest_request_run_seconds",
         HISTOGRAM,
         "Run time of requests that ended.",
         counts=lambda v: v.queue.run,
     ),
-    Metric(
+    QueueMetric(
         "scaletest_requests_total",
         COUNTER,
         "Requests that ended, by outcome.",
         lambda v: [((str(outcome),), v.counter(outcome)) for outcome in Outcome],
         labels=("outcome",),
     ),
-    Metric("scaletest_requests_submitted_total", COUNTER, "Requests that were accepted.", _counter("submitted")),
-    Metric(
+    QueueMetric("scaletest_requests_submitted_total", COUNTER, "Requests that were accepted.", _counter("submitted")),
+    QueueMetric(
         "scaletest_requests_rejected_total",
         COUNTER,
         "Requests that were refused because the queue was full.",
         _counter("rejected"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_requests_abandoned_total",
         COUNTER,
-        "Requests whose client had gone: dropped before they ran, or run with nobody to take the reply.",
-        _one(lambda v: v.abandoned),
+        "Requests whose client was gone: dropped before they ran, or run without a receiver of the reply.",
+        _single(lambda v: v.abandoned),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_requests_requeued_total",
         COUNTER,
         "Times that a request went back to its queue because its worker died.",
         _counter("requeued"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_requests_lost_total",
         COUNTER,
         "Failed requests whose workers died at every attempt.",
         _counter("lost"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_requests_poison_total",
         COUNTER,
         "Failed requests that could not be read and were never run.",
         _counter("poison"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_results_stale_total",
         COUNTER,
         "Results dropped because another worker had taken the request again.",
         _counter("stale"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_cpu_busy_ratio",
         GAUGE,
-        "Part of the CPU time of a node of the queue's workers that was used, while the queue has work.",
+        "Part of a worker node's CPU time that was used, while the queue has work.",
         lambda v: _known([((sample.node,), _busy(sample)) for sample in v.nodes]),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_cpu_pressure_ratio",
         GAUGE,
         "Part of the time in which some thread of the node waited for a CPU.",
         _of_nodes(PRESSURE, "cpu_some"),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_memory_pressure_ratio",
         GAUGE,
         "Part of the time in which some thread of the node waited for memory.",
         _of_nodes(PRESSURE, "memory_some"),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_io_pressure_ratio",
         GAUGE,
         "Part of the time in which some thread of the node waited for storage.",
         _of_nodes(PRESSURE, "io_some"),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_memory_available_bytes",
         GAUGE,
-        "Memory of the node that programs can still have.",
+        "Memory of the node that is available to programs.",
         _of_nodes(MEMORY, "available"),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_node_container_throttled_ratio",
         GAUGE,
-        "Part of the periods in which its CPU limit held the sampling worker's container back; missing without one.",
+        "Part of the periods in which its CPU limit throttled the sampling worker's container; missing without one.",
         _of_nodes(CONTAINER, "throttled_periods"),
         labels=("node",),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_device_busy_ratio",
         GAUGE,
         "Part of the time in which a device's busiest engine worked, or what its driver calls utilisation.",
         _of_devices("busy"),
         labels=("node", "device"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_device_memory_used_bytes",
         GAUGE,
         "Memory of the device that is in use.",
         _of_devices("memory_used"),
         labels=("node", "device"),
     ),
-    Metric(
+    QueueMetric(
         "scaletest_device_energy_joules_total",
         COUNTER,
         "Energy that the device used, as its driver counts it.",
@@ -258,20 +268,20 @@ METRICS = (
     ),
 )
 
-# Metrics that are not of a queue: name, kind, help.
+# Metrics without a queue: name, kind, help.
 OWN = (
-    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other number is given."),
-    ("scaletest_clients", GAUGE, "Clients that live."),
+    ("scaletest_up", GAUGE, "1 when Redis answered this scrape. When it is 0, no other metric is present."),
+    ("scaletest_clients", GAUGE, "Live clients."),
     (
         "scaletest_queues_unreadable",
         GAUGE,
-        "Declared queues that are left out, since something that is not ours lies in their keys; the log names them.",
+        "Declared queues that are left out, because their keys contain foreign data; the log names them.",
     ),
     ("scaletest_exporter_read_seconds", GAUGE, "Time that reading everything from Redis took."),
 )
 
 
-def families(view: View | None) -> Iterator[Family]:
+def families(view: ExporterView | None) -> Iterator[Family]:
     """All metrics of a view; only `scaletest_up 0` without one."""
     names = [(name, text) for name, _, text in OWN]
     yield GaugeMetricFamily(*names[0], value=float(view is not None))
@@ -284,19 +294,19 @@ def families(view: View | None) -> Iterator[Family]:
         yield _histogram(metric, view) if metric.counts else _samples(metric, view)
 
 
-def _samples(metric: Metric, view: View) -> Family:
+def _samples(metric: QueueMetric, view: ExporterView) -> Family:
     make = CounterMetricFamily if metric.kind == COUNTER else GaugeMetricFamily
     family: CounterMetricFamily | GaugeMetricFamily = make(metric.name, metric.help, labels=QUEUE + metric.labels)
-    for row in view.queues:
-        for labels, value in metric.rows(row):
-            family.add_metric((row.queue.name, *labels), value)
+    for queue in view.queues:
+        for labels, number in metric.rows(queue):
+            family.add_metric((queue.queue.name, *labels), number)
     return family
 
 
-def _histogram(metric: Metric, view: View) -> Family:
+def _histogram(metric: QueueMetric, view: ExporterView) -> Family:
     assert metric.counts is not None
     family = HistogramMetricFamily(metric.name, metric.help, labels=QUEUE)
-    for row in view.queues:
-        buckets, total_s = cumulative(metric.counts(row))
-        family.add_metric((row.queue.name,), buckets, total_s)
+    for queue in view.queues:
+        buckets, total_s = cumulative(metric.counts(queue))
+        family.add_metric((queue.queue.name,), buckets, total_s)
     return family

@@ -1,4 +1,4 @@
-"""Reads the view from Redis, and remembers for each queue how many workers were wanted during the last window."""
+"""Read all queues from Redis, and remember how many workers each needed during the last window."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from scaletest.broker.connection import explained, prepare
 from scaletest.broker.reaper import Watcher
 from scaletest.broker.samples import latest
 from scaletest.broker.snapshot import QueueSnapshot, snapshot
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import NodeSample
 
 # A scrape that takes longer is of no use: Prometheus gives up after 10 s, a probe after fewer.
 SOCKET_TIMEOUT_S = 5.0
 
 
-class Reader:
-    """Safe to use from several threads. Redis may be away; a URL that cannot be read is InvalidValue at once."""
+class ViewReader:
+    """Reads all queues; safe for several threads.
+
+    Redis may be away at first; a wrong URL raises InvalidValue immediately.
+    """
 
     def __init__(
         self,
@@ -39,31 +42,37 @@ class Reader:
         self._histories: dict[str, History] = {}
         self._lock = threading.Lock()
 
-    def read(self) -> View:
-        """Everything now. Raises Unreachable."""
+    def read(self) -> ExporterView:
+        """All queues at this moment. Raises Unreachable."""
         began = time.perf_counter()
         with explained(self._url):
-            seen = snapshot(self._redis)
-            nodes = {queue.name: len({worker.node for worker in queue.workers if worker.node}) for queue in seen.queues}
+            everything = snapshot(self._redis)
+            nodes = {queue.name: _number_of_nodes(queue) for queue in everything.queues}
             samples = latest(self._redis, nodes)
         read_s = time.perf_counter() - began
         with self._lock:
-            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in seen.queues)
-            known = {queue.name for queue in seen.queues}
-            self._histories = {name: rows for name, rows in self._histories.items() if name in known}
-        return View(seen.at_s, read_s, seen.clients, queues, seen.unreadable, seen.pages)
+            queues = tuple(self._view(queue, samples.get(queue.name, [])) for queue in everything.queues)
+            known = {queue.name for queue in everything.queues}
+            self._histories = {name: history for name, history in self._histories.items() if name in known}
+        return ExporterView(
+            everything.at_s, read_s, everything.clients, queues, everything.unreadable, everything.pages
+        )
 
     def reap(self) -> None:
-        """Give back what dead workers held, on every queue. Raises Unreachable."""
+        """Give back the requests of dead workers, on every queue. Raises Unreachable."""
         with explained(self._url):
             self._watcher.tick()
 
     def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
         demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
-        value, now = wanted(demand, self.targets), self._clock()
-        # What was wanted before we looked is not known: the workers that are there stand for it, so that a restart of
-        # the exporter never takes any away. HPA does the same with its first recommendation.
+        need, now = wanted(demand, self.targets), self._clock()
+        # The need before the first reading is unknown, so the present workers stand for it. A restart of
+        # the exporter then never removes workers. HPA does the same with its first recommendation.
         before = self._histories.get(queue.name) or ((now, len(queue.workers)),)
-        number, self._histories[queue.name] = desired(now, value, before, self.targets.window_s)
-        return QueueView(queue, window, value, number, tuple(samples))
+        number, self._histories[queue.name] = desired(now, need, before, self.targets.window_s)
+        return QueueView(queue, window, need, number, tuple(samples))
+
+
+def _number_of_nodes(queue: QueueSnapshot) -> int:
+    return len({worker.node for worker in queue.workers if worker.node})

@@ -1,4 +1,4 @@
-"""The exporter as a process: the HTTP server, and beside it a thread that reaps, looks and logs."""
+"""The exporter's process: the HTTP server, and a thread that reaps dead workers, reads and logs."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from scaletest.exporter.app import HEADERS, READS, make_app
-from scaletest.exporter.lines import Lines
-from scaletest.exporter.reader import Reader
-from scaletest.exporter.view import View
+from scaletest.exporter.log_lines import LogLines
+from scaletest.exporter.reader import ViewReader
+from scaletest.exporter.view import ExporterView
 from scaletest.http.hosts import checked_hosts
 from scaletest.http.server import Server, bind
 
 logger = logging.getLogger("scaletest.exporter")
 
-# So many more than may wait for Redis at a time that /healthz is answered when Redis hangs and everybody asks.
+# Some more than may wait for Redis at the same time, so that /healthz answers while Redis hangs.
 THREADS = READS + 4
 
 
-class Background:
-    """Every half interval: reap, look (so that the wanted workers are remembered without a scrape), tell. Also when log
-    lines are due.
+class BackgroundThread:
+    """Reaps dead workers and reads all queues, every half interval and when log lines are due.
 
-    then: what else is done with every view. It goes on whatever happens; what is wrong is logged once until it is over.
+    So the needed workers are remembered without a scrape. It continues after every error, and logs an
+    error once until all is well again. then: called with every view.
     """
 
     def __init__(
-        self, reader: Reader, interval_s: float, then: list[Callable[[View], None]], lines: Lines | None
+        self, reader: ViewReader, interval_s: float, then: list[Callable[[ExporterView], None]], lines: LogLines | None
     ) -> None:
         self._reader = reader
         self._tick_s = interval_s / 2
         self._lines = lines
-        # the lines first, since they come at a time of their own
-        self._then: list[Callable[[View], None]] = [lines, *then] if lines else then
+        # the lines first, because they are due at a time of their own
+        self._then: list[Callable[[ExporterView], None]] = [lines, *then] if lines else then
         self._closing = threading.Event()
         self._trouble = ""
         self._thread = threading.Thread(target=self._live, name="scaletest-exporter", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     def close(self) -> None:
-        """End, after what is being done."""
+        """End the thread after its current turn."""
         self._closing.set()
         self._thread.join()
 
@@ -75,7 +75,7 @@ class Background:
 
     @staticmethod
     def _attempt(act: Callable[[], None], troubles: list[str]) -> None:
-        """Nothing that goes wrong with one of them may keep the others from being done."""
+        """Call an action; its error is noted, so that the other actions still run."""
         try:
             act()
         except Exception as error:
@@ -85,27 +85,27 @@ class Background:
         if trouble and not self._trouble:
             logger.warning("%s", trouble)
         elif self._trouble and not trouble:
-            logger.warning("all is well again")
+            logger.warning("the exporter works again")
         self._trouble = trouble
 
 
 def serve(
-    reader: Reader,
+    reader: ViewReader,
     listen: str,
     *,
     interval_s: float,
     intel_names: bool,
     log_interval_s: int,
-    then: list[Callable[[View], None]],
+    then: list[Callable[[ExporterView], None]],
     hosts: Iterable[str],
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SystemExit or KeyboardInterrupt is raised in the main thread.
 
-    hosts: further names under which it answers. ready: called with our URL.
+    hosts: further host names that are allowed. ready: called with the URL.
     """
     names = checked_hosts(hosts)
-    background = Background(reader, interval_s, then, Lines(log_interval_s) if log_interval_s else None)
+    background = BackgroundThread(reader, interval_s, then, LogLines(log_interval_s) if log_interval_s else None)
     app = make_app(reader.read, background.alive, hosts=names, intel_names=intel_names, log_interval_s=log_interval_s)
     server = Server(app, bind(listen), threads=THREADS, headers=HEADERS)
     # A scrape makes tens of thousands of objects: what was loaded by now is not looked through for garbage each time.

@@ -1,8 +1,7 @@
-"""A queue as people, KEDA and Prometheus see it: its snapshot, its last minute, and the workers it needs."""
+"""Queues as people, KEDA and Prometheus see them: snapshot, last minute, and needed workers."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +15,10 @@ STATES = ("idle", "busy", "suspect")
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """desired: workers that the queue needs. wanted: the same at this moment, without waiting for the window.
+    """A queue. desired: workers that it needs. wanted: workers that it needs at this moment, without the
+    highest need of the window.
 
-    nodes: what the nodes of its workers do now, as far as somebody samples them.
+    nodes: latest samples of its workers' nodes.
     """
 
     queue: QueueSnapshot
@@ -33,19 +33,26 @@ class QueueView:
 
     @property
     def abandoned(self) -> int:
-        """Requests whose client had gone: dropped before they ran, or run with nobody to take the reply."""
+        """Requests whose client was gone: dropped before they ran, or run without a receiver of the reply."""
         return self.counter("client_gone") + self.counter("undelivered")
 
     @property
     def oldest_waiting_s(self) -> float | None:
-        """Age of the oldest waiting request in seconds: 0 when none waits, None when it cannot be known."""
+        """Age of the oldest waiting request in seconds: 0 when none waits, None when it is unknown."""
         return self.queue.oldest_waiting_s if self.queue.waiting else 0.0
 
     @property
     def workers(self) -> dict[str, int]:
-        """Living workers by state; the states add up to all of them."""
-        states = Counter("suspect" if w.suspect else "busy" if w.busy else "idle" for w in self.queue.workers)
-        return {state: states[state] for state in STATES}
+        """Live workers by state; each worker has one state."""
+        counts = dict.fromkeys(STATES, 0)
+        for worker in self.queue.workers:
+            if worker.suspect:
+                counts["suspect"] += 1
+            elif worker.busy:
+                counts["busy"] += 1
+            else:
+                counts["idle"] += 1
+        return counts
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON. Durations in seconds; null is unknown."""
@@ -76,10 +83,10 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """All queues from `at_s` on, Redis server time. read_s: what reading them took, in seconds.
+class ExporterView:
+    """All queues at `at_s`, Redis server time. read_s: seconds that reading them took.
 
-    pages: in how many calls they were read; with 1 they are of one instant.
+    pages: number of calls that read them; with 1 all are of the same instant.
     unreadable: names of the queues that are left out, and why.
     """
 

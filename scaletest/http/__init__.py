@@ -1,1 +1,1 @@
-"""HTTP of the client's pages and of the exporter: a server that stands against slow peers, and its names."""
+"""HTTP server of the client's pages and of the exporter, robust against slow peers, and its host names."""

@@ -1,7 +1,8 @@
-"""The names under which a server answers.
+"""Host names under which a server answers.
 
-A stranger's name may point at our address (DNS rebinding), and then a browser takes the stranger's page for one of
-ours. So a server answers only under a name that nobody outside can register, or that its user has allowed.
+A stranger's host name may point at this server's address (DNS rebinding), and then a browser lets the
+stranger's page read the server's pages. So a server answers only under a name that nobody outside can
+register, or that its user has allowed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def checked_hosts(names: Iterable[str]) -> frozenset[str]:
 
 
 def is_inner(host: str, allowed: Collection[str] = ()) -> bool:
-    """Whether a Host header is an address, localhost, a name of the cluster, one without a dot, or an allowed name."""
+    """Whether a Host header is safe: an IP address, localhost, a cluster's or allowed name, or no dot."""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
     except ValueError:

@@ -1,7 +1,7 @@
 """The HTTP server: waitress, in threads of this process.
 
-It has no room for bodies, and no patience with peers that send or read drop by drop. When all its connections are
-taken, a new one takes the place of the one that has been silent for longest, so that nobody is kept out.
+It accepts no large bodies, and closes connections of peers that send or read too slowly. When all
+connections are taken, a new one replaces the one that has been silent for longest.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ THREADS = 4
 LONGEST_HEADERS = 8192
 LONGEST_BODY = 1024
 CONNECTIONS = 200
-# A whole request must have come, and some of the answer must have been taken, within this time.
+# A whole request must arrive, and some of the response must be read, within this time.
 IDLE_S = 10
 LOOK_EVERY_S = 2
-# An answer waits for its reader up to here; whoever makes more of it waits too. Never in a file: there may be no disk.
+# Bytes of a response that wait for a slow reader, in memory and never in a file: the disk may be
+# read-only.
 MOST_WAITING = 1 << 20
 NEVER = 1 << 40
 
 
 class Server:
-    """Serves an application until it is closed. `url` tells where, also when port 0 was asked for.
+    """Serves an application until it is closed. `url` has the real port, also for port 0.
 
-    headers: of the answers to what never reaches the application, since it is too long or cannot be read; refused: is
-    called with the status of each.
+    headers: added to responses to requests that never reach the application, because they are too long
+    or malformed. refused: called with the status of each such response.
     """
 
     def __init__(
@@ -51,17 +52,17 @@ class Server:
     ) -> None:
         # a failed binding inside waitress would leave its pipe open
         bound = bind(listen) if isinstance(listen, str) else listen
-        logging.getLogger("waitress").setLevel(logging.CRITICAL)  # a peer that hangs up is no news
+        logging.getLogger("waitress").setLevel(logging.CRITICAL)  # disconnects are expected
         self._sockets: dict[int, Any] = {}
         self._server: Any = waitress.create_server(
             app,
             map=self._sockets,
             sockets=[bound],
             threads=threads,
-            recv_bytes=65536,  # reads a request that is too long to its end, so that the answer is not reset
+            recv_bytes=65536,  # a request that is too long is read to its end, so that its response arrives
             ident=None,
             asyncore_use_poll=True,  # select fails where the process has a thousand files open
-            # only reached when so many whole requests wait for an answer: silent connections make room
+            # only reached when this many whole requests wait for a response: silent connections are closed
             connection_limit=2 * CONNECTIONS,
             channel_timeout=IDLE_S,
             cleanup_interval=LOOK_EVERY_S,
@@ -78,16 +79,17 @@ class Server:
 
     @property
     def url(self) -> str:
-        """Where a browser on this machine finds it."""
+        """URL for a browser on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        authority = f"[{host}]" if ":" in host else host
+        return f"http://{authority}:{self.port}"
 
     def wait(self) -> None:
         """Wait until it is closed, or until a signal's handler raises."""
         self._thread.join()
 
     def close(self) -> None:
-        """Answer nothing more; every connection is closed."""
+        """Stop and close all connections."""
         # in the server's own thread, which goes through its map of connections
         self._server.trigger.pull_trigger(lambda: wasyncore.close_all(self._sockets, ignore_all=True))
         self._thread.join()
@@ -95,7 +97,7 @@ class Server:
 
 
 def bind(listen: str) -> socket.socket:
-    """A socket that listens; [::] means IPv4 as well."""
+    """A listening socket; [::] includes IPv4."""
     host, port = parse_address(listen)
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -111,12 +113,12 @@ def parse_address(text: str) -> tuple[str, int]:
     host, separator, port = text.rpartition(":")
     bare_ipv6 = ":" in host and not host.startswith("[")
     if not separator or bare_ipv6 or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise InvalidValue(f"{text!r} is no address to listen on", hint="write ADDRESS:PORT, as in 127.0.0.1:9996")
+        raise InvalidValue(f"{text!r} is not an address to listen on", hint="write ADDRESS:PORT, as in 127.0.0.1:9996")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
-class _Parser(HTTPRequestParser):  # type: ignore[misc]
-    """Takes no body of unknown length."""
+class _BodylessParser(HTTPRequestParser):  # type: ignore[misc]
+    """Parser that refuses bodies of unknown length."""
 
     chunked: bool
 
@@ -124,7 +126,7 @@ class _Parser(HTTPRequestParser):  # type: ignore[misc]
         """Read the headers."""
         super().parse_header(header_plus)
         if self.chunked:
-            # also what smuggles a second request past a proxy that counts otherwise; the connection is closed
+            # a chunked body could also smuggle a second request past a proxy; the connection is closed
             raise ParsingError("a body is not accepted")
 
 
@@ -132,19 +134,19 @@ def _channel(
     sockets: Mapping[int, Any], headers: Mapping[str, str], refused: Callable[[int], None]
 ) -> type[HTTPChannel]:
     class Refusal(ErrorTask):  # type: ignore[misc]
-        """Answers what could not be read."""
+        """Response to a malformed request."""
 
         def execute(self) -> None:
-            """Tell of it, and add our headers."""
+            """Count the refusal, and add the headers."""
             refused(self.request.error.code)
             self.response_headers.extend(headers.items())
             super().execute()
 
     class Channel(HTTPChannel):  # type: ignore[misc]
-        """A connection. It has no right to stay: peers that hold many would keep everybody else out."""
+        """A connection, which may be closed when others need its place."""
 
         error_task_class = Refusal
-        parser_class = _Parser
+        parser_class = _BodylessParser
         last_activity: float
 
         def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -152,14 +154,14 @@ def _channel(
             super().__init__(*arguments, **options)
 
         def handle_read(self) -> None:
-            """Read; a request that comes drop by drop is no sign of life before it is whole."""
+            """Read; only a whole request counts as activity."""
             before = self.last_activity
             super().handle_read()
             if self.request is not None:
                 self.last_activity = before
 
         def writable(self) -> bool:
-            """Whether there is something to send; a peer that takes none of it is dropped, and who waits goes on."""
+            """Whether there is something to send; closes the connection of a peer that reads nothing."""
             if self.total_outbufs_len and time.time() - self.last_activity > IDLE_S:
                 self.handle_close()
                 return False
@@ -169,7 +171,10 @@ def _channel(
 
 
 def _make_room(channels: list[HTTPChannel]) -> None:
-    """Close the connection that has been silent for longest when there are too many. Who waits for an answer stays."""
+    """Close the connection that has been silent for longest when there are too many.
+
+    Connections that wait for a response stay open.
+    """
     silent = [channel for channel in channels if not channel.requests]
     if len(channels) >= CONNECTIONS and silent:
         min(silent, key=lambda channel: channel.last_activity).handle_close()

@@ -14,7 +14,7 @@ from typing import Any
 from scaletest.analysis.lifecycle.steps import Course, course
 from scaletest.lifecycle.milestones import epoch
 from scaletest.model.errors import InvalidValue
-from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
 
 PREFIX = "runai-"
 # field of sampled.json -> our milestone; None: it stands for another one
@@ -59,7 +59,7 @@ def submitted(rows: Iterable[Submission]) -> str:
     )
 
 
-def sampled(workloads: Iterable[Workload], project: str) -> str:
+def sampled(workloads: Iterable[LifecycleObject], project: str) -> str:
     """sampled.json: those of which the original's fields are all known, by the API's whole seconds where there are."""
     rows = []
     for one in map(course, workloads):
@@ -97,13 +97,13 @@ def read_submitted(text: str) -> list[Submission]:
     return found
 
 
-def read_sampled(text: str) -> list[Workload]:
+def read_sampled(text: str) -> list[LifecycleObject]:
     """A sampled.json of either tool. A time that only repeats another one is none of its own. Raises InvalidValue."""
     found = []
     for row in _rows(text, "sampled.json"):
         if not isinstance(row.get("jobName"), str):
             raise InvalidValue("sampled.json has a row without jobName")
-        one = Workload(row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None)
+        one = LifecycleObject(row["jobName"], str(row.get("jobNamespace", "")), seen=True, expected=None)
         times = {name: epoch(row.get(field)) for field, name in FIELDS.items()}
         for name in ("evicted", "pvc_requested", "pvc_bound", "backend_job_created"):
             if times[name] == times[INSTEAD[name]]:
@@ -117,10 +117,10 @@ def read_sampled(text: str) -> list[Workload]:
     return found
 
 
-def _pods(one: Workload, times: dict[str, float | None]) -> None:
+def _pods(one: LifecycleObject, times: dict[str, float | None]) -> None:
     """The first and the last pod: all that the file knows of them."""
     for index, name in enumerate(("first_pod_created", "last_pod_created")):
-        pod = Pod(f"{one.name}-{index}", f"{one.name}-{index}")
+        pod = LifecyclePod(f"{one.name}-{index}", f"{one.name}-{index}")
         for milestone, time_s in (("created", times[name]), ("decided", times["decided"])):
             if time_s is not None:
                 pod.mark(milestone, Stamp(api_s=time_s))

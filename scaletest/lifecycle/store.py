@@ -29,7 +29,7 @@ from scaletest.lifecycle import classic
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model import wire
 from scaletest.model.errors import InvalidValue, UsageError
-from scaletest.model.lifecycle import Submission, Workload, read_line
+from scaletest.model.lifecycle import LifecycleObject, Submission, read_line
 
 SUBMITTED, SAMPLED = "submitted.json", "sampled.json"
 
@@ -108,11 +108,11 @@ class Store:
         rows = {row.name: row for row in map(Submission.from_json, self._lines(SUBMISSIONS))}
         return list(rows.values())
 
-    def workloads(self) -> dict[str, Workload]:
+    def workloads(self) -> dict[str, LifecycleObject]:
         """What was sampled so far, by name. From sampled.json where there is no other."""
         if not (self.path / RECORDS).exists() and (self.path / SAMPLED).exists():
             return {one.name: one for one in classic.read_sampled(self._read(SAMPLED))}
-        found: dict[str, Workload] = {}
+        found: dict[str, LifecycleObject] = {}
         for line in self._lines(RECORDS):
             read_line(line, found)
         return found
@@ -121,7 +121,7 @@ class Store:
         """What is known of the sampling; {} when nothing is."""
         return wire.load(self._read(SAMPLING), SAMPLING) if (self.path / SAMPLING).exists() else {}
 
-    def keep(self, workloads: Mapping[str, Workload], sampling: Mapping[str, Any], *, project: str) -> None:
+    def keep(self, workloads: Mapping[str, LifecycleObject], sampling: Mapping[str, Any], *, project: str) -> None:
         """Write what was sampled, in our form and in the original tool's."""
         self._replace(RECORDS, (line + "\n" for one in workloads.values() for line in one.lines()))
         self.write(SAMPLED, classic.sampled(workloads.values(), project))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Mapping
 
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle import joins, kinds, milestones
-from scaletest.model.lifecycle import Pod, Stamp, Stamps, Workload, mark
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Stamps, mark
 
 # Reasons of events and whose milestone they are.
 POD_EVENTS = {"Scheduled": "scheduled", "Started": "started"}
@@ -34,12 +34,12 @@ class Tracker:
     def __init__(
         self,
         known: Container[str] | None = None,
-        workloads: Mapping[str, Workload] | None = None,
+        workloads: Mapping[str, LifecycleObject] | None = None,
         *,
         bare: bool = False,
     ) -> None:
         self._known, self._bare = known, bare
-        self.workloads: dict[str, Workload] = dict(workloads or {})
+        self.workloads: dict[str, LifecycleObject] = dict(workloads or {})
         self._owners = {uid: name for name, one in self.workloads.items() for uid in one.pods}
         self._uids: dict[str, str] = {}  # of workloads' own objects
         self._early: dict[str, dict[str, float]] = {}  # Events of pods that were not seen yet, by uid
@@ -80,11 +80,11 @@ class Tracker:
             if at_s is not None:
                 one.mark(milestone, Stamp(watch_s=at_s))
 
-    def _get(self, name: str) -> Workload:
+    def _get(self, name: str) -> LifecycleObject:
         self.touched.add(name)
         found = self.workloads.get(name)
         if found is None:
-            found = self.workloads[name] = Workload(name)
+            found = self.workloads[name] = LifecycleObject(name)
         return found
 
     def _workload(self, seen: WatchEvent, name: str) -> None:
@@ -98,7 +98,7 @@ class Tracker:
         if seen.kind == "DELETED":
             self._gone(one, seen)
 
-    def _ended(self, one: Workload, seen: WatchEvent) -> None:
+    def _ended(self, one: LifecycleObject, seen: WatchEvent) -> None:
         found = kinds.ended(seen.object)
         if found is None:
             return
@@ -107,7 +107,7 @@ class Tracker:
         if word == "failed":
             one.failed, one.reason = True, one.reason or kinds.why_failed(seen.object)
 
-    def _gone(self, one: Workload, seen: WatchEvent) -> None:
+    def _gone(self, one: LifecycleObject, seen: WatchEvent) -> None:
         one.gone = True
         one.mark("deleted", Stamp(watch_s=seen.at_s))
 
@@ -138,10 +138,10 @@ class Tracker:
         if metadata["name"] == name and not metadata.get("ownerReferences"):
             self._workload(seen, name)  # a bare pod is its own workload
 
-    def _pod_of(self, one: Workload, uid: str, name: str) -> Pod:
+    def _pod_of(self, one: LifecycleObject, uid: str, name: str) -> LifecyclePod:
         pod = one.pods.get(uid)
         if pod is None:
-            pod = one.pods[uid] = Pod(uid, name)
+            pod = one.pods[uid] = LifecyclePod(uid, name)
             self._owners[uid] = one.name
         return pod
 
@@ -160,7 +160,7 @@ class Tracker:
             self._allocated.setdefault(pod.uid, {}).setdefault(metadata["uid"], stamp)
             self._all_allocated(pod)
 
-    def _all_allocated(self, pod: Pod) -> None:
+    def _all_allocated(self, pod: LifecyclePod) -> None:
         stamps = self._allocated.get(pod.uid, {}).values()
         if "claim_allocated" not in pod.stamps and 0 < self._wanted.get(pod.uid, 0) <= len(stamps):
             last = (max(times) if None not in times else None for times in zip(*stamps, strict=True))

@@ -1,13 +1,13 @@
-"""The load generator without its web page: it keeps requests in flight and turns replies into records.
+"""The load generator without its web page: it keeps requests in flight and makes records of replies.
 
-Statistics of a load are kept here too, in memory that does not grow with its length. Nothing here judges a run.
+It also keeps statistics of a load, in memory that does not grow with time. Nothing here judges a run.
 """
 
 from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import Loop
+from scaletest.load.loop import LoadLoop
 from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import Snapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import Statistics
 from scaletest.load.steering import Steering
 
-__all__ = ["ClosedLoop", "Loop", "OpenLoop", "Snapshot", "Statistics", "Steering"]
+__all__ = ["ClosedLoop", "LoadLoop", "OpenLoop", "LoadSnapshot", "Statistics", "Steering"]

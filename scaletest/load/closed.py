@@ -7,15 +7,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from scaletest.broker import Client
-from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
+from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, LoadLoop, Observer
 from scaletest.model import Record
 
-# So many failures without a success slow the load down. Single ones must not: with few in flight the workers would
-# stand idle, with many they would not, and that looks like a throughput that grows better than it does.
+# This many failures in a row slow the load down. Single failures must not: with few requests in
+# flight workers would be idle, with many they would not, and throughput would seem to grow better
+# than it does.
 HOPELESS = 10
 
 
-class ClosedLoop(Loop):
+class ClosedLoop(LoadLoop):
     """Keeps `parallel` requests of one queue in flight. `sink` gets every record, on the loop's own thread.
 
     total: submit this many requests and no more; None for no end.
@@ -48,7 +49,7 @@ class ClosedLoop(Loop):
         )
         self._left = total
         self._delay_s = delay_s
-        # when each slot whose request was answered may send its next one; in order, since all wait equally long
+        # when each answered request may be followed by its next; sorted, because all pauses are equal
         self._pausing: deque[float] = deque()
         self._parallel = 0
         self._failed_in_a_row = 0
@@ -56,7 +57,7 @@ class ClosedLoop(Loop):
 
     @property
     def parallel(self) -> int:
-        """How many are kept in flight."""
+        """Number of requests that are kept in flight."""
         return self._parallel
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
@@ -88,7 +89,9 @@ class ClosedLoop(Loop):
     def _patience_s(self, now: float) -> float:
         if self._wanted(now) > 0:
             return 0.0
-        return max(0.0, self._pausing[0] - now) if self._pausing else READ_TIMEOUT_S
+        if self._pausing:
+            return max(0.0, self._pausing[0] - now)
+        return READ_TIMEOUT_S
 
     def _finished(self) -> bool:
         return self._parallel == 0 or self._left == 0

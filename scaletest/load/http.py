@@ -1,7 +1,8 @@
 """Load over HTTP: one thread, one event loop, as many connections as requests are in flight.
 
-Open load starts a request when it is due; what is due while as many as allowed are in flight waits here, and its time
-runs. A retry follows its attempt after 10 ms and is an attempt of its own on record. Nothing here judges a step.
+Open load starts a request when it is due. While the maximum is in flight, due requests wait here, and
+their latency includes that wait. A retry follows its attempt after 10 ms and is recorded as an
+attempt of its own. Nothing here judges a step.
 """
 
 from __future__ import annotations
@@ -9,28 +10,31 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
-from scaletest.load.call import Call, Sender
-from scaletest.load.order import Measured, Order
+from scaletest.load.http_call import HttpCall, Sender
+from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
 from scaletest.load.senders import sender
 from scaletest.load.timers import new_loop
-from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.system.effort import Effort
 
 T = TypeVar("T")
 LOOK_S = 0.25
 RETRY_S = 0.010
-# At most so many starts before replies are read again.
+# At most this many starts before replies are read again.
 BURST = 64
 
 
 class HttpLoad:
-    """Sends `call` with payloads in turn. Connections stay open from step to step. agent: who it is, for records."""
+    """Sends `call` with payloads in turn. Connections stay open from step to step.
 
-    def __init__(self, call: Call, payloads: Payloads, *, agent: str = "") -> None:
+    agent: name of this load agent, for records.
+    """
+
+    def __init__(self, call: HttpCall, payloads: Payloads, *, agent: str = "") -> None:
         self._call = call
         self._payloads = payloads
         self._agent = agent
@@ -40,9 +44,9 @@ class HttpLoad:
     async def _make(self) -> Sender:
         return sender(self._call)
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
-        """As LevelLoad says."""
-        return self._run(_Step(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+        """Measure one step; see `LevelLoad.measure`."""
+        return self._run(_HttpStep(self._call, self._payloads, self._sender, order, self._agent).run(stopping, tell))
 
     def close(self) -> None:
         """Close the connections."""
@@ -56,12 +60,12 @@ class HttpLoad:
         return self._runner.run(main())
 
 
-class _Step:
+class _HttpStep:
     """One step of one load."""
 
-    def __init__(self, call: Call, payloads: Payloads, via: Sender, order: Order, agent: str) -> None:
+    def __init__(self, call: HttpCall, payloads: Payloads, via: Sender, order: LoadOrder, agent: str) -> None:
         self._call, self._payloads, self._via, self._order, self._agent = call, payloads, via, order, agent
-        self._samples: list[Sample] = []
+        self._samples: list[Attempt] = []
         self._waiting: deque[tuple[int, float, float]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = self._ended = self._failed = self._flying = 0
@@ -74,8 +78,8 @@ class _Step:
     def _now(self) -> float:
         return time.monotonic() - self._began
 
-    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
-        """Load, then wait for what is in flight, then say how it went."""
+    async def run(self, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
+        """Send requests, wait for those in flight, and return the measurement."""
         effort = Effort()
         self._began = time.monotonic()
         beating = asyncio.create_task(self._beat())
@@ -89,16 +93,18 @@ class _Step:
         pacing.result()
         seconds = min(self._now(), self._order.seconds) if not self._order.count else self._now()
         beating.cancel()
-        used, throttled, held = effort.cores(), effort.throttled_s(), effort.throttled_periods()
+        used, throttled, periods = effort.cores(), effort.throttled_s(), effort.throttled_periods()
         unsent = await self._drain()
         if self._failure is not None:
             raise self._failure
         beats = sorted(self._beats)
         late = beats[int(0.99 * (len(beats) - 1))] if beats else 0.0
-        return Measured(self._samples, max(seconds, 1e-6), used, late, throttled, unsent, throttled_periods=held)
+        return LoadResult(self._samples, max(seconds, 1e-6), used, late, throttled, unsent, throttled_periods=periods)
 
     def _behind(self) -> int:
-        return self._number - self._ended if self._order.pace is not None else 0
+        if self._order.pace is not None:
+            return self._number - self._ended
+        return 0
 
     async def _open(self) -> None:
         assert self._order.pace is not None
@@ -112,18 +118,26 @@ class _Step:
                 timer.cancel()
                 self._wake.clear()
                 continue
-            for _ in range(BURST):
-                if at is None or at > now or at >= self._order.seconds:
-                    break
-                self._waiting.append((self._number, at, now))
-                self._number += 1
-                at = next(self._order.pace, None) if not self._full() else None
+            at = self._enqueue_due(self._order.pace, at, now)
             self._pump()
             await asyncio.sleep(0)
         if not self._order.count and not self._over and self._now() < self._order.seconds:
             await self._rest(self._order.seconds - self._now())
         while self._order.count and self._waiting and not self._over:
-            await asyncio.sleep(LOOK_S / 10)  # exactly so many are sent, however long that takes
+            await asyncio.sleep(LOOK_S / 10)  # exactly `count` are sent, however long that takes
+
+    def _enqueue_due(self, pace: Iterator[float], at: float | None, now: float) -> float | None:
+        """Enqueue the requests that are due, from the one at `at` on, at most BURST of them.
+
+        Returns when the next request is due; None after the last.
+        """
+        for _ in range(BURST):
+            if at is None or at > now or at >= self._order.seconds:
+                break
+            self._waiting.append((self._number, at, now))
+            self._number += 1
+            at = next(pace, None) if not self._full() else None
+        return at
 
     async def _closed(self) -> None:
         for _ in range(self._order.parallel):
@@ -136,7 +150,7 @@ class _Step:
         self._over = True
 
     async def _rest(self, seconds: float) -> None:
-        """Sleep, unless somebody ends the step."""
+        """Sleep until the time is over or the step ends."""
         ends = self._now() + seconds
         while not self._over and self._now() < ends:
             try:
@@ -159,7 +173,7 @@ class _Step:
         self._number += 1
 
     def _pump(self) -> None:
-        """Start what waits, as far as there is room."""
+        """Start waiting requests as long as connections are free."""
         while self._waiting and self._flying < self._call.connections:
             self._flying += 1
             task = asyncio.create_task(self._request(*self._waiting.popleft()))
@@ -172,7 +186,7 @@ class _Step:
         if task.cancelled():
             pass
         elif task.exception() is not None:
-            # a request that cannot even be made; without it on record the step would say less than nothing
+            # the request could not even be sent; a step without its record would be wrong
             self._failure = task.exception()
             self._over = True
             self._wake.set()
@@ -186,12 +200,12 @@ class _Step:
         body = self._payloads.get(number)
         for attempt in range(1, self._call.retries + 2):
             sent = self._now()
-            found = await self._via.send(body)
-            good = found.outcome == "ok"
+            response = await self._via.send(body)
+            good = response.outcome == "ok"
             final = good or attempt > self._call.retries
             ended, carried = self._now(), len(body or b"")
             self._samples.append(
-                Sample(number, attempt, final, due, noticed, sent, ended, *found, self._agent, carried)
+                Attempt(number, attempt, final, due, noticed, sent, ended, *response, self._agent, carried)
             )
             if final:
                 self._ended += 1
@@ -200,7 +214,7 @@ class _Step:
             await asyncio.sleep(RETRY_S)
 
     async def _drain(self) -> int:
-        """Wait for what is in flight. What was never sent is on record as that; how many."""
+        """Wait for requests in flight; record those that were never sent, and return their number."""
         self._over = True
         left, self._waiting = list(self._waiting), deque()
         if self._tasks:
@@ -213,11 +227,11 @@ class _Step:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         now = self._now()
         for number, due, noticed in left:
-            self._samples.append(Sample(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
+            self._samples.append(Attempt(number, 1, True, due, noticed, now, now, UNSENT, agent=self._agent))
         return len(left)
 
     async def _beat(self) -> None:
-        """How late this event loop is when it should wake: under closed load nothing else tells."""
+        """Note how late timers of this event loop fire; closed load has no other measure of that."""
         while True:
             wanted = time.monotonic() + 0.01
             await asyncio.sleep(0.01)

@@ -1,8 +1,8 @@
-"""The loop that every load shares: submit what is due, read replies, turn them into records. One thread, one reader.
+"""The loop of every load: submit due requests, read replies, make records. One thread.
 
-When something is due is the one thing that a load decides for itself (`closed.py`, `open.py`). However many requests
-are in flight, they need one connection. What Redis forgot in a crash is submitted again, under the same id. Nothing
-here judges a run.
+Subclasses decide only when requests are due (`closed.py`, `open.py`). All requests in flight share one
+connection. Requests that Redis lost in a crash are submitted again, with the same id. Nothing here
+judges a run.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from scaletest.model.errors import ScaletestError
 
 logger = logging.getLogger("scaletest.client")
 
-# Also how long a request that Redis forgot stays unnoticed, after the heartbeat that sees the new server.
+# Also the time until a request that Redis lost is noticed, after the heartbeat saw the new server.
 READ_TIMEOUT_S = 2.0
-# After a full queue, or replies that all failed, the next submission waits, longer each time: a broken worker must not
-# make its client run hot.
+# After a full queue, or replies that all failed, the next submission waits, longer each time: a
+# broken worker must not keep its client busy.
 FIRST_BACKOFF_S = 0.05
 LONGEST_BACKOFF_S = 2.0
 # One turn submits at most this many, so that replies are read in between and the loop stays responsive.
@@ -32,7 +32,7 @@ TURN_REQUESTS = 128
 
 
 class Pending(NamedTuple):
-    """A request in flight: step, repeat, when it began or should have begun on the monotonic clock, and itself."""
+    """A request in flight. began: when it started, or should have, on the monotonic clock."""
 
     step: int
     repeat: int
@@ -41,16 +41,16 @@ class Pending(NamedTuple):
 
 
 class Observer(Protocol):
-    """Who wants to know how well the loop itself keeps up."""
+    """Receives figures of the loop itself."""
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """One turn kept the loop busy for this long, waiting for replies not counted, and left so many in flight."""
+        """Note a turn of the loop: its time without the wait for replies, and requests in flight."""
 
     def late(self, seconds: float) -> None:
-        """A request was submitted this long after its intended start."""
+        """Note that a request was submitted this long after its intended start."""
 
 
-class Loop(ABC):
+class LoadLoop(ABC):
     """Submits requests of one queue and gives a record of each to `sink`, on the loop's own thread."""
 
     def __init__(
@@ -99,26 +99,26 @@ class Loop(ABC):
 
     @property
     def waiting_since(self) -> list[float]:
-        """When those in flight began or should have begun, on the loop's clock."""
-        return [row.began for row in list(self._pending.values())]
+        """When each request in flight started, or should have, on the loop's clock."""
+        return [pending.began for pending in list(self._pending.values())]
 
     @property
     def read_at(self) -> float:
-        """When the replies were read whose records the sink gets now, on the loop's clock."""
+        """When the replies of the current records were read, on the loop's clock."""
         return self._read_at
 
     @property
     def alive(self) -> bool:
-        """Whether it goes on."""
+        """Whether the loop still runs."""
         return self._thread.is_alive() and self._failure is None
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         self._thread.start()
         self._waker.start()
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and nothing is due any more; whether that came in time."""
+        """Wait until nothing is in flight and nothing is due; false when the time is over first."""
         idle = self._idle.wait(timeout_s)
         self.check()
         return idle
@@ -129,7 +129,10 @@ class Loop(ABC):
             raise self._failure
 
     def close(self, *, patient: bool = True) -> None:
-        """End the loop; what still waits is taken out of the queue. Not patient: unless Redis is away."""
+        """End the loop and remove waiting requests from the queue.
+
+        patient: whether to wait for Redis when it is away.
+        """
         self._closing = True
         if not patient:
             self._client.leave()
@@ -139,19 +142,19 @@ class Loop(ABC):
         try:
             self._client.cancel(self._queue, list(self._pending))
         except Exception as error:
-            logger.warning("what still waits stays in the queue until our time to live is over: %s", error)
+            logger.warning("waiting requests stay in the queue until this client's lease expires: %s", error)
 
     @abstractmethod
     def _due(self, now: float) -> Sequence[float]:
-        """Take what is to be submitted in this turn: when it began or should have begun; at most TURN_REQUESTS."""
+        """Intended starts of the requests to submit in this turn, at most TURN_REQUESTS."""
 
     @abstractmethod
     def _returned(self, begins: Sequence[float]) -> None:
-        """Of what was due the queue refused these, perhaps none; they are due again."""
+        """Take back requests that the queue refused; they are due again. The list may be empty."""
 
     @abstractmethod
     def _patience_s(self, now: float) -> float:
-        """How long to wait for replies before something else is due."""
+        """Seconds to wait for replies before the next request is due."""
 
     @abstractmethod
     def _finished(self) -> bool:
@@ -159,10 +162,13 @@ class Loop(ABC):
 
     @abstractmethod
     def _replied(self, count: int, all_failed: bool) -> None:
-        """So many replies came."""
+        """Note that this many replies came."""
 
     def _live(self) -> None:
-        """Fill, read, again. What the user must mend ends the loop; any other error is told, and the loop goes on."""
+        """Submit and read, again and again.
+
+        An error that the user must correct ends the loop; any other error is logged.
+        """
         while not self._closing:
             try:
                 self._fill()
@@ -176,27 +182,27 @@ class Loop(ABC):
                 return
             except Exception:
                 if not self._closing:
-                    logger.exception("the load stumbled, and goes on")
+                    logger.exception("an error interrupted the load; it continues")
                 self._stumbled = True
                 self._back_off()
                 time.sleep(self._backoff_s)
 
     def _settle(self) -> None:
-        """Say whether there is nothing left to do; who gives the loop work may have come in between."""
+        """Set the idle event when there is nothing left to do; new work may arrive meanwhile."""
         if not self._pending and self._finished():
             self._idle.set()
             if not self._finished():
                 self._idle.clear()
 
     def _wake(self) -> None:
-        """Whoever changes the load must not wait for Redis, which may be away; this thread does."""
+        """Wake the reader after a change of the load, in a thread that may wait for Redis."""
         while not self._closing or self._changed.is_set():
             self._changed.wait()
             self._changed.clear()
             try:
                 self._client.wake()
             except Exception:
-                return  # the loop meets it as well, and tells
+                return  # the loop meets the same error, and reports it
 
     def _fill(self) -> None:
         now = self._clock()
@@ -206,8 +212,8 @@ class Loop(ABC):
         if not begins:
             return
         requests = [Request(self._client.new_id(), self._queue, self._arguments, self._time_limit_s) for _ in begins]
-        rows = zip(requests, begins, strict=True)
-        self._pending.update({request.id: Pending(self._step, self._repeat, began, request) for request, began in rows})
+        for request, began in zip(requests, begins, strict=True):
+            self._pending[request.id] = Pending(self._step, self._repeat, began, request)
         accepted = self._submit(requests)
         self._returned(begins[accepted:])
         if self._observer is not None:
@@ -220,7 +226,7 @@ class Loop(ABC):
             logger.info("submitted %d requests from %s", accepted, requests[0].id)
 
     def _submit(self, requests: list[Request]) -> int:
-        """How many the queue accepted; the others are not pending."""
+        """Submit requests; the number that the queue accepted. The others are no longer pending."""
         accepted = self._client.submit(requests)
         for request in requests[accepted:]:
             self._pending.pop(request.id, None)
@@ -245,7 +251,7 @@ class Loop(ABC):
             self._replied(len(finished), not any(reply.ok for _, reply in finished))
 
     def _recover(self) -> None:
-        pending = {name: row.request for name, row in self._pending.items()}
+        pending = {name: waiting.request for name, waiting in self._pending.items()}
         self.resubmitted += self._client.recover(pending, force=self._stumbled)
         self._stumbled = False
 

@@ -1,7 +1,7 @@
-"""Open load: requests start when a pace says so, whether or not earlier ones were answered.
+"""Open load: requests start at the times of a pace, whether or not earlier ones were answered.
 
-Each is measured from its intended start. So a stall of workers, Redis or this client counts for every request that
-should have started meanwhile, and not only for those few that happened to be in flight (coordinated omission).
+Each is measured from its intended start. So a stall of workers, Redis or this client counts for every
+request that should have started meanwhile, and not only for those in flight (coordinated omission).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
 from scaletest.broker import Client
-from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, Loop, Observer
+from scaletest.load.loop import READ_TIMEOUT_S, TURN_REQUESTS, LoadLoop, Observer
 from scaletest.model import Record
 
 logger = logging.getLogger("scaletest.client")
@@ -21,12 +21,12 @@ logger = logging.getLogger("scaletest.client")
 MOST_OVERDUE = 10_000_000
 
 
-class OpenLoop(Loop):
-    """Follows `pace`: seconds from the begin of the load. What is late is submitted at once, in order, and counts late.
+class OpenLoop(LoadLoop):
+    """Follows `pace`: seconds since the load began. Late requests are submitted at once, in order.
 
-    maximum: so many may be in flight; what is due beyond that waits here, and its time runs.
+    maximum: requests in flight, at most; further due requests wait here, and their latency includes it.
     began: when the pace begins, on the clock; None: now.
-    ends_s: nothing that is due from then on is submitted, however late whoever stops the loop notices the time.
+    ends_s: requests due from this time on are not submitted, even when the loop is stopped later.
     """
 
     def __init__(
@@ -76,7 +76,10 @@ class OpenLoop(Loop):
 
     @property
     def overdue_since(self) -> list[float]:
-        """When they were due that were not submitted when the load was stopped; at most MOST_OVERDUE, once."""
+        """Due times of requests that were not submitted when the load stopped, at most MOST_OVERDUE.
+
+        They can be read once.
+        """
         times: list[float] = []
         while self._stopped and self._next is not None and self._next < self._ends and len(times) < MOST_OVERDUE:
             times.append(self._next)
@@ -85,7 +88,7 @@ class OpenLoop(Loop):
 
     @property
     def overdue(self) -> int:
-        """How many were due when the load was stopped, and were not submitted; counted up to MOST_OVERDUE."""
+        """Number of requests that were due when the load stopped and not submitted, up to MOST_OVERDUE."""
         if not self._stopped:
             return 0
         while self._next is not None and self._next < self._ends and self._overdue < MOST_OVERDUE:
@@ -108,7 +111,7 @@ class OpenLoop(Loop):
         return begins
 
     def _advance(self) -> None:
-        """Look at the next time: of what was refused first, then of the pace."""
+        """Move to the next due time: refused requests first, then the pace."""
         if self._refused:
             self._next = self._refused.popleft()
             return
@@ -128,7 +131,7 @@ class OpenLoop(Loop):
         if not self._warned and self._next is not None and self._next <= now:
             self._warned = True
             logger.warning(
-                "%d requests are in flight, the maximum: the workers do not keep up, and what is due waits here",
+                "%d requests are in flight, the maximum: the workers are too slow, and due requests wait in the client",
                 self._maximum,
             )
 
@@ -141,4 +144,4 @@ class OpenLoop(Loop):
         return self._stopped or self._next is None
 
     def _replied(self, count: int, all_failed: bool) -> None:
-        """Replies change nothing in when something is due."""
+        """Do nothing: replies do not change when requests are due."""

@@ -1,6 +1,7 @@
-"""Paces of open load: when each request is meant to start, in seconds since the load began. Pure.
+"""Paces of open load: intended starts of requests, in seconds since the load began. Pure.
 
-A pace is an iterator of times that never decrease. It may end, and the load ends with it. Chance is a parameter.
+A pace is an iterator of times that never decrease. When it ends, the load ends. The random generator
+is a parameter.
 """
 
 from __future__ import annotations
@@ -37,17 +38,18 @@ def poisson(rate: float, chance: random.Random) -> Iterator[float]:
 
 
 def exact_poisson(rate: float, length_s: float, chance: random.Random) -> Iterator[float]:
-    """A Poisson process of `length_s` seconds, given that it has exactly rate times length starts.
+    """A Poisson process of `length_s` seconds that has exactly rate times length starts.
 
-    Between two such loads the offered rate differs by nothing, and by as much as in a Poisson process within each.
-    Given their number, the starts of a Poisson process are independent and uniform (Cox and Lewis 1966, 2.2).
+    Two such loads offer the same number of requests, while the rate within each varies as in a Poisson
+    process. Given their number, the starts of a Poisson process are independent and uniform (Cox and
+    Lewis 1966, 2.2).
     """
     _check_rate(rate, "poisson rate")
     return iter(sorted(chance.random() * length_s for _ in range(max(1, round(rate * length_s)))))
 
 
 def steps(stairs: Iterable[tuple[float, float]]) -> Iterator[float]:
-    """For each (rate, seconds): that many requests a second for so long; a rate of 0 is a pause."""
+    """For each (rate, seconds): requests at this rate for this time; a rate of 0 is a pause."""
     began = 0.0
     for rate, length_s in stairs:
         for number in itertools.count():
@@ -78,7 +80,7 @@ def parse_steps(text: str) -> list[tuple[float, float]]:
 
 
 def parse_schedule(lines: Iterable[str]) -> list[float]:
-    """Arrival times in seconds, one a line, never decreasing. Empty lines and what follows a # are skipped."""
+    """Arrival times in seconds, one a line, never decreasing; empty lines and # comments are skipped."""
     times: list[float] = []
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()

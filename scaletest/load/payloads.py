@@ -1,8 +1,8 @@
-"""What requests carry: nothing, one file over and over, many in turn, or what a plug-in provides.
+"""Payloads of requests: none, one file again and again, several in turn, or those of a plug-in.
 
-A provider is an entry point of the group `scaletest.payloads`: a function of one text, its argument, that returns an
-iterable of bytes, of text, or of values that become JSON. All are held in memory before a load begins, so that
-providing them takes no time while it runs.
+A provider is an entry point of the group `scaletest.payloads`: a function of one text, its argument,
+that returns an iterable of bytes, of text, or of values that become JSON. All payloads are loaded
+before the load begins, so that providing them takes no time while it runs.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ MOST = 1_000_000
 
 
 class Payloads:
-    """A fixed number of bodies, given in turn."""
+    """A fixed number of request bodies, used in turn."""
 
     def __init__(self, bodies: Sequence[bytes | None] = (None,)) -> None:
         if not bodies:
-            raise UsageError("there is no payload", hint="give a file or a provider that holds one")
+            raise UsageError("there is no payload", hint="give a file or a provider with at least one")
         self._bodies = list(bodies)
 
     def get(self, number: int) -> bytes | None:
@@ -33,12 +33,12 @@ class Payloads:
         return self._bodies[number % len(self._bodies)]
 
     def all(self) -> list[bytes | None]:
-        """Every body, in turn."""
+        """All bodies in order."""
         return list(self._bodies)
 
 
 def file(path: str) -> list[bytes]:
-    """The same content for every request, as the article advises: a live stream would add what cannot be foreseen."""
+    """One file for every request: a live stream would add variation of its own."""
     return [_read(Path(path))]
 
 
@@ -46,8 +46,8 @@ def folder(path: str) -> list[bytes]:
     """Every file of a folder in turn, by name."""
     root = Path(path)
     if not root.is_dir():
-        raise UsageError(f"{path} is no folder", hint="give folder:DIRECTORY")
-    return [_read(one) for one in sorted(root.iterdir()) if one.is_file()]
+        raise UsageError(f"{path} is not a folder", hint="give folder:DIRECTORY")
+    return [_read(file_path) for file_path in sorted(root.iterdir()) if file_path.is_file()]
 
 
 def lines(path: str) -> list[bytes]:
@@ -61,12 +61,12 @@ BUILT_IN: dict[str, Callable[[str], Iterable[object]]] = {"file": file, "folder"
 def provided(text: str) -> Payloads:
     """The payloads of NAME[:ARGUMENT]. UsageError for an unknown provider, or one that fails."""
     name, _, argument = text.partition(":")
-    found = {one.name: one for one in metadata.entry_points(group=GROUP)}
-    known = sorted({*BUILT_IN, *found})
+    plugins = {entry_point.name: entry_point for entry_point in metadata.entry_points(group=GROUP)}
+    known = sorted({*BUILT_IN, *plugins})
     if name not in known:
         raise UsageError(f"there is no payload provider {name!r}", hint=f"known here: {', '.join(known)}")
     try:
-        provider = BUILT_IN[name] if name in BUILT_IN else found[name].load()
+        provider = BUILT_IN[name] if name in BUILT_IN else plugins[name].load()
         return Payloads(_within_bounds(map(_bytes, islice(provider(argument), MOST))))
     except ScaletestError:
         raise
@@ -75,20 +75,22 @@ def provided(text: str) -> Payloads:
 
 
 def _within_bounds(bodies: Iterable[bytes]) -> list[bytes]:
-    kept, size = [], 0
+    accepted, size = [], 0
     for body in bodies:
         size += len(body)
         if size > MOST_BYTES:
-            raise UsageError(f"the payloads hold more than {MOST_BYTES} bytes", hint="give fewer or smaller ones")
-        kept.append(body)
-    return kept
+            raise UsageError(f"the payloads exceed {MOST_BYTES} bytes", hint="give fewer or smaller ones")
+        accepted.append(body)
+    return accepted
 
 
-def _bytes(value: object) -> bytes:
-    """As the original tool does: text goes out as it is, anything else as JSON."""
-    if isinstance(value, bytes):
-        return value
-    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
+def _bytes(payload: object) -> bytes:
+    """A payload as bytes: text as UTF-8, anything else as JSON, as the original tool does."""
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, str):
+        return payload.encode()
+    return json.dumps(payload).encode()
 
 
 def _read(path: Path) -> bytes:

@@ -1,7 +1,8 @@
-"""The libraries of HTTP: aiohttp for HTTP/1.1, httpx for HTTP/2, both with connections that are used again.
+"""HTTP libraries: aiohttp for HTTP/1.1, httpx for HTTP/2, both with reused connections.
 
-Imported late, each only when it is used. Errors become words of model.sample, so that nothing above knows a library.
-httpx costs six times as much CPU a request as aiohttp; docs/how-to/saturate.md says what one process reaches.
+Each is imported only when it is used. Errors become constants of model.attempt, so that no other
+module knows a library. httpx needs six times as much CPU per request as aiohttp;
+docs/how-to/saturate.md says what one process reaches.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
-from scaletest.load.call import Answer, Call, Sender, answer
-from scaletest.model import sample
+from scaletest.load.http_call import HttpCall, HttpResponse, Sender, read_response
+from scaletest.model import attempt
 from scaletest.model.errors import UsageError
 
 _RESET = (errno.ECONNRESET, errno.EPIPE, errno.ECONNABORTED)
 
 
-def sender(call: Call) -> Sender:
-    """The one for this call. UsageError when its library is missing. Call it inside a running event loop."""
+def sender(call: HttpCall) -> Sender:
+    """The sender for this call. UsageError when its library is missing. Needs a running event loop."""
     return _Http2(call) if call.http2 else _Http1(call)
 
 
-def context(call: Call) -> ssl.SSLContext:
-    """TLS with the machine's authorities, or the one of the call. UsageError when its file cannot be read."""
+def context(call: HttpCall) -> ssl.SSLContext:
+    """TLS context with the machine's authorities, or that of the call; UsageError if it is unreadable."""
     try:
         return ssl.create_default_context(cafile=call.ca_file or None)
     except (OSError, ssl.SSLError) as error:
@@ -33,12 +34,12 @@ def context(call: Call) -> ssl.SSLContext:
 
 
 class _Http1:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         import aiohttp
 
         self._aiohttp = aiohttp
         self._call = call
-        # no host of --url is ever proxied, redirected or asked twice: one request in, one request out
+        # no proxy, redirect or second attempt: each request is sent exactly once
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30.0, ssl=context(call)),
             timeout=aiohttp.ClientTimeout(total=call.timeout_s),
@@ -47,33 +48,33 @@ class _Http1:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        # aiohttp sends a GET a second time by itself when a kept connection turns out to be closed; unseen attempts
-        # would be counted as one
+        # aiohttp would repeat a GET by itself when a reused connection turns out to be closed, and both
+        # attempts would count as one
         self._session._retry_connection = False
 
-    async def send(self, body: bytes | None) -> Answer:
+    async def send(self, body: bytes | None) -> HttpResponse:
         """As Sender says."""
         try:
             async with self._session.request(
                 self._call.method, self._call.url, data=body, allow_redirects=False
             ) as response:
                 size = await _size(response.content.iter_any())
-                return answer(self._call, response.status, size, response.headers)
+                return read_response(self._call, response.status, size, response.headers)
         except TimeoutError:
-            return Answer(sample.TIMED_OUT)
+            return HttpResponse(attempt.TIMED_OUT)
         except (self._aiohttp.ClientError, OSError) as error:
-            return Answer(self._word(error))
+            return HttpResponse(self._word(error))
 
     def _word(self, error: BaseException) -> str:
         client = self._aiohttp
         if isinstance(error, client.ClientSSLError | ssl.SSLError):
-            return sample.TLS
+            return attempt.TLS
         if isinstance(error, client.ClientConnectorDNSError):
-            return sample.DNS
+            return attempt.DNS
         if isinstance(error, client.ServerDisconnectedError | client.ClientPayloadError):
-            return sample.RESET
+            return attempt.RESET
         if isinstance(error, client.ClientResponseError):
-            return sample.PROTOCOL
+            return attempt.PROTOCOL
         return _of_socket(error)
 
     async def close(self) -> None:
@@ -83,7 +84,7 @@ class _Http1:
 
 
 class _Http2:
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: HttpCall) -> None:
         try:
             import h2  # noqa: F401
             import httpx
@@ -95,7 +96,7 @@ class _Http2:
         self._httpx: Any = httpx
         self._call = call
         limits = httpx.Limits(max_connections=call.connections, max_keepalive_connections=call.connections)
-        # without TLS nothing negotiates the version, so it must be known before
+        # without TLS the version cannot be negotiated, so it must be known before
         self._client = httpx.AsyncClient(
             http2=True,
             http1=call.url.startswith("https:"),
@@ -106,7 +107,7 @@ class _Http2:
             trust_env=False,
         )
 
-    async def send(self, body: bytes | None) -> Answer:
+    async def send(self, body: bytes | None) -> HttpResponse:
         """As Sender says."""
         try:
             async with (
@@ -114,25 +115,27 @@ class _Http2:
                 self._client.stream(self._call.method, self._call.url, content=body) as response,
             ):
                 if response.http_version != "HTTP/2":
-                    return Answer(sample.PROTOCOL)
+                    return HttpResponse(attempt.PROTOCOL)
                 size = await _size(response.aiter_raw())
-                return answer(self._call, response.status_code, size, response.headers)
+                return read_response(self._call, response.status_code, size, response.headers)
         except TimeoutError:
-            return Answer(sample.TIMED_OUT)
+            return HttpResponse(attempt.TIMED_OUT)
         except (self._httpx.HTTPError, OSError) as error:
-            return Answer(self._word(error))
+            return HttpResponse(self._word(error))
 
     def _word(self, error: BaseException) -> str:
         if isinstance(error, self._httpx.TimeoutException):
-            return sample.TIMED_OUT
+            return attempt.TIMED_OUT
         cause: BaseException | None = error
         while cause is not None:
             if isinstance(cause, ssl.SSLError):
-                return sample.TLS
+                return attempt.TLS
             if isinstance(cause, OSError):
                 return _of_socket(cause)
             cause = cause.__cause__ or cause.__context__
-        return sample.PROTOCOL if isinstance(error, self._httpx.RemoteProtocolError) else sample.RESET
+        if isinstance(error, self._httpx.RemoteProtocolError):
+            return attempt.PROTOCOL
+        return attempt.RESET
 
     async def close(self) -> None:
         """As Sender says."""
@@ -140,7 +143,7 @@ class _Http2:
 
 
 async def _size(blocks: AsyncIterator[bytes]) -> int:
-    """Read an answer to its end. Nothing of it is kept: whoever is tested decides how large it is."""
+    """Read a response to its end; its size in bytes. Nothing is kept, because it may be large."""
     size = 0
     async for block in blocks:
         size += len(block)
@@ -148,15 +151,17 @@ async def _size(blocks: AsyncIterator[bytes]) -> int:
 
 
 def _of_socket(error: BaseException) -> str:
-    """By the number of the operating system; a connection to several addresses fails with the last one's."""
+    """The outcome by the error number; a connection to several addresses fails with the last error."""
     import socket
 
     cause = getattr(error, "os_error", error)
     if isinstance(cause, socket.gaierror):
-        return sample.DNS
+        return attempt.DNS
     number = getattr(cause, "errno", None)
     if number in _RESET:
-        return sample.RESET
+        return attempt.RESET
     if number in (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH):
-        return sample.TIMED_OUT
-    return sample.REFUSED if number == errno.ECONNREFUSED else sample.RESET
+        return attempt.TIMED_OUT
+    if number == errno.ECONNREFUSED:
+        return attempt.REFUSED
+    return attempt.RESET

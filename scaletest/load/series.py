@@ -1,8 +1,9 @@
-"""What a load did over time, in a fixed number of points however long it lasts, without losing a peak.
+"""Time series of a load, with at most a fixed number of points, which keep all peaks.
 
-Time is cut into bins, of one second at first. When there are too many, every two neighbours become one: counts add up,
-the lowest and highest second of a bin stay known, and so does its longest duration. Percentiles of a bin
-come from packed buckets of 8 % (four of the histogram's own), which can be merged too: they are within 4.1 %.
+Time is divided into bins, of one second at first. When there are too many, each two neighbours become
+one: counts add up, and the lowest and highest second of a bin stay known, as does its longest
+duration. Percentiles of a bin come from coarse buckets of 8 % (four of the histogram's buckets),
+which can be merged too: they are within 4.1 %.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from array import array
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scaletest.load.times import Times
+from scaletest.load.durations import DurationHistogram
 from scaletest.model import histogram
 
 MOST_BINS = 600
@@ -28,8 +29,8 @@ class Spread(NamedTuple):
     high_s: float | None
 
 
-class Point(NamedTuple):
-    """One bin. `seq` grows along the series and for ever: it is the number of its last second since the load began."""
+class SeriesPoint(NamedTuple):
+    """One bin of a chart. seq: number of its last second since the load began; it never decreases."""
 
     seq: int
     at_s: float
@@ -58,15 +59,15 @@ class Packed:
         self.high = high
 
     @classmethod
-    def of(cls, times: Times) -> Packed:
-        """From counts by the histogram's own buckets."""
+    def of(cls, times: DurationHistogram) -> Packed:
+        """Coarse counts of a histogram."""
         coarse: dict[int, int] = {}
         for index, count in times.counts.items():
             coarse[index // COARSE] = coarse.get(index // COARSE, 0) + count
         return cls(coarse, times.high)
 
     def joined(self, other: Packed) -> Packed:
-        """Both together."""
+        """The sum of both."""
         counts = dict(zip(self.indexes, self.counts, strict=True))
         for index, count in zip(other.indexes, other.counts, strict=True):
             counts[index] = counts.get(index, 0) + count
@@ -80,10 +81,10 @@ class Packed:
 
     def _quantile(self, share: float) -> float:
         wanted = max(1, math.ceil(share * sum(self.counts)))
-        seen = 0
+        counted = 0
         for index, count in zip(self.indexes, self.counts, strict=True):
-            seen += count
-            if seen >= wanted:
+            counted += count
+            if counted >= wanted:
                 return min(self.high, _middle(index))
         return self.high
 
@@ -113,10 +114,10 @@ class Bin:
         self.rates = rates
         self.in_flight = in_flight
         self.spreads = spreads
-        self._point: Point | None = None
+        self._point: SeriesPoint | None = None
 
     def joined(self, later: Bin) -> Bin:
-        """This one and its neighbour as one."""
+        """This bin and its later neighbour as one."""
         return Bin(
             self.first,
             later.last,
@@ -126,11 +127,11 @@ class Bin:
             tuple(mine.joined(its) for mine, its in zip(self.spreads, later.spreads, strict=True)),
         )
 
-    def point(self, epoch_s: float) -> Point:
-        """What can be drawn; `epoch_s`: when the load began, in seconds since the epoch."""
+    def point(self, epoch_s: float) -> SeriesPoint:
+        """The bin as a point of a chart. epoch_s: when the load began, in seconds since the epoch."""
         if self._point is None:
             span = self.last - self.first + 1
-            self._point = Point(
+            self._point = SeriesPoint(
                 self.last + 1,
                 epoch_s + self.first,
                 span,
@@ -152,18 +153,18 @@ class Series:
         self._bins: list[Bin] = []
         self.width = 1
 
-    def append(self, made: Bin) -> None:
+    def append(self, added: Bin) -> None:
         """Add the next bin, as wide as `width`; afterwards `width` may be twice as large."""
-        self._bins.append(made)
+        self._bins.append(added)
         if len(self._bins) >= self._most:
             pairs = zip(self._bins[0::2], self._bins[1::2], strict=True)
             self._bins = [first.joined(second) for first, second in pairs]
             self.width *= 2
 
     def bins(self) -> tuple[Bin, ...]:
-        """All of them, oldest first."""
+        """All bins, oldest first."""
         return tuple(self._bins)
 
 
-def _outer(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _outer(first: tuple[int, int], second: tuple[int, int]) -> tuple[int, int]:
+    return min(first[0], second[0]), max(first[1], second[1])

@@ -1,4 +1,4 @@
-"""What is known about a load at one moment, immutable. Pages, metrics and the last words of a client are made of it."""
+"""A snapshot of a load's statistics, immutable, for pages, metrics and a client's final summary."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.load.durations import DurationHistogram, DurationSummary
 from scaletest.load.series import Bin
 from scaletest.load.tally import FailureCount, PlaceCount
-from scaletest.load.times import Times, TimesSummary
 
 SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Counts since the last reset, unless said otherwise.
+class LoadSnapshot:
+    """Counts since the last reset, except where noted.
 
-    elapsed_s: since the first request after the last reset, as the throughput counts it.
-    recent_per_s: requests that succeeded a second, over the last ten whole seconds at most.
+    elapsed_s: since the first request after the last reset; throughput is relative to it.
+    recent_per_s: requests that succeeded per second, in the last ten whole seconds at most.
     generation: number of resets so far.
-    lifetime: outcomes since the start, whatever was reset.
+    lifetime: outcomes since the start, which a reset does not change.
     times: by measure, of requests that succeeded; `turn` and `late` are about the client itself.
     """
 
@@ -38,8 +38,8 @@ class Snapshot:
     recent_per_s: float
     generation: int
     lifetime: Mapping[str, int]
-    lifetime_times: Mapping[str, Times]
-    times: Mapping[str, TimesSummary]
+    lifetime_times: Mapping[str, DurationHistogram]
+    times: Mapping[str, DurationSummary]
     places: tuple[PlaceCount, ...]
     other_places: tuple[int, int]
     failures: tuple[FailureCount, ...]
@@ -52,11 +52,13 @@ class Snapshot:
 
     @property
     def per_s(self) -> float:
-        """Requests that succeeded a second, since the last reset."""
-        return self.succeeded / self.elapsed_s if self.elapsed_s > 0 else 0.0
+        """Requests that succeeded per second, since the last reset."""
+        if self.elapsed_s > 0:
+            return self.succeeded / self.elapsed_s
+        return 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Schema version 1: base units, unknown is null."""
+        """Plain values for JSON, schema version 1: base units, unknown is null."""
         return {
             "schema_version": SCHEMA_VERSION,
             "queue": self.queue,
@@ -74,9 +76,9 @@ class Snapshot:
             "throughput_per_s": self.per_s,
             "recent_throughput_per_s": self.recent_per_s,
             "times": {name: summary.to_dict() for name, summary in self.times.items()},
-            "places": [_place(row) for row in self.places],
+            "places": [_place(counted) for counted in self.places],
             "other_places": dict(zip(("succeeded", "failed"), self.other_places, strict=True)),
-            "failures": [_failure(row) for row in self.failures],
+            "failures": [_failure(counted) for counted in self.failures],
             "other_failures": self.other_failures,
             "series_seq": self.bins[-1].last + 1 if self.bins else 0,
             "record_seq": self.record_seq,
@@ -86,10 +88,10 @@ class Snapshot:
         }
 
 
-def _place(row: PlaceCount) -> dict[str, Any]:
-    counts = {"succeeded": row.succeeded, "failed": row.failed}
-    return {**row.place._asdict(), **counts, "run_mean_s": row.run_mean_s, "run_max_s": row.run_high_s}
+def _place(counted: PlaceCount) -> dict[str, Any]:
+    counts = {"succeeded": counted.succeeded, "failed": counted.failed}
+    return {**counted.place._asdict(), **counts, "run_mean_s": counted.run_mean_s, "run_max_s": counted.run_high_s}
 
 
-def _failure(row: FailureCount) -> dict[str, Any]:
-    return {**row.kind._asdict(), "count": row.seen, "first_s": row.first_s, "last_s": row.last_s}
+def _failure(counted: FailureCount) -> dict[str, Any]:
+    return {**counted.kind._asdict(), "count": counted.seen, "first_s": counted.first_s, "last_s": counted.last_s}

@@ -1,7 +1,7 @@
-"""Live statistics of a load, for runs of days: memory does not grow with time or with what replies say.
+"""Live statistics of a load, for runs of days: memory does not grow with time.
 
-The loop's thread adds records, and any thread takes snapshots. Adding costs a few microseconds and waits for nobody but
-a snapshot that copies what is needed; everything that takes longer is computed from the copy.
+The loop's thread adds records, and any thread takes snapshots. Adding a record takes a few
+microseconds, and waits only while a snapshot copies counts; longer computations use the copy.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from scaletest.load.durations import DurationHistogram
 from scaletest.load.series import MEASURES, Bin, Packed, Series
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.tally import Tally
-from scaletest.load.times import Times
+from scaletest.load.snapshot import LoadSnapshot
+from scaletest.load.tally import LoadTally
 from scaletest.model import Outcome, Record
 
 KEPT_RECORDS = 10_000
 RECENT_S = 10
-# lowest and highest in flight, as long as no turn of the loop told
+# lowest and highest number in flight before the first turn of the loop
 NO_TURN = (1 << 60, -1)
 
 
 class Gauges(NamedTuple):
-    """What the load is doing now."""
+    """Current settings and counters of the load."""
 
     load: str
     parallel: int
@@ -56,14 +56,14 @@ class Statistics:
         self._record_seq = 0
         self._generation = 0
         self._lifetime = dict.fromkeys(Outcome, 0)
-        self._old_times = {name: Times() for name in MEASURES}
+        self._old_times = {name: DurationHistogram() for name in MEASURES}
         self._second = 0
         self._first_at: float | None = None
         self._in_flight_low = self._in_flight_high = 0
         self._begin()
 
     def watch(self, gauges: Callable[[], Gauges]) -> None:
-        """From now on ask this how the load is set and how many requests are in flight."""
+        """Use this function to read the load's settings and counters."""
         self._gauges = gauges
 
     def add(self, record: Record) -> None:
@@ -89,7 +89,7 @@ class Statistics:
             self._tally.succeeded(reply)
 
     def turn(self, busy_s: float, in_flight: int) -> None:
-        """One turn of the loop took this long, and left so many requests in flight."""
+        """Note a turn of the loop: how long it took, and how many requests are in flight."""
         with self._lock:
             now = self._clock() - self._epoch
             if now >= self._second_ends:
@@ -101,13 +101,13 @@ class Statistics:
                 self._in_flight_low = in_flight
 
     def late(self, seconds: float) -> None:
-        """A request was submitted this long after its intended start."""
+        """Note that a request was submitted this long after its intended start."""
         if self._first_at is None:
             self._first_at = self._clock() - self._epoch - seconds
         self._late.add(seconds)
 
     def reset(self) -> None:
-        """Begin anew; what Prometheus counts, the kept records and the numbers of seconds go on."""
+        """Start again; lifetime counts, kept records and the numbers of seconds are not reset."""
         with self._lock:
             self._roll(int(self._clock() - self._epoch))
             self._add_up()
@@ -121,15 +121,15 @@ class Statistics:
                 self._first_at = self._clock() - self._epoch
 
     def records(self, since: int) -> tuple[int, list[Record]]:
-        """The number of the first record returned, and all kept records from the one after `since` on."""
+        """All kept records after number `since`, and the number of the first of them."""
         with self._lock:
-            kept = list(self._records)
-            oldest = self._record_seq - len(kept) + 1
-        skipped = min(len(kept), max(0, since - oldest + 1))
-        return oldest + skipped, kept[skipped:]
+            records = list(self._records)
+            oldest = self._record_seq - len(records) + 1
+        skipped = min(len(records), max(0, since - oldest + 1))
+        return oldest + skipped, records[skipped:]
 
-    def snapshot(self) -> Snapshot:
-        """Everything as it is now."""
+    def snapshot(self) -> LoadSnapshot:
+        """All statistics at this moment."""
         gauges = self._gauges()
         with self._lock:
             now = self._clock() - self._epoch
@@ -144,7 +144,7 @@ class Statistics:
         for name, merged in lifetime_times.items():
             merged.merge(times[name])
         succeeded = outcomes[Outcome.SUCCEEDED]
-        return Snapshot(
+        return LoadSnapshot(
             queue=self.queue,
             **gauges._asdict(),
             now_s=self._epoch_s + now,
@@ -155,11 +155,11 @@ class Statistics:
             outcomes=_named(outcomes),
             lifetime=_named(lifetime),
             lifetime_times=lifetime_times,
-            times={name: item.summary() for name, item in {**times, **client}.items()},
+            times={name: durations.summary() for name, durations in {**times, **client}.items()},
             **tables,
         )
 
-    def _copy_times(self) -> tuple[dict[str, Times], dict[str, Times]]:
+    def _copy_times(self) -> tuple[dict[str, DurationHistogram], dict[str, DurationHistogram]]:
         """Times since the last reset, and those before it."""
         times = {name: sums.copy() for name, sums in self._sums.items()}
         for name, current in self._current.items():
@@ -182,10 +182,10 @@ class Statistics:
     def _begin(self) -> None:
         """Empty counts of a new generation."""
         self._outcomes = dict.fromkeys(Outcome, 0)
-        self._sums = {name: Times() for name in MEASURES}
-        self._turns = Times()
-        self._late = Times()
-        self._tally = Tally()
+        self._sums = {name: DurationHistogram() for name in MEASURES}
+        self._turns = DurationHistogram()
+        self._late = DurationHistogram()
+        self._tally = LoadTally()
         self._series = Series()
         self._recent: deque[int] = deque(maxlen=RECENT_S)
         self._first_at = None
@@ -198,11 +198,11 @@ class Statistics:
         self._bin_succeeded = self._bin_failed = 0
         self._bin_rates: list[int] = []
         self._in_flight_low, self._in_flight_high = NO_TURN
-        self._current = {name: Times() for name in MEASURES}
+        self._current = {name: DurationHistogram() for name in MEASURES}
         self._wait, self._run, self._overhead, self._total = (self._current[name] for name in MEASURES)
 
     def _roll(self, second: int) -> None:
-        """All seconds before number `second` are over. One turn for each bin, not for each second."""
+        """Close all seconds before number `second`, in one turn for each bin."""
         while self._second < second:
             upto = min(second, self._bin_first + self._series.width)
             empty = upto - self._second - 1

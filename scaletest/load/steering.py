@@ -1,4 +1,4 @@
-"""One handle for whoever steers a load and looks at it: a page, a signal, the end of the batch."""
+"""Control of a load and its statistics, for pages, signals and the command line."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 
 from scaletest.load.closed import ClosedLoop
-from scaletest.load.loop import Loop
+from scaletest.load.loop import LoadLoop
 from scaletest.load.open import OpenLoop
-from scaletest.load.snapshot import Snapshot
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.statistics import Gauges, Statistics
 from scaletest.model.errors import UsageError
 
@@ -21,14 +21,20 @@ class NotSteerable(UsageError):
 
 
 class Steering:
-    """A loop with its statistics. Every method returns at once, whether Redis answers or not, and from any thread.
+    """A loop with its statistics. Methods return at once, even when Redis is away, from any thread.
 
-    load: what kind of load it is, for people. maximum: more requests in parallel are never asked for.
+    load: name of the kind of load, for people. maximum: the highest possible number in flight.
     ready: whether Redis answers.
     """
 
     def __init__(
-        self, loop: Loop, statistics: Statistics, *, load: str, maximum: int, ready: Callable[[], bool] = lambda: True
+        self,
+        loop: LoadLoop,
+        statistics: Statistics,
+        *,
+        load: str,
+        maximum: int,
+        ready: Callable[[], bool] = lambda: True,
     ) -> None:
         self._loop = loop
         self._lock = threading.Lock()
@@ -46,13 +52,18 @@ class Steering:
     @property
     def parallel(self) -> int:
         """Requests that are kept in flight, at most."""
-        return self._loop.parallel if isinstance(self._loop, ClosedLoop) else self.maximum
+        if isinstance(self._loop, ClosedLoop):
+            return self._loop.parallel
+        return self.maximum
 
-    def set_parallel(self, value: int, *, reset: bool = False) -> int:
-        """Keep so many in flight, at most the maximum, after a reset if wanted; how many it are now."""
+    def set_parallel(self, parallel: int, *, reset: bool = False) -> int:
+        """Keep this many requests in flight, at most the maximum; the number that applies now.
+
+        reset: reset the statistics first.
+        """
         if not isinstance(self._loop, ClosedLoop):
             raise NotSteerable
-        wanted = min(value, self.maximum)
+        wanted = min(parallel, self.maximum)
         with self._lock:
             if reset:
                 self._reset()
@@ -60,7 +71,7 @@ class Steering:
         return wanted
 
     def reset(self) -> None:
-        """Begin the statistics anew."""
+        """Reset the statistics."""
         with self._lock:
             self._reset()
 
@@ -70,7 +81,7 @@ class Steering:
         logger.info("statistics reset: %d succeeded and %d failed in %.1f s", old.succeeded, old.failed, old.elapsed_s)
 
     def stop(self) -> None:
-        """Submit nothing more; what is in flight is still waited for."""
+        """Submit nothing more; requests in flight may still end."""
         if isinstance(self._loop, ClosedLoop):
             self._loop.set_parallel(0)
         elif isinstance(self._loop, OpenLoop):
@@ -78,11 +89,13 @@ class Steering:
 
     @property
     def overdue(self) -> int:
-        """Requests of an open load that were due when it was stopped, and were not submitted: no statistic has them."""
-        return self._loop.overdue if isinstance(self._loop, OpenLoop) else 0
+        """Requests that were due when an open load stopped, but not submitted; no statistic has them."""
+        if isinstance(self._loop, OpenLoop):
+            return self._loop.overdue
+        return 0
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and nothing is due; whether that came in time."""
+        """Wait until nothing is in flight and nothing is due; false when the time is over first."""
         return self._loop.wait_idle(timeout_s)
 
     def check(self) -> None:
@@ -90,15 +103,15 @@ class Steering:
         self._loop.check()
 
     def alive(self) -> bool:
-        """Whether the loop goes on."""
+        """Whether the loop still runs."""
         return self._loop.alive
 
     def ready(self) -> bool:
         """Whether requests can be submitted now."""
         return self.alive() and self._ready()
 
-    def snapshot(self) -> Snapshot:
-        """Everything as it is now."""
+    def snapshot(self) -> LoadSnapshot:
+        """All statistics at this moment."""
         return self.statistics.snapshot()
 
     def _gauges(self) -> Gauges:

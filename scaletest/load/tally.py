@@ -1,7 +1,7 @@
-"""Who did what, in tables of bounded size: counts by place (node, pod, device), and failures by what was wrong.
+"""Counts by place (node, pod, device) and by kind of failure, in tables of bounded size.
 
-Pods come and go for days, and every error text may be new. So each table holds a fixed number of rows; for a new one
-the row that was seen longest ago goes, and its count is added to "others".
+Pods come and go for days, and every error text may be new. So each table has a fixed number of rows;
+a new row replaces the one that changed longest ago, whose count is added to "others".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FAILURES = 200
 MAX_TEXT = 500
 
 
-class Place(NamedTuple):
+class RequestPlace(NamedTuple):
     """Where a request ran."""
 
     node: str
@@ -26,15 +26,15 @@ class Place(NamedTuple):
 class PlaceCount(NamedTuple):
     """Requests that ended at one place; run times of those that succeeded, in seconds."""
 
-    place: Place
+    place: RequestPlace
     succeeded: int
     failed: int
     run_mean_s: float | None
     run_high_s: float | None
 
 
-class Kind(NamedTuple):
-    """One way to fail."""
+class FailureKind(NamedTuple):
+    """A kind of failure: requests with all of this in common."""
 
     node: str
     device: str
@@ -45,15 +45,15 @@ class Kind(NamedTuple):
 
 
 class FailureCount(NamedTuple):
-    """How often a kind of failure was met, and when, in seconds since the epoch."""
+    """How often a kind of failure occurred, and when, in seconds since the epoch."""
 
-    kind: Kind
+    kind: FailureKind
     seen: int
     first_s: float
     last_s: float
 
 
-class _PlaceRow:
+class _PlaceCounts:
     __slots__ = ("failed", "run_high", "run_total", "succeeded", "touched")
 
     def __init__(self) -> None:
@@ -61,14 +61,14 @@ class _PlaceRow:
         self.run_total = self.run_high = 0.0
 
 
-class Tally:
-    """Both tables. Not for several threads at once."""
+class LoadTally:
+    """Both tables. Not safe for several threads at once."""
 
     def __init__(self, places: int = PLACES, failures: int = FAILURES) -> None:
         self._most_places = places
         self._most_failures = failures
-        self._places: dict[tuple[str, str, str], _PlaceRow] = {}
-        self._failures: dict[Kind, tuple[int, float, float]] = {}
+        self._places: dict[tuple[str, str, str], _PlaceCounts] = {}
+        self._failures: dict[FailureKind, tuple[int, float, float]] = {}
         self._turn = 0
         self.other_succeeded = 0
         self.other_failed = 0
@@ -76,51 +76,51 @@ class Tally:
 
     def succeeded(self, reply: Reply) -> None:
         """Count a request that succeeded."""
-        row = self._row(reply)
-        row.succeeded += 1
+        counts = self._row(reply)
+        counts.succeeded += 1
         run_s = reply.run_s
-        row.run_total += run_s
-        if run_s > row.run_high:
-            row.run_high = run_s
+        counts.run_total += run_s
+        if run_s > counts.run_high:
+            counts.run_high = run_s
 
     def failed(self, reply: Reply, now_s: float) -> None:
-        """Count a request that did not; `now_s` in seconds since the epoch."""
+        """Count a request that failed. now_s: seconds since the epoch."""
         self._row(reply).failed += 1
         error = reply.error[:MAX_TEXT]
-        kind = Kind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
+        kind = FailureKind(reply.node, reply.device, reply.outcome, reply.reason, reply.exit_code, error)
         count, first, _ = self._failures.pop(kind, (0, now_s, now_s))
         if not count and len(self._failures) >= self._most_failures:
-            # the order is that of the last sighting, oldest first
+            # sorted by their last failure, oldest first
             self.other_failures += self._failures.pop(next(iter(self._failures)))[0]
         self._failures[kind] = (count + 1, first, now_s)
 
     def places(self) -> tuple[PlaceCount, ...]:
         """Counts by place, sorted by name."""
-        rows = []
-        for key, row in sorted(self._places.items()):
-            mean = row.run_total / row.succeeded if row.succeeded else None
-            high = row.run_high if row.succeeded else None
-            rows.append(PlaceCount(Place(*key), row.succeeded, row.failed, mean, high))
-        return tuple(rows)
+        places = []
+        for key, counts in sorted(self._places.items()):
+            mean = counts.run_total / counts.succeeded if counts.succeeded else None
+            high = counts.run_high if counts.succeeded else None
+            places.append(PlaceCount(RequestPlace(*key), counts.succeeded, counts.failed, mean, high))
+        return tuple(places)
 
     def failures(self) -> tuple[FailureCount, ...]:
         """Kinds of failure, the most frequent first."""
-        rows = [FailureCount(kind, *values) for kind, values in self._failures.items()]
-        return tuple(sorted(rows, key=lambda row: (-row.seen, row.kind.node, row.kind.error)))
+        failures = [FailureCount(kind, *values) for kind, values in self._failures.items()]
+        return tuple(sorted(failures, key=lambda failure: (-failure.seen, failure.kind.node, failure.kind.error)))
 
-    def _row(self, reply: Reply) -> _PlaceRow:
+    def _row(self, reply: Reply) -> _PlaceCounts:
         key = (reply.node, reply.pod, reply.device)
-        row = self._places.get(key)
-        if row is None:
+        counts = self._places.get(key)
+        if counts is None:
             if len(self._places) >= self._most_places:
                 self._forget_place()
-            row = self._places[key] = _PlaceRow()
+            counts = self._places[key] = _PlaceCounts()
         self._turn += 1
-        row.touched = self._turn
-        return row
+        counts.touched = self._turn
+        return counts
 
     def _forget_place(self) -> None:
         oldest = min(self._places, key=lambda key: self._places[key].touched)
-        row = self._places.pop(oldest)
-        self.other_succeeded += row.succeeded
-        self.other_failed += row.failed
+        counts = self._places.pop(oldest)
+        self.other_succeeded += counts.succeeded
+        self.other_failed += counts.failed

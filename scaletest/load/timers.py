@@ -1,8 +1,9 @@
-"""An event loop whose timers ring within some 0.1 ms. Nothing else about it differs from asyncio's own.
+"""An event loop whose timers fire within some 0.1 ms. Otherwise it equals asyncio's own.
 
-epoll counts time-outs in whole milliseconds and asyncio rounds them up, so a timer rings up to 1 ms late, 0.5 ms on
-average. Open load counts a request from its intended start: each latency would hold that error of the tester. An epoll
-descriptor can itself be waited for, and select counts in microseconds.
+epoll counts time-outs in whole milliseconds and asyncio rounds them up, so a timer fires up to 1 ms
+late, 0.5 ms on average. Open load counts a request from its intended start, so that each latency would
+include this error of the tester. An epoll descriptor can itself be waited for, and select counts in
+microseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ FD_SETSIZE = 1024
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
-    """Where there is no epoll, asyncio's own: kqueue counts in nanoseconds anyway."""
+    """The event loop; without epoll asyncio's own, because kqueue counts in nanoseconds anyway."""
     if not hasattr(selectors, "EpollSelector"):
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop(_Exact())
@@ -26,10 +27,10 @@ class _Exact(getattr(selectors, "EpollSelector", selectors.DefaultSelector)):  #
     """epoll, waited for with select."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As BaseSelector says."""
+        """Wait for events; see BaseSelector."""
         number: int = self.fileno()
         if timeout is not None and timeout > 0 and number < FD_SETSIZE:
             select.select((number,), (), (), timeout)
             timeout = 0
-        found: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
-        return found
+        ready: list[tuple[selectors.SelectorKey, int]] = super().select(timeout)
+        return ready

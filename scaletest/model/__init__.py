@@ -1,7 +1,7 @@
 """Pure data and rules: what a request, a reply, a record, a plan and a verdict are.
 
-The lowest room. Nothing here reads a clock, a file, a socket or the environment, and nothing here imports
-another room of the project. Every value that crosses a process border is checked here, once.
+The lowest package. Nothing here reads a clock, a file, a socket or the environment, or imports
+another package of the project. Values that cross a process border are checked here, once.
 """
 
 from scaletest.model.activity import Activity, State, Wait

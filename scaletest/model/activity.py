@@ -1,6 +1,7 @@
-"""Where the processes of one request spent its time: seconds by state, the longest waits with their objects, and sums.
+"""Where the processes of one request spent its time.
 
-At every instant a request is in one state: that of its most active thread, in the order of `State`.
+Seconds by state, the longest waits with their objects, and sums. At every instant a request is in
+one state: the state of its most active thread, in the order of `State`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
 
 from scaletest.model import checks, wire
@@ -24,9 +26,10 @@ _MAX_COUNT = 10**15
 
 
 class State(StrEnum):
-    """What a request does at one instant; the most active thread of its processes decides, the first state wins.
+    """What a request does at one instant.
 
-    NOT_OBSERVED is the time that no sample covers.
+    The most active thread of its processes decides: the first state in this list wins.
+    NOT_OBSERVED is the time that no look at the processes covers.
     """
 
     ON_CPU = "on_cpu"
@@ -44,13 +47,13 @@ class State(StrEnum):
     IDLE = "idle"
     NOT_OBSERVED = "not_observed"
 
-    # Enum's own hash is Python code, and each request looks states up some hundred times.
+    # Enum's own hash is Python code, and each request looks up states some hundred times.
     __hash__ = str.__hash__
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Seconds in one state because of one object: a path, host:port, or a device; "" when it is not known."""
+    """Seconds in one state because of one object: a path, host:port or a device; "" if unknown."""
 
     state: State
     object: str
@@ -61,11 +64,15 @@ class Wait:
 
     @classmethod
     def from_dict(cls, data: Any) -> Wait | None:
-        """Read what `Activity.to_dict` wrote, None for a state of a newer version; InvalidValue on anything else."""
-        row = _complete(data, "a wait", {"state": str, "object": str, "seconds": (int, float)})
-        if row["state"] not in _STATES:
+        """Read what `Activity.to_dict` wrote; InvalidValue on anything else.
+
+        None for a state that only newer versions know.
+        """
+        fields = _complete(data, "a wait", {"state": str, "object": str, "seconds": (int, float)})
+        if fields["state"] not in _STATES:
             return None
-        return cls(State(row["state"]), checks.cut(row["object"], MAX_OBJECT_CHARACTERS), float(row["seconds"]))
+        name = checks.cut(fields["object"], MAX_OBJECT_CHARACTERS)
+        return cls(State(fields["state"]), name, float(fields["seconds"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,8 @@ class Activity:
 
     def __post_init__(self) -> None:
         for state, seconds in self.seconds.items():
-            if not 0.0 <= seconds <= _MAX_SECONDS:  # texts for good numbers would cost more than the check
+            # building the name for a good number would cost more than the check
+            if not 0.0 <= seconds <= _MAX_SECONDS:
                 checks.seconds(seconds, f"seconds of {state}", maximum=_MAX_SECONDS)
         for name in _SUMS:
             checks.seconds(getattr(self, name), name, maximum=_MAX_SECONDS)
@@ -112,27 +120,32 @@ class Activity:
         checks.count(len(self.waits), "the number of waits", maximum=MAX_WAITS)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, zeros left out, seconds of 4 digits.
+        """Plain values without zeros, seconds with 4 decimals, at most 1 KB as JSON.
 
-        At most 1 KB as JSON: the shortest waits are left out, so that an object has the same name in all requests;
-        where even one is too long it loses its middle. Of more than 8 engines the busiest are kept; where even that is
-        too much, no waits and fewer engines.
+        To fit, the shortest waits are left out first, so that an object has the same name in all
+        requests. If one wait alone is too long, its name loses its middle. At most 8 engines are
+        kept, the busiest; if these alone are too much, no waits and fewer engines.
         """
         seconds = {str(state): round(self.seconds[state], 4) for state in State if state in self.seconds}
-        row: dict[str, Any] = {"seconds": {name: value for name, value in seconds.items() if value}}
+        fields: dict[str, Any] = {"seconds": {name: number for name, number in seconds.items() if number}}
         sums = {name: round(getattr(self, name), 4) for name in _SUMS}
         counts = {name: getattr(self, name) for name in COUNTS}
-        row.update({name: value for name, value in {**sums, **counts}.items() if value})
+        fields.update({name: number for name, number in {**sums, **counts}.items() if number})
         for waits, engines in self._shorter():
-            bounded = row | {name: part for name, part in (("waits", waits), ("engines", engines)) if part}
+            bounded = dict(fields)
+            if waits:
+                bounded["waits"] = waits
+            if engines:
+                bounded["engines"] = engines
             if len(wire.dump(bounded).encode()) <= MAX_BYTES:
                 return bounded
-        return row
+        return fields
 
     def _shorter(self) -> Iterator[tuple[list[dict[str, Any]], dict[str, float]]]:
-        """Waits and engines as rows, shorter each time."""
+        """Waits and engines as plain values, shorter each time."""
         rounded = {checks.cut(name, MAX_ENGINE_CHARACTERS): round(busy_s, 4) for name, busy_s in self.engines.items()}
-        busiest = [item for item in heapq.nlargest(MAX_ENGINES, rounded.items(), key=_second) if item[1]]
+        largest = heapq.nlargest(MAX_ENGINES, rounded.items(), key=itemgetter(1))
+        busiest = [(name, busy_s) for name, busy_s in largest if busy_s]
         for count in range(len(self.waits), 0, -1):
             yield [_wait_row(wait, MAX_OBJECT_CHARACTERS) for wait in self.waits[:count]], dict(busiest)
         for limit in _CUTS:
@@ -146,45 +159,43 @@ class Activity:
 
         States that only newer versions know count as not observed, and waits in them are left out.
         """
-        row = _typed(data, "the activity", _TYPES)
-        if "seconds" not in row:
+        fields = _typed(data, "the activity", _TYPES)
+        if "seconds" not in fields:
             raise InvalidValue("the activity lacks seconds")
-        waits = [Wait.from_dict(wait) for wait in row.get("waits", ())]
-        sums: dict[str, Any] = {name: float(row.get(name, 0.0)) for name in _SUMS}
-        sums.update({name: row.get(name, 0) for name in COUNTS})
-        engines = {checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s for name, busy_s in row.get("engines", {}).items()}
-        return cls(_known(row["seconds"]), tuple(wait for wait in waits if wait), **sums, engines=engines)
-
-
-def _second(item: tuple[str, float]) -> float:
-    return item[1]
+        waits = [Wait.from_dict(wait) for wait in fields.get("waits", ())]
+        sums: dict[str, Any] = {name: float(fields.get(name, 0.0)) for name in _SUMS}
+        sums.update({name: fields.get(name, 0) for name in COUNTS})
+        engines = {
+            checks.cut(name, MAX_ENGINE_CHARACTERS): busy_s for name, busy_s in fields.get("engines", {}).items()
+        }
+        return cls(_known(fields["seconds"]), tuple(wait for wait in waits if wait), **sums, engines=engines)
 
 
 def _wait_row(wait: Wait, limit: int) -> dict[str, Any]:
     return {"state": wait.state.value, "object": checks.cut(wait.object, limit), "seconds": round(wait.seconds, 4)}
 
 
-def _typed(data: Any, what: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+def _typed(data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise InvalidValue(f"{what} is not a JSON object")
-    return wire.take(data, what, types)
+        raise InvalidValue(f"{document} is not a JSON object")
+    return wire.take(data, document, types)
 
 
-def _complete(data: Any, what: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    row = _typed(data, what, types)
-    missing = types.keys() - row.keys()
+def _complete(data: Any, document: str, types: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    fields = _typed(data, document, types)
+    missing = types.keys() - fields.keys()
     if missing:
-        raise InvalidValue(f"{what} lacks {', '.join(sorted(missing))}")
-    return row
+        raise InvalidValue(f"{document} lacks {', '.join(sorted(missing))}")
+    return fields
 
 
 def _known(data: Mapping[str, Any]) -> dict[State, float]:
-    """Seconds by state as they were written."""
+    """Seconds by state; states that only newer versions know count as not observed."""
     seconds: dict[State, float] = {}
-    for name, value in data.items():
+    for name, spent_s in data.items():
         state = State(name) if name in _STATES else State.NOT_OBSERVED
         label = f"seconds of {checks.cut(repr(name), 60)}"
-        seconds[state] = seconds.get(state, 0.0) + checks.seconds(value, label, maximum=_MAX_SECONDS)
+        seconds[state] = seconds.get(state, 0.0) + checks.seconds(spent_s, label, maximum=_MAX_SECONDS)
     return seconds
 
 
@@ -199,7 +210,7 @@ COUNTS = (
     "device_memory_bytes",
 )
 _SUMS = ("cpu_s", "throttled_s")
-# Tried one after the other until the whole fits; without any objects it always does.
+# Lengths of an object's name, tried until the activity fits; without objects it always fits.
 _CUTS = (120, 90, 60, 40, 20)
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "seconds": dict,

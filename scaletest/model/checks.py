@@ -1,15 +1,17 @@
-"""The rule of every field that comes from outside, in one place. A check returns the value or raises InvalidValue."""
+"""Rules of all fields that come from outside. A check returns the value or raises InvalidValue."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable
+from functools import partial
 from urllib.parse import urlsplit
 
 from scaletest.model.errors import InvalidValue
 
-# A slash stands between two parts, so that the name can stand in a URL as it is: no empty part, no ".." to walk up.
+# A slash separates two parts, so that the name can stand in a URL as it is: no part is empty, and
+# none is "..", which would lead to a parent.
 QUEUE_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]|/(?=[A-Za-z0-9])){0,99}")
 # RQ accepts letters, digits, underscore and dash in a job id.
 REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -22,52 +24,61 @@ MAX_TIME_LIMIT_S = 30 * 86400.0
 MAX_ERROR_CHARACTERS = 2000
 
 
-def queue_name(value: str) -> str:
-    """A queue name: 1 to 100 letters, digits, dots, underscores, dashes; the first, and that after a slash, no sign."""
-    if not isinstance(value, str) or not QUEUE_NAME.fullmatch(value):
+def queue_name(name: str) -> str:
+    """A queue name: 1 to 100 letters, digits, dots, underscores, dashes and slashes.
+
+    The first character, and each after a slash, is a letter or a digit.
+    """
+    if not isinstance(name, str) or not QUEUE_NAME.fullmatch(name):
         raise InvalidValue(
-            f"invalid queue name {_shown(value)}",
+            f"invalid queue name {_shown(name)}",
             hint="use 1 to 100 letters, digits, '.', '_', '-' or '/', a letter or digit first and after a '/'",
         )
-    return value
+    return name
 
 
-def request_id(value: str) -> str:
+def request_id(text: str) -> str:
     """A request id: what RQ accepts as a job id, 128 characters at most."""
-    if not isinstance(value, str) or not REQUEST_ID.fullmatch(value):
-        raise InvalidValue(f"invalid request id {_shown(value)}", hint="use letters, digits, '_' and '-' only")
-    return value
+    if not isinstance(text, str) or not REQUEST_ID.fullmatch(text):
+        raise InvalidValue(f"invalid request id {_shown(text)}", hint="use letters, digits, '_' and '-' only")
+    return text
 
 
-def worker_name(value: str) -> str:
-    """A worker name: as a queue name, 128 characters at most. It becomes part of Redis keys and of lease members."""
-    if not isinstance(value, str) or not WORKER_NAME.fullmatch(value):
-        raise InvalidValue(f"invalid worker name {_shown(value)}", hint="use letters, digits, '.', '_' and '-' only")
-    return value
+def worker_name(name: str) -> str:
+    """A worker name: like a queue name without slashes, 128 characters at most.
+
+    It becomes part of Redis keys and of lease members.
+    """
+    if not isinstance(name, str) or not WORKER_NAME.fullmatch(name):
+        raise InvalidValue(f"invalid worker name {_shown(name)}", hint="use letters, digits, '.', '_' and '-' only")
+    return name
 
 
 def arguments(values: Iterable[str], limit_bytes: int = MAX_ARGUMENT_BYTES) -> tuple[str, ...]:
-    """Workload arguments: text without control characters (tab and newline pass), `limit_bytes` in all as UTF-8."""
-    result = tuple(values)
+    """Workload arguments: text without control characters (tab and newline are allowed).
+
+    limit_bytes: at most this many in all, as UTF-8.
+    """
+    texts = tuple(values)
     size = 0
-    for value in result:
-        if not isinstance(value, str):
-            raise InvalidValue(f"argument {_shown(value)} is not text", hint="pass every argument as a string")
-        if CONTROL.search(value):
+    for text in texts:
+        if not isinstance(text, str):
+            raise InvalidValue(f"argument {_shown(text)} is not text", hint="pass every argument as a string")
+        if CONTROL.search(text):
             raise InvalidValue(
-                f"argument {_shown(value)} holds a control character",
+                f"argument {_shown(text)} contains a control character",
                 hint="put binary data in a file and pass its path",
             )
         try:
-            size += len(value.encode())
+            size += len(text.encode())
         except UnicodeEncodeError as error:
-            raise InvalidValue(f"argument {_shown(value)} is not valid Unicode", hint="pass UTF-8 text") from error
+            raise InvalidValue(f"argument {_shown(text)} is not valid Unicode", hint="pass UTF-8 text") from error
     if size > limit_bytes:
         raise InvalidValue(
-            f"the arguments hold {size} bytes, more than the limit of {limit_bytes}",
+            f"the arguments are {size} bytes long, more than the limit of {limit_bytes}",
             hint="put large input in a file and pass its path",
         )
-    return result
+    return texts
 
 
 def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero: bool = True) -> float:
@@ -83,27 +94,26 @@ def seconds(value: float, name: str, *, maximum: float = MAX_TIME_LIMIT_S, zero:
 
 
 def number(value: float, name: str, *, maximum: float, zero: bool = False) -> float:
-    """A finite number above 0 (or from 0) to `maximum`, of no unit that a message could name."""
+    """A finite number above 0 (or from 0) to `maximum`, without a unit."""
     real = isinstance(value, int | float) and not isinstance(value, bool)
     if not real or not 0 <= value <= maximum or (value == 0 and not zero):
-        raise InvalidValue(
-            f"{name} is {_shown(value)}", hint=f"give a number {'from' if zero else 'above'} 0, up to {maximum:g}"
-        )
+        low = "from 0" if zero else "above 0"
+        raise InvalidValue(f"{name} is {_shown(value)}", hint=f"give a number {low}, up to {maximum:g}")
     return float(value)
 
 
-def http_url(value: str, name: str, *, credentials: bool = True) -> str:
-    """An address of HTTP or HTTPS. credentials: whether it may hold a user's name and password."""
+def http_url(address: str, name: str, *, credentials: bool = True) -> str:
+    """An HTTP or HTTPS URL. credentials: whether it may contain a user name and password."""
     try:
-        parts = urlsplit(value)
+        parts = urlsplit(address)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         good = False
-    if not good or any(character.isspace() for character in value) or CONTROL.search(value):
-        raise InvalidValue(f"{name} is {_shown(value)}, no address of HTTP", hint="give http://HOST[:PORT]/PATH")
+    if not good or any(character.isspace() for character in address) or CONTROL.search(address):
+        raise InvalidValue(f"{name} is {_shown(address)}, not an HTTP URL", hint="give http://HOST[:PORT]/PATH")
     if "@" in parts.netloc and not credentials:
-        raise InvalidValue(f"{name} holds a user's name or password", hint="give http://HOST[:PORT]/PATH without them")
-    return value
+        raise InvalidValue(f"{name} contains a user name or password", hint="give http://HOST[:PORT]/PATH without them")
+    return address
 
 
 def fraction(value: float, name: str) -> float:
@@ -114,7 +124,7 @@ def fraction(value: float, name: str) -> float:
 
 
 def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_000) -> int:
-    """A whole number in its range."""
+    """A whole number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise InvalidValue(f"{name} is {_shown(value)}, not a whole number", hint="give a whole number")
     if not minimum <= value <= maximum:
@@ -123,13 +133,20 @@ def count(value: int, name: str, *, minimum: int = 0, maximum: int = 1_000_000_0
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Text that no terminal obeys: control characters, directions, lone surrogates as escapes, but for those to keep.
+    """Text that cannot control a terminal: control characters and the like are written as escapes.
 
-    What comes from Redis, from a run of somebody else or from a program is foreign, and passes through here.
+    keep: characters that stay as they are. Text from Redis, from an imported run or from a program
+    passes through here before it is shown.
     """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+    return "".join(map(partial(_escaped, keep=keep), text))
+
+
+def _escaped(character: str, keep: str) -> str:
+    if character.isprintable() or character in keep:
+        return character
+    return character.encode("unicode_escape").decode()
 
 
 def cut(text: str, limit: int = MAX_ERROR_CHARACTERS) -> str:

@@ -1,14 +1,14 @@
-"""What ended in a queue, as the scripts of the broker count it: one row of 64-bit numbers, the first byte the largest.
+"""Requests that ended in a queue, as the broker's scripts count them: one row of big-endian 64-bit numbers.
 
-A row of numbers in one key is counted by one command of Redis whatever is counted, and read without a search. The
-numbers, where ii is the place of a ten-second slot in its ring (model/slots.py), 00 to 63, and b a bucket of
-model/histogram.py:
+One command of Redis updates all numbers of a row, and reading it needs no search. The numbers are as
+follows, where ii is the place of a time slot in its ring (model/time_slots.py), 00 to 63, and b a
+bucket of model/histogram.py:
     0 to 4          requests by outcome, in the order of model/reply.py
-    1ii             the slot that stands at this place: seconds since 1970 by 10
-    2ii, 3ii        requests that ended in it, and their run times added up, in microseconds
+    1ii             the slot that stands at this place: seconds since 1970 divided by 10
+    2ii, 3ii        requests that ended in it, and the sum of their run times, in microseconds
     4ii, 5ii, 6ii   its longest wait, run, and wait and run together, in microseconds
-    1000 + 2 b      requests that waited so long
-    1001 + 2 b      requests that ran so long
+    1000 + 2 b      requests with this wait
+    1001 + 2 b      requests with this run time
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import TypeVar
 
 from scaletest.model.histogram import LAST_BUCKET, middle
 from scaletest.model.reply import Outcome
-from scaletest.model.slots import RING, Slot
+from scaletest.model.time_slots import RING, TimeSlot
 
 Key = TypeVar("Key")
 
@@ -32,18 +32,18 @@ LONGEST_ROW = _BYTES * (_BUCKETS + 2 * (LAST_BUCKET + 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedCounts:
     """Requests that ended: by outcome, by bucket of their wait and run times, and in the slots of the last minutes."""
 
     outcomes: dict[str, int] = field(default_factory=dict)
     wait: dict[int, int] = field(default_factory=dict)
     run: dict[int, int] = field(default_factory=dict)
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[TimeSlot, ...] = ()
 
 
 def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, str, int, int]:
-    """What the scripts count a request by: three numbers of the row as BITFIELD takes them, wait and run in
-    microseconds, which are those of the buckets, so within 1 %.
+    """Arguments of a script that counts a request: three places of the row, as BITFIELD takes them, and
+    wait and run in microseconds, as the middles of their buckets, so within 1 %.
     """
     return (
         f"#{_OUTCOMES[outcome]}",
@@ -55,32 +55,35 @@ def counted(outcome: str, wait_bucket: int, run_bucket: int) -> tuple[str, str, 
 
 
 def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
-    """Two counts of the same kinds together: what earlier versions counted in a hash, and what a row holds."""
-    return {**counts, **{key: counts.get(key, 0) + count for key, count in more.items()}}
+    """The sum of two counts: earlier versions counted in a hash, this one counts in a row."""
+    sums = dict(counts)
+    for key, count in more.items():
+        sums[key] = sums.get(key, 0) + count
+    return sums
 
 
-def read(row: bytes | None) -> Ended:
-    """Read a row, or None, which is one without any number. ValueError when a count is below zero."""
-    count = len(row) // _BYTES if row else 0
-    if not row or not count:
-        return Ended()
-    numbers = struct.unpack(f">{count}q", row[: count * _BYTES])
+def read(packed: bytes | None) -> EndedCounts:
+    """Read a row; None is a row without numbers. ValueError when a count is negative."""
+    count = len(packed) // _BYTES if packed else 0
+    if not packed or not count:
+        return EndedCounts()
+    numbers = struct.unpack(f">{count}q", packed[: count * _BYTES])
     outcomes, buckets = numbers[: len(_OUTCOMES)], numbers[_BUCKETS:]
     if min(*outcomes, *buckets, 0) < 0:
-        raise ValueError("a number of requests that ended is below zero")
-    return Ended(
+        raise ValueError("a number of requests that ended is negative")
+    return EndedCounts(
         {name: outcomes[number] for name, number in _OUTCOMES.items() if number < count and outcomes[number]},
-        {bucket: value for bucket, value in enumerate(buckets[::2]) if value},
-        {bucket: value for bucket, value in enumerate(buckets[1::2]) if value},
+        {bucket: counted for bucket, counted in enumerate(buckets[::2]) if counted},
+        {bucket: counted for bucket, counted in enumerate(buckets[1::2]) if counted},
         tuple(slot for slot in _slots(numbers) if slot.ended),
     )
 
 
-def _slots(numbers: tuple[int, ...]) -> list[Slot]:
-    """The slots of the ring, in no order; without those of which a number cannot be."""
-    rows = zip(*(numbers[start : start + RING] for start in range(100, 700, 100)), strict=False)
+def _slots(numbers: tuple[int, ...]) -> list[TimeSlot]:
+    """The slots of the ring, unsorted, without slots that contain impossible numbers."""
+    columns = [numbers[start : start + RING] for start in range(100, 700, 100)]
     return [
-        Slot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
-        for number, ended, run_us, wait_us, longest_us, total_us in rows
+        TimeSlot(number, 0, ended, run_us / 1e6, wait_us / 1e6, longest_us / 1e6, total_us / 1e6)
+        for number, ended, run_us, wait_us, longest_us, total_us in zip(*columns, strict=False)
         if min(number, ended, run_us, wait_us, longest_us, total_us) >= 0
     ]

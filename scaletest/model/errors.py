@@ -1,15 +1,16 @@
-"""Every error a user can meet, in one tree, named for what the user can do about it.
+"""All errors a user can meet, in one tree, named for what the user can do about them.
 
-    ScaletestError            1   a bug of ours, when it is raised bare
+    ScaletestError            1   a bug of scaletest, when this class itself is raised
     +-- UsageError            2   the command or its options cannot work as given
     |   +-- InvalidValue      2   one value breaks its rule
     |   +-- UndeclaredQueue   2   the queue was never declared
     |   +-- NoDevice          2   no device matches, is free, or may be used
     +-- RequestsFailed        5   requests failed in a command that gives no verdict
     |   +-- QueueFull         5   the queue holds its maximum already
-    +-- WaitTimeout           6   what we waited for did not come in time
-    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses us
-        +-- NoServer          7   no embedded server can be had on this machine
+    +-- WaitTimeout           6   something that was waited for did not happen in time
+    +-- AgentLost             4   a load agent ended early, so the measurement is INVALID
+    +-- Unreachable           7   Redis, Kubernetes or a database cannot be reached, or refuses access
+        +-- NoServer          7   this machine has no Redis server to embed
 
 Each message says what happened and why; `hint` says what to do. A class names its exit code, so that no caller
 has to map errors to codes. Programming mistakes are ordinary Python errors and do not belong here.
@@ -65,19 +66,19 @@ class QueueFull(RequestsFailed):
 
     def __init__(self, name: str, maximum: int) -> None:
         super().__init__(
-            f"queue {name!r} is full: {maximum} requests wait, which is its maximum",
+            f"queue {name!r} is full: {maximum} requests wait, its maximum",
             hint=f"start more workers, wait, or raise it with: scaletest queue add {name} --maximum N",
         )
 
 
 class WaitTimeout(ScaletestError):
-    """What was waited for did not come in time."""
+    """What was waited for did not happen in time."""
 
     exit_code = 6
 
 
 class AgentLost(ScaletestError):
-    """A load agent ended before its work was done: what was measured without it is INVALID."""
+    """A load agent ended before its work was done, so the measurement is INVALID."""
 
     exit_code = 4
 

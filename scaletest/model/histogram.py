@@ -1,8 +1,9 @@
-"""The one bucket table for durations: geometric buckets, so that any value read back is within 1 % of the truth.
+"""Buckets for durations. They are geometric, so that a value read back is within 1 % of the truth.
 
-Bucket i holds durations d with GROWTH**i <= d in microseconds < GROWTH**(i + 1); bucket 0 also holds shorter ones.
-The value read back is the geometric middle, sqrt(GROWTH) away from either edge: sqrt(1.02) - 1 = 0.995 %.
-Broker, exporter and reports use this table and no other, so that their histograms add up.
+Bucket i holds durations of GROWTH**i to GROWTH**(i + 1) microseconds; bucket 0 also holds shorter
+ones. The value read back is the geometric middle, sqrt(GROWTH) away from either edge:
+sqrt(1.02) - 1 = 0.995 %. Broker, exporter and reports all use these buckets, so that their
+histograms add up.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ def middle(index: int) -> float:
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
-    """The duration in seconds below which `share` (0 to 1) of the counted values lie; None when nothing is counted."""
+    """The duration in seconds below which `share` (0 to 1) of the counts lie; None without counts."""
     total = sum(counts.values())
     if total == 0:
         return None
     wanted = max(1, math.ceil(share * total))
-    seen = 0
+    counted = 0
     for index in sorted(counts):
-        seen += counts[index]
-        if seen >= wanted:
+        counted += counts[index]
+        if counted >= wanted:
             return middle(index)
     return None

@@ -1,4 +1,4 @@
-"""What a lifecycle is to do, written down once at its start: whoever submits, samples or reports later reads it."""
+"""The plan of a lifecycle run, written once at its start and read by all later commands."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOOLS = ("api", "kubectl", "runai")
 UNTIL = ("created", "scheduled", "ready_to_start", "started", "ready", "finished")
 RUN_LABEL = "scaletest/run"
 _NAMES = 1 << 24
-# As `sleep` takes it.
+# A duration as `sleep` takes it.
 _SLEEP = re.compile(r"infinity|[0-9]{1,9}(\.[0-9]{1,9})?[smhd]?")
 # Odd, so that multiplying by it visits every number below 2**24 once before it repeats.
 _STEP = 0x9E3779 | 1
@@ -24,17 +24,21 @@ _STEP = 0x9E3779 | 1
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePlan:
-    """What to submit, or whom to observe.
+    """Which objects to submit, or which to observe.
 
-    run: six hex digits, from which names follow; kind: the name of a template; namespace: where; count: workloads.
+    run: six hex digits, from which names follow; kind: the name of a template;
+    namespace: where the objects are; count: number of objects.
     project: of Run:ai; processes: submissions in flight, and the size of a burst.
-    interval_s: open load, a burst every so many seconds, late or not. delay_s: closed load, a pause after each burst.
-    workers: pods of a distributed workload; gpus: devices of a pod; resource: the name under which these are offered;
-    image: what pods run; seconds: how long, as sleep takes it; pvc: whether each has a claim for a volume.
-    storage_class: of that claim; claim_template: a ResourceClaimTemplate for each pod's devices, instead of a resource.
-    until: the milestone that ends a workload; tool: what submits; tool_path: where it is;
-    event_times: whether Events are watched too. template: the text of it; template_file: where it was read;
-    api_version, object_kind: of its object. selector: of observed pods, empty when we submit.
+    interval_s: open load: seconds from one burst to the next, even when the first is not done.
+    delay_s: closed load: a pause after each burst.
+    workers: pods of a distributed object; gpus: devices of a pod; resource: the devices' name as a
+    Kubernetes resource; image: of the pods; seconds: how long pods run, as `sleep` takes it;
+    pvc: whether each object has a claim for a volume.
+    storage_class: of that claim; claim_template: a ResourceClaimTemplate for each pod's devices,
+    instead of a resource. until: the milestone that ends an object; tool: what submits;
+    tool_path: where the tool is; event_times: whether Events are watched too.
+    template: its text; template_file: where it was read; api_version, object_kind: of the object.
+    selector: of observed pods, empty when objects are submitted.
     """
 
     run: str
@@ -88,31 +92,37 @@ class LifecyclePlan:
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """It has none."""
+        """An empty tuple, because a lifecycle run has no steps."""
         return ()
 
     @property
     def workload(self) -> str:
-        """What is measured, in words."""
+        """Description of the run, in one line."""
         if self.selector:
             return f"lifecycle of {self.selector} in namespace {self.namespace}, observed"
         return f"lifecycle of {self.count} {self.object_kind or self.kind}s in namespace {self.namespace}"
 
     def names(self) -> Iterator[str]:
-        """The name of every workload, in the order of submission: j- and six hex digits, no two alike.
+        """Names of all objects in the order of submission: j- and six hex digits, all different.
 
-        They follow from the run's id, so that an interrupted submit knows what it may have sent.
+        They follow from the run's id, so that an interrupted run knows what it may have sent.
         """
         start = int(self.run, 16)
         for index in range(self.count):
             yield f"j-{(start + index * _STEP) % _NAMES:06x}"
 
     def values(self) -> dict[str, str]:
-        """What the template's placeholders stand for."""
+        """Values of the template's placeholders."""
         return {
-            "image": self.image, "seconds": self.seconds, "resource": self.resource, "gpus": self.gpus,
-            "workers": str(self.workers), "project": self.project, "namespace": self.namespace, "run": self.run,
-        }  # fmt: skip
+            "image": self.image,
+            "seconds": self.seconds,
+            "resource": self.resource,
+            "gpus": self.gpus,
+            "workers": str(self.workers),
+            "project": self.project,
+            "namespace": self.namespace,
+            "run": self.run,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -120,9 +130,9 @@ class LifecyclePlan:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> LifecyclePlan:
-        """The way back; raises InvalidValue."""
+        """Read what `to_dict` wrote; raises InvalidValue."""
         types: dict[str, type | tuple[type, ...]] = {"str": str, "int": int, "float": (int, float), "bool": bool}
-        known = {one.name: types[str(one.type)] for one in fields(cls)}
+        known = {plan_field.name: types[str(plan_field.type)] for plan_field in fields(cls)}
         try:
             return cls(**wire.take(data, "the plan", known))
         except TypeError as error:

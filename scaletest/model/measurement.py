@@ -1,4 +1,7 @@
-"""A measurement: that one step was measured, for how long and why it ended. Its records carry the same two numbers."""
+"""A measurement of one step: how long it took and why it ended.
+
+Its records carry the same number of workers and the same repeat.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from scaletest.model.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """workers, repeat: which step, counted from 0, it was.
+    """workers, repeat: the step that was measured, and which of its measurements this is, from 0.
 
-    scale_s: seconds from the order to scale until all workers served the queue.
+    scale_s: seconds from the request to scale until all workers served the queue.
     measured_s: seconds under load. stop: why it ended, a value of analysis.stopping.Stop.
-    requests: how many of its records were written, so that a lost one is noticed; None where that was not counted.
-    warm_at_s: from when on it counts, on Redis's clock, by the look that ended it, 0: from the beginning; None where no
-    look ended it, or where the plan says.
+    requests: how many of its records were written, so that a lost record is noticed; null where they
+    were not counted. warm_at_s: when the warm-up ended, on Redis's clock, as the stopping rule found
+    it; 0: it had none; null where the stopping rule found none, or where the plan sets the warm-up.
     """
 
     workers: int
@@ -39,7 +42,7 @@ class Measurement:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Workers and repeat, by which records are found."""
+        """Workers and repeat, which the records carry too."""
         return self.workers, self.repeat
 
     def to_json(self) -> str:

@@ -1,8 +1,9 @@
-"""A sample of a node: how much its resources and devices did in one interval, as one worker on it read them.
+"""A sample of a node: use of its resources and devices in one interval, read by one of its workers.
 
-A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device: "disk:sda", "network:eth0",
-"device:/dev/dri/renderD128". Its figures are rates over the interval or levels at its end, so that a lost sample
-changes nothing; only energy is a counter, because the energy of a step is the difference of two readings.
+A resource is "cpu", "memory", "pressure", "container", or a disk, a network or a device: "disk:sda",
+"network:eth0", "device:/dev/dri/renderD128". Its figures are rates over the interval or levels at
+its end, so that a lost sample changes nothing. Only energy is a counter, because the energy of a
+step is the difference of two readings.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ FIGURES: Mapping[str, Mapping[str, str]] = {
 MAX_RESOURCES = 64
 MAX_NAME_CHARACTERS = 160
 _MAX_FIGURES = 40
-# Beyond any figure; sums and means of many still are numbers.
+# Larger than any figure, and small enough that sums of many figures are finite.
 _LARGEST = 1e30
 
 
@@ -70,9 +71,10 @@ _LARGEST = 1e30
 class NodeSample:
     """One interval of one node.
 
-    node, worker: as in replies; the worker is the one that read. at_s: the interval's end on Redis's clock, as
-    `started_s` and `ended_s` of replies; 0 until Redis has it. resources: name -> figure -> value, as in `FIGURES`;
-    what cannot be read is absent. sources: where a device's figures come from, by resource: "NVML", "sysfs", a host.
+    node, worker: as in replies; this worker read the figures. at_s: the interval's end on Redis's
+    clock, as `started_s` and `ended_s` of replies; 0 until Redis has it.
+    resources: name -> figure -> value, as in `FIGURES`; figures that cannot be read are absent.
+    sources: where a device's figures come from, by resource: "NVML", "sysfs", a host.
     """
 
     node: str
@@ -87,13 +89,17 @@ class NodeSample:
         checks.count(len(self.resources), "the number of resources", maximum=MAX_RESOURCES)
 
     def value(self, resource: str, figure: str) -> float | None:
-        """One figure; None when it was not read."""
+        """One figure of one resource; None when it was not read."""
         return self.resources.get(resource, {}).get(figure)
 
     def of_kind(self, kind: str) -> dict[str, Mapping[str, float]]:
-        """The figures of every resource of a kind, by the resource's own name: "sda"; "" for those without one."""
-        split = {name: name.partition(":") for name in self.resources}
-        return {parts[2]: self.resources[name] for name, parts in split.items() if parts[0] == kind}
+        """Figures of all resources of a kind, by the resource's own name, as "sda"; "" without one."""
+        resources = {}
+        for label, figures in self.resources.items():
+            resource_kind, _, name = label.partition(":")
+            if resource_kind == kind:
+                resources[name] = figures
+        return resources
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
@@ -116,14 +122,14 @@ class NodeSample:
         """Read what `to_dict` wrote; InvalidValue on anything else. Figures of newer workers are kept."""
         if not isinstance(data, dict):
             raise InvalidValue("the sample is not a JSON object")
-        row = wire.take(data, "the sample", _TYPES)
-        missing = _TYPES.keys() - row.keys()
+        fields = wire.take(data, "the sample", _TYPES)
+        missing = _TYPES.keys() - fields.keys()
         if missing:
             raise InvalidValue(f"the sample lacks {', '.join(sorted(missing))}")
-        resources = {_name(name): _figures(figures) for name, figures in row["resources"].items()}
-        sources = {_name(name): checks.cut(str(source), MAX_NAME_CHARACTERS) for name, source in row["sources"].items()}
-        node, worker = _name(row["node"]), _name(row["worker"])
-        return cls(node, worker, _finite(row["at_s"]), _finite(row["interval_s"]), resources, sources)
+        resources = {_name(name): _figures(figures) for name, figures in fields["resources"].items()}
+        sources = {_name(name): _name(str(source)) for name, source in fields["sources"].items()}
+        node, worker = _name(fields["node"]), _name(fields["worker"])
+        return cls(node, worker, _finite(fields["at_s"]), _finite(fields["interval_s"]), resources, sources)
 
 
 def _name(text: str) -> str:
@@ -132,16 +138,16 @@ def _name(text: str) -> str:
 
 def _figures(data: Any) -> dict[str, float]:
     if not isinstance(data, dict) or len(data) > _MAX_FIGURES:
-        raise InvalidValue(f"the figures of a resource are no JSON object of at most {_MAX_FIGURES} members")
-    figures = {_name(name): _finite(value) for name, value in data.items()}
-    # what cannot be less than nothing and is, is unknown
-    return {name: value for name, value in figures.items() if value >= 0 or name == "temperature"}
+        raise InvalidValue(f"the figures of a resource are not a JSON object of at most {_MAX_FIGURES} members")
+    figures = {_name(name): _finite(number) for name, number in data.items()}
+    # a negative figure that cannot be negative is unknown
+    return {name: number for name, number in figures.items() if number >= 0 or name == "temperature"}
 
 
-def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST:
+def _finite(number: Any) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) <= _LARGEST:
         raise InvalidValue(f"a figure of the sample is not a number, or beyond {_LARGEST:g}")
-    return float(value)
+    return float(number)
 
 
 _TYPES: dict[str, type | tuple[type, ...]] = {

@@ -1,4 +1,4 @@
-"""What came packed, unpacked within bounds: a megabyte of zeros is a kilobyte on its way."""
+"""Decompression within bounds: a megabyte of zeros is only a kilobyte when it is packed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EITHER_HEADER = 32 + zlib.MAX_WBITS
 
 
 def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
-    """The content of gzip or zlib data; InvalidValue when it is broken, or has more than `most_bytes`."""
+    """The content of gzip or zlib data; InvalidValue when it is damaged or exceeds `most_bytes`."""
     unpacker = zlib.decompressobj(_EITHER_HEADER)
     try:
         content = unpacker.decompress(packed, most_bytes + 1)
@@ -20,5 +20,5 @@ def unpack(packed: bytes, most_bytes: int, name: str) -> bytes:
     if len(content) > most_bytes:
         raise InvalidValue(f"{name} unpacks to more than {most_bytes} bytes")
     if not unpacker.eof or unpacker.unused_data:
-        raise InvalidValue(f"{name} cannot be unpacked: it ends too early, or goes on after its end")
+        raise InvalidValue(f"{name} cannot be unpacked: it ends too early, or data follows its end")
     return content

@@ -1,4 +1,4 @@
-"""A plan: everything a validation needs to know before it starts, checked as a whole."""
+"""The plan of a validation, checked as a whole before it starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = (MIRRORED, ASCENDING)
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """Constant load on a queue of its own beside the steps: `parallel` requests in flight for `workers` workers.
+    """Constant load on another queue during all steps: `parallel` requests for `workers` workers.
 
     seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
     command: the workload's program and arguments; empty for sleep.
@@ -40,15 +40,17 @@ class Background:
 
     @property
     def workload(self) -> str:
-        """The workload in words."""
-        return " ".join(self.command) if self.command else f"sleep {self.seconds:g}"
+        """The command, or sleep with its seconds, as one text."""
+        if self.command:
+            return " ".join(self.command)
+        return f"sleep {self.seconds:g}"
 
     @classmethod
     def from_dict(cls, data: Any) -> Background:
         """Read what `asdict` wrote; InvalidValue on anything else."""
         if not isinstance(data, dict) or "name" not in data:
-            raise InvalidValue("a background queue of the plan has no name", hint="give each a name")
-        row = wire.take(
+            raise InvalidValue("a background queue of the plan has no name", hint="name each queue")
+        fields = wire.take(
             data,
             "the background queue",
             {
@@ -61,7 +63,7 @@ class Background:
                 "time_limit_s": (int, float),
             },
         )
-        return cls(**{**row, "command": tuple(row.get("command", ()))})
+        return cls(**{**fields, "command": tuple(fields.get("command", ()))})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,28 +71,28 @@ class Plan:
     """What a validation does.
 
     limit: the largest number of workers; the steps are 1, 2, 4, ... and the limit itself.
-    scale: the ratio of throughput wanted from every doubling.
+    scale: the ratio of throughput that every doubling must reach.
     seconds: expected run time of one request: the sleep length for sleep, an estimate for a command.
     step_s: seconds of measuring in each step; 0: as long as the verdict needs.
-    precision: relative half-width of a step's throughput at which it has been measured enough.
-    max_step_s: seconds after which a step ends whatever is missing; 0: 60 s, or 30 requests if they take longer.
-    warmup_s: seconds at the beginning of each step that do not count; None finds them from the data.
+    precision: relative half-width of a step's throughput at which it is measured precisely enough.
+    max_step_s: seconds after which a step ends in any case; 0: 60 s, or the time of 30 requests if that is longer.
+    warmup_s: seconds at the beginning of each step that do not count; None: they are found from the data.
     command: the workload's program and arguments; empty for sleep.
-    queue: name of the queue, made up for every run.
-    device_glob: device files; worker N uses the N-th, counting round, unless per_device says otherwise.
+    queue: name of the queue, generated for every run.
+    device_glob: device files; worker N uses the N-th and starts again after the last, unless per_device is set.
     preset: devices of one vendor, and the environment that restricts its libraries to one of them.
-    per_device: workers that share one device, each with a leased slot of it; several numbers are compared, with all
+    per_device: workers that share one device, each with a leased slot; several numbers are compared, with all
     devices full, and the steps are then these numbers times the devices.
     device_policy: which device a worker gets a slot of: first, balanced or packed.
-    devices: how many there are, found when the run begins; 0 where nobody counted.
+    devices: how many there are, counted when the run begins; 0 where they were not counted.
     time_limit_s: seconds after which a request is ended; 0: never.
     tolerate_failures: failed requests that do not fail the run.
     order: mirrored measures every step in two parts, with 1, 2, 4, ... workers and then with ..., 4, 2, 1, so that a
-    machine that slows down or speeds up evenly changes no ratio; ascending measures it once.
-    repeats: how often every step is measured, in blocks of shuffled order; more than 1 take the place of `order`.
+    machine that slows down or speeds up steadily changes no ratio; ascending measures it once.
+    repeats: how often every step is measured, in blocks of shuffled order; with more than 1, `order` is ignored.
     seed: of that shuffled order.
     thresholds: further conditions of a PASS, as in efficiency(8)>=0.8.
-    background: load on other queues, present during every step and reported apart.
+    background: load on other queues, present during every step and reported separately.
     """
 
     limit: int = 8
@@ -123,21 +125,14 @@ class Plan:
         checks.seconds(self.seconds, "seconds")
         checks.seconds(self.step_s, "step time")
         checks.seconds(self.max_step_s, "longest step")
-        if self.warmup_s is not None:
-            checks.seconds(self.warmup_s, "warm-up")
-            longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
-            if self.warmup_s >= longest_s:
-                raise InvalidValue(
-                    f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
-                    hint="give a shorter --warmup, or a longer --max-step or --step-time",
-                )
+        self._check_warmup()
         checks.fraction(self.precision, "precision")
         self._check_devices()
         if self.order not in ORDERS:
             raise InvalidValue(f"unknown order {self.order!r}", hint=f"use one of: {', '.join(ORDERS)}")
         checks.count(self.repeats, "repeats", minimum=1, maximum=1000)
         checks.count(self.seed, "seed")
-        if len({one.name for one in self.background}) < len(self.background):
+        if len({queue.name for queue in self.background}) < len(self.background):
             raise InvalidValue("two background queues have the same name", hint="give each a name of its own")
         checks.seconds(self.time_limit_s, "time limit")
         checks.count(self.tolerate_failures, "tolerated failures")
@@ -149,6 +144,17 @@ class Plan:
                     "a run that compares numbers of workers per device has no ratio", hint="leave the threshold out"
                 )
 
+    def _check_warmup(self) -> None:
+        if self.warmup_s is None:
+            return
+        checks.seconds(self.warmup_s, "warm-up")
+        longest_s = self.step_s + self.seconds if self.step_s else self.longest_s
+        if self.warmup_s >= longest_s:
+            raise InvalidValue(
+                f"the warm-up of {self.warmup_s:g} s leaves nothing of a step of {longest_s:g} s",
+                hint="give a shorter --warmup, or a longer --max-step or --step-time",
+            )
+
     def _check_devices(self) -> None:
         checks.count(self.devices, "devices")
         if self.preset:
@@ -157,8 +163,10 @@ class Plan:
             raise InvalidValue(
                 f"unknown device policy {self.device_policy!r}", hint=f"use one of: {', '.join(POLICIES)}"
             )
-        if not self.per_device:
-            return
+        if self.per_device:
+            self._check_sharing()
+
+    def _check_sharing(self) -> None:
         for count in self.per_device:
             checks.count(count, "workers per device", minimum=1, maximum=MAX_WORKERS)
         if list(self.per_device) != sorted(set(self.per_device)):
@@ -170,9 +178,9 @@ class Plan:
             raise InvalidValue("there is no device to share", hint="add --device-glob GLOB or --preset NAME")
         slots = self.per_device[-1] * self.devices
         if self.devices and not self.compares and self.limit > slots:
+            devices = "1 device" if self.devices == 1 else f"{self.devices} devices"
             raise InvalidValue(
-                f"{self.limit} workers do not fit into {slots} slots of {self.devices} "
-                f"device{'s' if self.devices > 1 else ''}",
+                f"{self.limit} workers do not fit into {slots} slots of {devices}",
                 hint=f"give --limit {slots}, or more workers with --per-device",
             )
 
@@ -183,25 +191,25 @@ class Plan:
 
     @property
     def parts(self) -> int:
-        """In how many parts the time of a step is divided."""
+        """Number of parts of a step's time."""
         return 2 if self.mirrored else 1
 
     @property
     def compares(self) -> bool:
-        """Whether the steps are numbers of workers per device, and not of workers."""
+        """Whether the steps compare numbers of workers per device."""
         return len(self.per_device) > 1
 
     def share(self, workers: int) -> int:
-        """How many share each device in the step with so many workers; 0 when no slot is leased."""
+        """Workers per device in the step with this many workers; 0 when no slots are leased."""
         if self.compares:
             return workers // max(1, self.devices)
         return self.per_device[0] if self.per_device else 0
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Numbers of workers: 1, 2, 4, ... and the limit even when it is no power of two.
+        """Numbers of workers: 1, 2, 4, ... and the limit, also when it is not a power of two.
 
-        In a run that compares numbers of workers per device: so many on every device.
+        In a run that compares numbers of workers per device: each number times the devices.
         """
         if self.compares:
             return tuple(count * max(1, self.devices) for count in self.per_device)
@@ -214,12 +222,12 @@ class Plan:
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which a step of no fixed length ends whatever is missing."""
+        """Seconds after which a step without a fixed length ends in any case."""
         return self.max_step_s or _longest_s(self.seconds)
 
     @property
     def longest_part_s(self) -> float:
-        """Seconds after which the first measuring of a step ends; where steps may be longer, further parts follow.
+        """Seconds after which the first part of a step ends; longer steps have further parts.
 
         Each part of a mirrored step has a warm-up of its own.
         """
@@ -230,7 +238,7 @@ class Plan:
 
     @property
     def fixed_part_s(self) -> float:
-        """Seconds after which a measuring of a step of fixed length ends: with the first request, which only warms up.
+        """Seconds of each part of a step of fixed length, including the first request, a warm-up.
 
         Each part of a mirrored step has a warm-up of its own.
         """
@@ -238,20 +246,23 @@ class Plan:
 
     @property
     def workload(self) -> str:
-        """The workload in words."""
-        return " ".join(self.command) if self.command else f"sleep {self.seconds:g}"
+        """The command, or sleep with its seconds."""
+        if self.command:
+            return " ".join(self.command)
+        return f"sleep {self.seconds:g}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
-        row = {**asdict(self), **{name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")}}
-        row["background"] = [{**asdict(one), "command": list(one.command)} for one in self.background]
-        return {"schema_version": wire.SCHEMA_VERSION, **row}
+        lists = {name: list(getattr(self, name)) for name in ("command", "thresholds", "per_device")}
+        fields = {**asdict(self), **lists}
+        fields["background"] = [{**asdict(queue), "command": list(queue.command)} for queue in self.background]
+        return {"schema_version": wire.SCHEMA_VERSION, **fields}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Plan:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
         number = (int, float)
-        row = wire.take(
+        fields = wire.take(
             data,
             "the plan",
             {
@@ -278,11 +289,11 @@ class Plan:
                 "background": list,
             },
         )
-        row["background"] = tuple(Background.from_dict(one) for one in row.get("background", ()))
-        lists = {name: tuple(row.get(name, ())) for name in ("command", "thresholds", "per_device")}
-        return cls(**{**row, **lists})
+        fields["background"] = tuple(Background.from_dict(queue) for queue in fields.get("background", ()))
+        lists = {name: tuple(fields.get(name, ())) for name in ("command", "thresholds", "per_device")}
+        return cls(**{**fields, **lists})
 
 
 def _longest_s(seconds: float) -> float:
-    """How long a step of requests of that length is measured where nothing else is said."""
+    """The longest time of a step with requests of this length, unless the plan sets it."""
     return max(60.0, 30.0 * seconds)

@@ -1,7 +1,7 @@
-"""Presets: what belongs to one kind of device, so that nobody has to look it up. Data only; rooms read what they need.
+"""Device presets: files, resources, groups and variables of each vendor's devices. Data only.
 
-Resource names are those of the vendors' Kubernetes device plugins. Groups are those that own the device nodes on common
-distributions; group numbers differ between hosts, so only names are given.
+Resource names are those of the vendors' Kubernetes device plugins. Groups own the device nodes on
+common distributions; group numbers differ between hosts, so presets have only names.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 
 from scaletest.model.errors import InvalidValue
 
-# Which device a worker gets a slot of: the first with a free one, the least used, the most used.
+# Which device a worker gets a slot of: the first with a free slot, the least used, the most used.
 POLICIES = ("first", "balanced", "packed")
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One kind of device.
+    """Devices of one vendor.
 
     vendor: PCI vendor id as sysfs writes it; devices of other vendors that match the pattern are left out.
-    resources: what a pod asks for, the usual one first. groups: one of them owns the device nodes.
-    visible: the environment variable by which a vendor's libraries are restricted to one device.
-    order: further variables that make those libraries count devices as we do, by PCI address.
+    resources: Kubernetes resources that a pod can request, the usual one first.
+    groups: one of them owns the device nodes.
+    visible: the environment variable that restricts the vendor's libraries to one device.
+    order: further variables that make those libraries number devices by PCI address, as scaletest does.
     """
 
     name: str
@@ -64,7 +65,7 @@ PRESETS = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of this name; InvalidValue lists the known ones."""
+    """The preset with this name; InvalidValue lists the known names."""
     if name not in PRESETS:
         raise InvalidValue(f"unknown preset {name!r}", hint=f"use one of: {', '.join(PRESETS)}")
     return PRESETS[name]

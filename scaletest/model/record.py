@@ -1,4 +1,4 @@
-"""A record: request, reply and the client's clock in one immutable row. Everything reported is derived from records."""
+"""A record: request, reply and the client's clock, immutable. Reports are derived from records."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from scaletest.model.reply import Outcome, Reply
 class Record:
     """One finished request as its client saw it.
 
-    step: the number of workers that were asked for while it ran.
-    total_s: monotonic seconds at the client from submit to reply parsed.
-    repeat: which measuring of that step it belongs to, counted from 0.
-    per_device: how many workers shared each device; 0 where none had a leased slot.
+    step: the number of workers of the step in which it ran.
+    total_s: monotonic seconds at the client, from submission until the reply was parsed.
+    repeat: which measurement of that step it belongs to, counted from 0.
+    per_device: how many workers shared each device; 0 where no slots were leased.
     """
 
     queue: str
@@ -36,7 +36,10 @@ class Record:
 
     @property
     def overhead_s(self) -> float:
-        """What the tester itself cost: total - wait - run, never below 0 (two clocks may disagree by microseconds)."""
+        """Time that the tester itself added: total - wait - run.
+
+        Never below 0, though two clocks may disagree by microseconds.
+        """
         return max(0.0, self.total_s - self.reply.wait_s - self.reply.run_s)
 
     @property
@@ -46,14 +49,14 @@ class Record:
 
     def to_json(self) -> str:
         """One flat line of JSON, schema version 1."""
-        row: dict[str, Any] = {"queue": self.queue, "step": self.step, "repeat": self.repeat}
+        fields: dict[str, Any] = {"queue": self.queue, "step": self.step, "repeat": self.repeat}
         if self.per_device:
-            row["per_device"] = self.per_device
-        row.update(self.reply.to_dict())
-        row["total_s"] = self.total_s
-        row["overhead_s"] = self.overhead_s
-        row["schema_version"] = wire.SCHEMA_VERSION
-        return wire.dump(row)
+            fields["per_device"] = self.per_device
+        fields.update(self.reply.to_dict())
+        fields["total_s"] = self.total_s
+        fields["overhead_s"] = self.overhead_s
+        fields["schema_version"] = wire.SCHEMA_VERSION
+        return wire.dump(fields)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Record:

@@ -1,4 +1,4 @@
-"""A reply: what became of a request. One outcome, decided once, by the process that finished the request."""
+"""A reply: how a request ended. The process that finished the request decides its outcome once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Figures = dict[str, float | int | str]
 
 
 class Outcome(StrEnum):
-    """How a request ended. Books: submitted = waiting + running + these five."""
+    """How a request ended. submitted = waiting + running + these five outcomes."""
 
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -39,14 +39,14 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What comes back for a request.
+    """The answer to a request.
 
     wait_s: started - enqueued, both on the Redis clock.
     run_s: monotonic seconds around the workload in the worker, process and device start included.
     enqueued_s, started_s, ended_s: Redis server time, seconds since the epoch.
-    timeout_s: seconds after which the workload was stopped; 0 unless timed out.
-    exit_code: of the program; None when none ran to its end; -N for death by signal N.
-    device_info: what tells the device from others: pci, vendor, model, slot, as far as the system says.
+    timeout_s: seconds after which the workload was stopped; 0 unless it timed out.
+    exit_code: of the program; None when no program ran to its end; -N when signal N ended it.
+    device_info: identifies the device: pci, vendor, model, slot, as far as the system knows them.
     figures: the workload's own results, such as frames and fps.
     activity: where its processes spent the time; None where nothing was sampled.
     """
@@ -76,9 +76,9 @@ class Reply:
         for name in _SECONDS:
             checks.seconds(getattr(self, name), name, maximum=1e12)
         checks.count(self.attempts, "attempts", minimum=0)
-        for name, value in self.figures.items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise InvalidValue(f"figure {name!r} is {value}, which is no number")
+        for name, figure in self.figures.items():
+            if isinstance(figure, float) and not math.isfinite(figure):
+                raise InvalidValue(f"figure {name!r} is {figure}, which is not a number")
 
     @property
     def ok(self) -> bool:
@@ -86,10 +86,10 @@ class Reply:
         return self.outcome is Outcome.SUCCEEDED
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values; empty ones are left out, since most replies are short and there are many."""
-        row = {item.name: getattr(self, item.name) for item in fields(self)}
-        row["activity"] = self.activity.to_dict() if self.activity else None
-        return {name: value for name, value in row.items() if value not in ("", 0, None, {}) or name in ALWAYS}
+        """Plain values; empty fields are left out, because there are many replies."""
+        contents = {field.name: getattr(self, field.name) for field in fields(self)}
+        contents["activity"] = self.activity.to_dict() if self.activity else None
+        return {name: value for name, value in contents.items() if value not in ("", 0, None, {}) or name in ALWAYS}
 
     def to_json(self) -> str:
         """One line of JSON."""
@@ -97,13 +97,16 @@ class Reply:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Reply:
-        """Read what `to_dict` wrote; InvalidValue on anything else, but for the activity, which is None then."""
-        row = wire.take(data, "the reply", _TYPES)
+        """Read what `to_dict` wrote; InvalidValue on anything else.
+
+        An activity that cannot be read is None: the outcome counts without it.
+        """
+        fields = wire.take(data, "the reply", _TYPES)
         try:
-            row["outcome"] = Outcome(row["outcome"])
-            row["reason"] = Reason(row.get("reason", ""))
-            row["activity"] = _activity(data.get("activity"))
-            return cls(**row)
+            fields["outcome"] = Outcome(fields["outcome"])
+            fields["reason"] = Reason(fields.get("reason", ""))
+            fields["activity"] = _activity(data.get("activity"))
+            return cls(**fields)
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidValue(f"the reply cannot be read: {error}") from error
 
@@ -114,20 +117,21 @@ class Reply:
 
 
 def _activity(data: Any) -> Activity | None:
-    """None when it cannot be read: a request's result counts without where its time went."""
+    if data is None:
+        return None
     try:
-        return None if data is None else Activity.from_dict(data)
+        return Activity.from_dict(data)
     except InvalidValue:
         return None
 
 
 def unreadable(request_id: str, why: str) -> Reply:
-    """The reply to a request that was answered with something that this version cannot read."""
+    """A failed reply in place of one that this version of scaletest cannot read."""
     error = f"the reply of its worker cannot be read: {why}; give workers and clients the same version of scaletest"
     return Reply(request_id, Outcome.FAILED, Reason.LOST, error=checks.cut(error))
 
 
-# Fields that stand in a reply even when they are empty.
+# Fields that are written even when they are empty.
 ALWAYS = {"id", "outcome", "exit_code", "wait_s", "run_s", "attempts"}
 _SECONDS = ("wait_s", "run_s", "timeout_s", "enqueued_s", "started_s", "ended_s")
 _TEXTS = ("id", "outcome", "reason", "error", "worker", "node", "pod", "device")

@@ -1,4 +1,4 @@
-"""A request: one unit of work that a client enqueues. Checked when it is made, immutable after."""
+"""A request: one unit of work that a client enqueues. Checked on creation, then immutable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Request:
     id: unique text, valid as an RQ job id.
     queue: the queue it goes to.
     arguments: added to the workload's own arguments, at most 4 KiB in all by default.
-    time_limit_s: seconds the workload may run; 0 means no limit of the request's own.
+    time_limit_s: seconds the workload may run; 0 means that the request sets no limit.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The plan of a search for saturation, and what is on record about each of its steps. Pure data and rules, no I/O."""
+"""The plan of a search for saturation, and the record of each of its steps. Pure, without I/O."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.model import checks, wire
-from scaletest.model.around import Around
 from scaletest.model.errors import InvalidValue
+from scaletest.model.machine_use import MachineUse
 
 KIND = "saturation"
 MOST_RATE = 100_000.0
@@ -49,14 +49,16 @@ class Phase(StrEnum):
 class SaturationPlan:
     """Levels are requests a second for open load, requests in flight for closed load.
 
-    target: what is loaded, for people, without secrets. start: first level, 0: found from the warm probe.
-    maximum: highest level, 0: as far as it goes. factor: of the ramp.
-    increment: of a sweep, and of a ramp instead of the factor.
-    precision: the bracket's ends lie within this part of each other. most_steps: before it is confirmed.
-    step_s, warm_s: seconds of a step, and of the single-thread probe before. count: requests of a step, 0: by time.
-    confirm: how often the ends of the bracket are measured again, at most. repeats: of every level of a sweep.
-    success: part of the requests that must succeed. limit: of a percentile, as "p95<200ms", or "".
-    wanted: the saturation point that is asked for, in requests a second, 0: none. poisson: starts by chance.
+    target: the service or queue, as people name it, without secrets.
+    start: first level, 0: found by the warm-up probe. maximum: highest level, 0: no limit.
+    factor: from one level of the ramp to the next. increment: of a sweep, or of a ramp instead of
+    the factor. precision: the search ends when the bracket's ends differ by less than this part.
+    most_steps: at most, before the bracket is confirmed. step_s, warm_s: seconds of a step, and of
+    the single-thread probe before. count: requests of a step, 0: the step ends by time.
+    confirm: how often the ends of the bracket are measured again, at most. repeats: of every level
+    of a sweep. success: part of the requests that must succeed. limit: of a percentile, as
+    "p95<200ms", or "". wanted: the saturation point that is required, in requests a second, 0: none.
+    poisson: whether requests start at random times.
     """
 
     target: str
@@ -119,17 +121,17 @@ class SaturationPlan:
 
     @property
     def unit(self) -> str:
-        """Of a level."""
+        """Unit of a level."""
         return "requests/s" if self.open else "in flight"
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Levels are found while it runs; none is known before."""
+        """An empty tuple, because levels are chosen while the search runs."""
         return ()
 
     @property
     def workload(self) -> str:
-        """What is measured, in words."""
+        """Description of the run, in one line."""
         return f"{self.load} load on {self.target}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -139,11 +141,8 @@ class SaturationPlan:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> SaturationPlan:
         """Read what `to_dict` wrote; InvalidValue on anything else."""
-        number = (int, float)
-        kinds: dict[str, type | tuple[type, ...]] = {
-            one.name: number if one.type == "float" else {"str": str, "int": int, "bool": bool}[str(one.type)]
-            for one in fields(cls)
-        }
+        types: dict[str, type | tuple[type, ...]] = {"float": (int, float), "str": str, "int": int, "bool": bool}
+        kinds = {plan_field.name: types[str(plan_field.type)] for plan_field in fields(cls)}
         try:
             return cls(**wire.take(data, "the plan", kinds))
         except (TypeError, ValueError) as error:
@@ -169,12 +168,12 @@ _STEP_FIGURES = ("level", "seconds", "warmup_s", "cpu", "beat_s", "throttled_s",
 class SaturationStep:
     """One step that was measured. number: from 0. level: in the load's unit. load: open or closed.
 
-    seconds: from its begin until nothing was due any more; requests that ended later are in its samples too.
+    seconds: from its beginning until no request was due any more; requests that ended later count too.
     warmup_s: the beginning that does not count. cpu: cores that each tester process used, at most.
-    beat_s: how late the tester's clock rang, 99th percentile. throttled_s: how long the kernel held the tester back for
-    its CPU limit, of all CPUs together. throttled_periods: in which part of the limit's periods it did. unsent: due,
-    never sent. extra: what else is known of the target then.
-    around: what else the tester's machine did meanwhile; None when nobody looked.
+    beat_s: how late the tester's timers fired, 99th percentile. throttled_s: how long the tester's
+    CPU limit kept it off the CPUs, summed over CPUs. throttled_periods: part of the limit's periods in
+    which it did. unsent: requests that were due and never sent. extra: what else was known of the
+    target. around: use of the tester's machine during the step; None when it was not read.
     """
 
     number: int
@@ -190,14 +189,14 @@ class SaturationStep:
     unsent: int = 0
     began: str = ""
     extra: dict[str, Any] = field(default_factory=dict)
-    around: Around | None = None
+    around: MachineUse | None = None
     throttled_periods: float = 0.0
 
     def to_json(self) -> str:
         """One line of JSON."""
-        row = {**asdict(replace(self, around=None)), "schema_version": wire.SCHEMA_VERSION}
-        del row["around"]
-        return wire.dump(row if self.around is None else {**row, "around": self.around.to_dict()})
+        fields = {**asdict(replace(self, around=None)), "schema_version": wire.SCHEMA_VERSION}
+        del fields["around"]
+        return wire.dump(fields if self.around is None else {**fields, "around": self.around.to_dict()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> SaturationStep:
@@ -211,23 +210,23 @@ class SaturationStep:
             "around": dict,
         }
         try:
-            row = wire.take(wire.load(text, "the step"), "the step", known)
-            if "around" in row:
-                row["around"] = Around.from_dict(row["around"])
-            made = cls(**row)
-            Phase(made.phase), LoadKind(made.load)
+            fields = wire.take(wire.load(text, "the step"), "the step", known)
+            if "around" in fields:
+                fields["around"] = MachineUse.from_dict(fields["around"])
+            step = cls(**fields)
+            Phase(step.phase), LoadKind(step.load)
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"the step cannot be read: {error}") from error
         for name in _STEP_FIGURES:
-            checks.seconds(getattr(made, name), name, maximum=1e12)
-        return made
+            checks.seconds(getattr(step, name), name, maximum=1e12)
+        return step
 
 
 def latency_limit(text: str) -> tuple[str, float]:
     """Percentile and seconds of "p95<200ms"; InvalidValue on anything else."""
-    found = _LIMIT.fullmatch(text.strip())
-    if not found:
+    match = _LIMIT.fullmatch(text.strip())
+    if not match:
         raise InvalidValue(
             f"the latency limit is {checks.cut(text, 40)!r}", hint="write a percentile and a time, as in p95<200ms"
         )
-    return found[1], float(found[2]) * _UNITS[found[3]]
+    return match[1], float(match[2]) * _UNITS[match[3]]

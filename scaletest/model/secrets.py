@@ -1,4 +1,4 @@
-"""What others must not see: passwords in addresses, and variables of ours that workloads do not get."""
+"""Secrets: passwords in addresses, and scaletest's own variables, which workloads do not get."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import re
 from collections.abc import Mapping
 
 HIDDEN = "***"
-# To the last @: a password may hold any sign, also when nobody encoded it.
+# Up to the last @: a password may contain any character if it was not encoded.
 _LOGIN = re.compile(r"//([^:@/]*):.*@")
 _USER = re.compile(r"//[^@/]*@")
 _QUERY = re.compile(r"([?&]([^=&#\s]+)=)[^&]*")
 _SECRET_PARAMETER = re.compile(r"(?i)(password|passwd|pwd|username|secret|token)$")
-# Our own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN ...), and those from which
-# the chart and --sql take their passwords. docs/how-to/workers.md lists them.
+# scaletest's own variables (SCALETEST_REDIS_URL, SCALETEST_WORKER_REDIS_URL, SCALETEST_CLIENT_TOKEN
+# ...), and those with the passwords of the chart and of --sql. docs/how-to/workers.md lists them.
 _SECRET_VARIABLE = re.compile(
     r"SCALETEST_REDIS.*|SCALETEST_(.*_)?(REDIS_URL|TOKEN|SQL|HEADERS?)|REDIS_PASSWORD|PGPASSWORD"
 )
 
 
 def masked(address: str, *, service: bool = False) -> str:
-    """An address, or an option with one, without the passwords in it; any other text as it is.
+    """An address, or an option with an address, without its passwords; any other text unchanged.
 
-    service: hide the user name and every value of the query too: services take keys as any of them.
+    service: also hide the user name and all values of the query, which may be keys of a service.
     """
     if "//" not in address:
         return address
@@ -36,5 +36,5 @@ def masked(address: str, *, service: bool = False) -> str:
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment for a program that is none of ours."""
+    """The environment for a program that does not belong to scaletest."""
     return {name: value for name, value in environment.items() if not _SECRET_VARIABLE.fullmatch(name)}

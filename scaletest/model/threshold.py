@@ -3,8 +3,9 @@
     efficiency(8)>=0.8    ratio(4)>=1.9    throughput(8)>=12/s    failures<1%    failures<=3
     wait.p95(8)<200ms     run.p99<=2s      contention<5%          coherency<0.1% drift<3%
 
-N is a step's number of workers. Without N every step must hold, so the worst one counts; failures are then those of
-the whole run. Contention and coherency are of the run and take no N. Whether one holds is for `analysis` to say.
+N is a step's number of workers. Without N every step must meet the bound, so the worst one decides;
+failures are then those of the whole run. Contention and coherency belong to the run and take no N.
+`analysis` decides whether a threshold is met.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """What a threshold can be about. units: factor to the base unit; most: the largest bound that makes sense.
+class ThresholdMetric:
+    """A metric of thresholds. units: factors to the base unit; most: the largest possible bound.
 
-    per_step: whether it may name a number of workers.
+    per_step: whether the threshold may name a number of workers.
     """
 
     units: Mapping[str, float]
@@ -47,15 +48,16 @@ class Metric:
     most: float = math.inf
 
 
-METRICS: Mapping[str, Metric] = {
-    "ratio": Metric({"": 1.0, "x": 1.0}),
-    "efficiency": Metric(PART, most=2.0),
-    "throughput": Metric({"": 1.0, "/s": 1.0, "/min": 1 / 60}),
-    "failures": Metric({"": 1.0, "%": 0.01}),
-    "contention": Metric(PART, per_step=False, most=1.0),
-    "coherency": Metric(PART, per_step=False, most=1.0),
-    "drift": Metric(PART, most=1.0),
-    **{f"{time}.{name}": Metric(SECONDS) for time in ("wait", "run") for name in PERCENTILES},
+METRICS: Mapping[str, ThresholdMetric] = {
+    "ratio": ThresholdMetric({"": 1.0, "x": 1.0}),
+    "efficiency": ThresholdMetric(PART, most=2.0),
+    "throughput": ThresholdMetric({"": 1.0, "/s": 1.0, "/min": 1 / 60}),
+    "failures": ThresholdMetric({"": 1.0, "%": 0.01}),
+    "contention": ThresholdMetric(PART, per_step=False, most=1.0),
+    "coherency": ThresholdMetric(PART, per_step=False, most=1.0),
+    "drift": ThresholdMetric(PART, most=1.0),
+    **{f"wait.{name}": ThresholdMetric(SECONDS) for name in PERCENTILES},
+    **{f"run.{name}": ThresholdMetric(SECONDS) for name in PERCENTILES},
 }
 
 
@@ -79,34 +81,38 @@ class Threshold:
         """Whether failures are counted as a part of all requests."""
         return self.unit == "%"
 
-    def holds(self, value: float) -> bool:
-        """Whether a value in base units meets it."""
-        return OPERATORS[self.operator](value, self.bound)
+    def holds(self, measured: float) -> bool:
+        """Whether a measured value, in base units, meets the threshold."""
+        return OPERATORS[self.operator](measured, self.bound)
 
     def __str__(self) -> str:
         at = "" if self.workers is None else f"({self.workers})"
-        value = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
-        return f"{self.metric}{at}{self.operator}{value}{self.unit}"
+        number = f"{self.value:g}" if float(f"{self.value:g}") == self.value else repr(self.value)
+        return f"{self.metric}{at}{self.operator}{number}{self.unit}"
 
 
 def parse(text: str, steps: Sequence[int] = ()) -> Threshold:
-    """Read one threshold; InvalidValue that says what is wrong. steps: numbers of workers it may name, () for any."""
+    """Read one threshold; InvalidValue says what is wrong with it.
+
+    steps: numbers of workers that it may name, () for any.
+    """
     shown = checks.cut(repr(text), 80)
-    found = _SHAPE.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
-    if found is None:
+    is_short = isinstance(text, str) and len(text) <= _LONGEST
+    match = _SHAPE.fullmatch(text) if is_short else None
+    if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
             hint="write METRIC[(N)] OP VALUE[UNIT] in quotes, as in 'efficiency(8)>=0.8' or 'wait.p95<200ms'",
         )
-    metric = _metric(found["metric"], shown)
-    if found["operator"] not in OPERATORS:
+    metric = _metric(match["metric"], shown)
+    if match["operator"] not in OPERATORS:
         raise InvalidValue(
-            f"threshold {shown} compares with {found['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
+            f"threshold {shown} compares with {match['operator']}", hint=f"use one of {' '.join(OPERATORS)}"
         )
-    if found["unit"] not in METRICS[metric].units:
-        raise InvalidValue(f"threshold {shown} has the unit {found['unit'] or 'none'}", hint=_units(metric))
-    workers = _workers(metric, found["workers"], steps, shown)
-    threshold = Threshold(metric, workers, found["operator"], float(found["value"]), found["unit"])
+    if match["unit"] not in METRICS[metric].units:
+        raise InvalidValue(f"threshold {shown} has the unit {match['unit'] or 'none'}", hint=_units(metric))
+    workers = _workers(metric, match["workers"], steps, shown)
+    threshold = Threshold(metric, workers, match["operator"], float(match["value"]), match["unit"])
     _check_bound(threshold, shown)
     return threshold
 
@@ -117,12 +123,12 @@ def _metric(name: str, shown: str) -> str:
     stem = name.partition(".")[0]
     near = difflib.get_close_matches(name.lower(), METRICS, n=1)
     if stem in ("wait", "run"):
-        hint = f"{stem} is given as {', '.join(f'{stem}.{each}' for each in PERCENTILES)}"
+        hint = f"write one of {', '.join(f'{stem}.{percentile}' for percentile in PERCENTILES)}"
     elif near:
         hint = f"did you mean {near[0]}?"
     else:
-        hint = f"there are {', '.join(METRICS)}"
-    raise InvalidValue(f"threshold {shown} is about {checks.cut(name, 40)}, which is not measured", hint=hint)
+        hint = f"use one of {', '.join(METRICS)}"
+    raise InvalidValue(f"threshold {shown} names {checks.cut(name, 40)}, which is not measured", hint=hint)
 
 
 def _units(metric: str) -> str:
@@ -130,20 +136,22 @@ def _units(metric: str) -> str:
     return f"{metric} takes {', '.join(names)} or none"
 
 
-def _workers(metric: str, given: str | None, steps: Sequence[int], shown: str) -> int | None:
-    if given is None:
+def _workers(metric: str, written: str | None, steps: Sequence[int], shown: str) -> int | None:
+    if written is None:
         return None
     if not METRICS[metric].per_step:
         raise InvalidValue(
-            f"threshold {shown} names a number of workers", hint=f"{metric} is of the whole run: leave ({given}) out"
+            f"threshold {shown} names a number of workers",
+            hint=f"{metric} belongs to the whole run: leave ({written}) out",
         )
-    workers = int(given)
+    workers = int(written)
     if workers < 1 or (steps and workers not in steps):
         known = f"the steps are {', '.join(map(str, steps))}" if steps else "give 1 or more"
-        raise InvalidValue(f"threshold {shown} is about {workers} workers, which is no step", hint=known)
+        raise InvalidValue(f"threshold {shown} names {workers} workers, which is not a step", hint=known)
     if metric == "ratio" and steps and workers == steps[0]:
         raise InvalidValue(
-            f"threshold {shown} is about the first step", hint="a ratio is to the step before: name a later one"
+            f"threshold {shown} names the first step",
+            hint="a ratio compares with the step before: name a later step",
         )
     return workers
 
@@ -154,8 +162,10 @@ def _check_bound(threshold: Threshold, shown: str) -> None:
     most = 1.0 if threshold.metric == "failures" and threshold.share else METRICS[threshold.metric].most
     if threshold.bound > most:
         raise InvalidValue(
-            f"threshold {shown} has a value that {threshold.metric} never has",
+            f"threshold {shown} has a value that {threshold.metric} cannot reach",
             hint="it is a part of 1: write 0.8 or 80%",
         )
     if threshold.metric == "failures" and not threshold.share and not threshold.value.is_integer():
-        raise InvalidValue(f"threshold {shown} counts parts of requests", hint="give a whole number, or % of all")
+        raise InvalidValue(
+            f"threshold {shown} counts fractions of requests", hint="give a whole number, or a percentage"
+        )

@@ -8,9 +8,9 @@ from typing import Any
 
 
 class VerdictKind(StrEnum):
-    """PASS: the data support what was wanted. FAIL: they refute it. INVALID: they can do neither.
+    """PASS: the data confirm what was required. FAIL: they refute it. INVALID: they do neither.
 
-    RUNNING: more data are still coming. A run is only shown so, never judged so.
+    RUNNING: the run is not over. It is shown for a running run, and is never a final verdict.
     """
 
     PASS = "PASS"
@@ -20,11 +20,11 @@ class VerdictKind(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0 PASS, 3 FAIL, 4 INVALID, and as long as there is no verdict."""
+        """0 for PASS, 3 for FAIL, 4 for INVALID and as long as there is no verdict."""
         return {"PASS": 0, "FAIL": 3, "INVALID": 4, "RUNNING": 4}[self.value]
 
 
-# What a run, a step or a threshold can be judged as.
+# Verdicts of a run, a step or a threshold.
 JUDGEMENTS = (VerdictKind.PASS, VerdictKind.FAIL, VerdictKind.INVALID)
 
 
@@ -37,7 +37,7 @@ class Verdict:
     remedy: str = ""
 
     def while_running(self) -> Verdict:
-        """What is shown while it is measured. Of a verdict so far a FAIL is told, which more data may change."""
+        """The verdict to show while the run is measured; it mentions a FAIL, which may still change."""
         refuted = f"; so far {self.kind}: {self.reason}" if self.kind is VerdictKind.FAIL else ""
         return Verdict(VerdictKind.RUNNING, f"it is still being measured{refuted}", "look again when it has ended")
 

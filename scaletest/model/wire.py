@@ -1,4 +1,4 @@
-"""JSON at the border: strict in what is read, compact in what is written. Pure functions of text and values."""
+"""JSON at the border: strict when it is read, compact when it is written. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,49 +10,57 @@ from typing import Any
 from scaletest.model.errors import InvalidValue
 
 SCHEMA_VERSION = 1
-# Half of a pair, as a name that is not UTF-8 becomes on its way through JSON. It can be read, and written nowhere.
+# Half of a surrogate pair, which a name that is not UTF-8 becomes in JSON. It can be read, but not
+# written as UTF-8.
 SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 SURROGATE_BYTES = re.compile(rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 
-# json.dumps would make one for each call.
+# json.dumps would make a new encoder for each call.
 _ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def dump(value: Mapping[str, Any]) -> str:
+def dump(document: Mapping[str, Any]) -> str:
     """One line of JSON, no spaces, text as UTF-8; refuses NaN and infinities, which are not JSON."""
-    return _ENCODER.encode(value)
+    return _ENCODER.encode(document)
 
 
-def load(text: str | bytes, what: str) -> dict[str, Any]:
-    """A JSON object, or InvalidValue that names `what` could not be read. Lone surrogates become question marks."""
+def load(text: str | bytes, name: str) -> dict[str, Any]:
+    """Read a JSON object; InvalidValue names it in errors. Lone surrogates become question marks."""
     try:
-        value = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(text, parse_constant=_refuse_constant)
         if SURROGATE_BYTES.search(text) if isinstance(text, bytes) else SURROGATE.search(text):
-            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+            document = json.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
-        raise InvalidValue(f"{what} is not valid JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise InvalidValue(f"{what} is not a JSON object")
-    return value
+        raise InvalidValue(f"{name} is not valid JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise InvalidValue(f"{name} is not a JSON object")
+    return document
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
-def take(data: Mapping[str, Any], what: str, known: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
-    """The known fields of `data`, each of its type. Unknown fields are dropped: a newer writer may add some."""
-    result = {}
+def take(data: Mapping[str, Any], document: str, known: Mapping[str, type | tuple[type, ...]]) -> dict[str, Any]:
+    """The known fields of `data`, each checked for its type. Unknown fields are dropped.
+
+    document: names the data in errors. A newer version may write fields that this one does not know.
+    """
+    fields = {}
     for name, kind in known.items():
         if name not in data:
             continue
-        value = data[name]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise InvalidValue(f"field {name!r} of {what} has the wrong type: {type(value).__name__}")
-        result[name] = value
-    return result
+        content = data[name]
+        is_flag = isinstance(content, bool) and kind is not bool
+        if is_flag or not isinstance(content, kind):
+            wrong = type(content).__name__
+            raise InvalidValue(f"field {name!r} of {document} has the wrong type: {wrong}")
+        fields[name] = content
+    return fields
 
 
-def texts(value: object) -> list[str]:
-    """The texts of a list; none where it is something else."""
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+def texts(candidate: object) -> list[str]:
+    """The texts of a list; none where the argument is no list."""
+    if not isinstance(candidate, list):
+        return []
+    return [text for text in candidate if isinstance(text, str)]

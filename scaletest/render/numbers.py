@@ -1,4 +1,4 @@
-"""Numbers as people read them: with a unit, and with no more digits than their interval supports."""
+"""Numbers for people: with a unit, and with no more digits than their interval supports."""
 
 from __future__ import annotations
 
@@ -11,36 +11,40 @@ MOST_DIGITS = 4
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
-def seconds(value: float | None) -> str:
-    """A duration with three significant digits and a unit that people read at once."""
-    if value is None or not math.isfinite(value):
+def seconds(duration_s: float | None) -> str:
+    """A duration with three significant digits and a suitable unit."""
+    if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
-    if value <= 0:
+    if duration_s <= 0:
         return "0"
-    if value < 0.0009995:
-        return f"{value * 1e6:.0f} us"
-    if value < 0.9995:
-        return f"{value * 1e3:.3g} ms"
-    return f"{value:.3g} s" if value < 999.5 else f"{value:.0f} s"
+    if duration_s < 0.0009995:
+        return f"{duration_s * 1e6:.0f} us"
+    if duration_s < 0.9995:
+        return f"{duration_s * 1e3:.3g} ms"
+    if duration_s < 999.5:
+        return f"{duration_s:.3g} s"
+    return f"{duration_s:.0f} s"
 
 
-def seconds_between(value: float, low: float, high: float) -> str:
+def seconds_between(duration_s: float, low: float, high: float) -> str:
     """A duration with its interval, all in the unit of the value: 55.2 [54.9, 56.1] ms."""
-    size, unit = unit_of(value)
-    return f"{between(value / size, low / size, high / size)} {unit}"
+    size, unit = unit_of(duration_s)
+    return f"{between(duration_s / size, low / size, high / size)} {unit}"
 
 
-def duration(value: float | None) -> str:
-    """How long something took, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
-    if value is None or not math.isfinite(value):
+def duration(duration_s: float | None) -> str:
+    """A long duration, to the second: 42 s, 3 min 20 s, 2 h 5 min."""
+    if duration_s is None or not math.isfinite(duration_s):
         return NOTHING
-    if value < 9.95:
-        return f"{value:.1f} s"
-    whole = round(value)
+    if duration_s < 9.95:
+        return f"{duration_s:.1f} s"
+    whole = round(duration_s)
     hours, minutes = whole // 3600, whole % 3600 // 60
     if hours:
         return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"
+    if minutes:
+        return f"{minutes} min {whole % 60} s"
+    return f"{whole} s"
 
 
 def unit_of(largest_s: float) -> tuple[float, str]:
@@ -48,78 +52,85 @@ def unit_of(largest_s: float) -> tuple[float, str]:
     return next(((size, name) for size, name in _UNITS if largest_s >= size), _UNITS[-1])
 
 
-def measured(value: float, half_width: float) -> str:
+def measured(number: float, half_width: float) -> str:
     """value ± half-width: two digits of the half-width, rounded up, and as many decimals of the value."""
-    if not math.isfinite(value):
+    if not math.isfinite(number):
         return NOTHING
     if not math.isfinite(half_width):
-        return f"{significant(value)} ± {NOTHING}"
-    places = decimals(value, half_width)
+        return f"{significant(number)} ± {NOTHING}"
+    places = decimals(number, half_width)
     step = 10.0**-places
     half = math.ceil(half_width / step * (1 - 1e-9)) * step
-    return f"{_fixed(value, places)} ± {_fixed(half, places)}"
+    return f"{_fixed(number, places)} ± {_fixed(half, places)}"
 
 
-def between(value: float, low: float, high: float) -> str:
+def between(number: float, low: float, high: float) -> str:
     """value [low, high], all with the decimals that the interval supports."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return f"{significant(value)} [{NOTHING}]"
-    places = decimals(value, (high - low) / 2)
-    return f"{_fixed(value, places)} [{_fixed(low, places)}, {_fixed(high, places)}]"
+        return f"{significant(number)} [{NOTHING}]"
+    places = decimals(number, (high - low) / 2)
+    return f"{_fixed(number, places)} [{_fixed(low, places)}, {_fixed(high, places)}]"
 
 
-def decimals(value: float, half_width: float) -> int:
-    """Decimals for two digits of the half-width, but at most four digits of the value; below 0 for tens, hundreds."""
-    finest = MOST_DIGITS - 1 - _magnitude(value)
+def decimals(number: float, half_width: float) -> int:
+    """Decimals for two digits of the half-width, but at most four digits of the number.
+
+    Negative for tens and hundreds.
+    """
+    finest = MOST_DIGITS - 1 - _magnitude(number)
     wanted = 1 - _magnitude(half_width) if half_width > 0 else finest
     return min(wanted, finest)
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """A plain number with so many significant digits, never in the form 1e+05."""
-    if not math.isfinite(value):
+def significant(number: float, digits: int = 3) -> str:
+    """A number with this many significant digits, never in the form 1e+05."""
+    if not math.isfinite(number):
         return NOTHING
-    return _fixed(value, digits - 1 - _magnitude(value))
+    return _fixed(number, digits - 1 - _magnitude(number))
 
 
-def percent(value: float | None, places: int = 1) -> str:
+def percent(part: float | None, places: int = 1) -> str:
     """A part of 1 in percent."""
-    return f"{_plain(100 * value, places)}%" if value is not None and math.isfinite(value) else NOTHING
+    if part is not None and math.isfinite(part):
+        return f"{_plain(100 * part, places)}%"
+    return NOTHING
 
 
-def percent_between(value: float, low: float, high: float, most: int = 1) -> str:
+def percent_between(part: float, low: float, high: float, most: int = 1) -> str:
     """A part of 1 with its interval, in percent with `most` decimals at most: 2.9% [1.8, 4.1]."""
     if not (math.isfinite(low) and math.isfinite(high)):
-        return percent(value)
-    places = min(most, max(0, decimals(100 * value, 50 * (high - low))))
-    return f"{_plain(100 * value, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
+        return percent(part)
+    places = min(most, max(0, decimals(100 * part, 50 * (high - low))))
+    return f"{_plain(100 * part, places)}% [{_plain(100 * low, places)}, {_plain(100 * high, places)}]"
 
 
 def instant(epoch_s: float) -> str:
     """A moment in UTC, to the second; n/a for 0, which means unknown."""
     try:
-        return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z" if epoch_s > 0 else NOTHING
+        if epoch_s > 0:
+            return f"{datetime.fromtimestamp(epoch_s, UTC):%Y-%m-%d %H:%M:%S}Z"
+        return NOTHING
     except (OverflowError, ValueError, OSError):
         return NOTHING
 
 
 def plural(count: int, word: str) -> str:
-    """1 request, 2 requests."""
+    """A count with its noun: 1 request, 2 requests."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _magnitude(value: float) -> int:
+def _magnitude(number: float) -> int:
     """The power of ten of the first digit, as it is after rounding to the digits that are shown."""
-    if value == 0 or not math.isfinite(value):
+    if number == 0 or not math.isfinite(number):
         return 0
-    return int(f"{abs(value):.{MOST_DIGITS - 1}e}".partition("e")[2])
+    return int(f"{abs(number):.{MOST_DIGITS - 1}e}".partition("e")[2])
 
 
-def _fixed(value: float, places: int) -> str:
-    return _plain(round(value, max(places, -12)), max(0, places))
+def _fixed(number: float, places: int) -> str:
+    return _plain(round(number, max(places, -12)), max(0, places))
 
 
-def _plain(value: float, places: int) -> str:
-    """With so many decimals; what rounds to 0 has no sign."""
-    text = f"{value:.{places}f}"
+def _plain(number: float, places: int) -> str:
+    """A number with this many decimals; -0 loses its sign."""
+    text = f"{number:.{places}f}"
     return text.removeprefix("-") if float(text) == 0 else text

@@ -1,6 +1,7 @@
-"""Colours and the look of charts, as CSS: light, dark as the reader's system wishes, and light again on paper.
+"""Colours and style of charts, as CSS: light or dark as the reader's system is set, light on paper.
 
-Colours are told apart by people who see red and green alike (Okabe and Ito 2008), and nothing is said by colour alone.
+People who cannot distinguish red and green can distinguish these colours (Okabe and Ito 2008), and
+nothing is expressed by colour alone.
 """
 
 from __future__ import annotations

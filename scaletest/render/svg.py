@@ -1,7 +1,7 @@
-"""Charts as SVG: one plot with two axes, and marks laid over it in the order in which they are asked for.
+"""Charts as SVG: a plot with two axes, and marks drawn in the order of the calls.
 
-Colours and fonts come from the classes in `style`, so that dark pages and paper look right. Every chart has a title
-and a description for those who cannot see it. Coordinates of data outside an axis are clipped at the frame.
+Colours and fonts come from the classes in `style`, so that dark pages and paper look right. Every
+chart has a title and a description for people who cannot see it. Marks are clipped at the frame.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEGEND_LINE = 19.0
 
 @dataclass(frozen=True)
 class Axis:
-    """What an axis shows. kind: "linear" or "log2"; marks: None for round numbers; names: labels of the marks."""
+    """An axis. kind: "linear" or "log2"; marks: None for round numbers; names: labels of the marks."""
 
     label: str
     low: float
@@ -42,11 +42,11 @@ class Axis:
         names = self.names if self.names is not None else ticks.labels(marks)
         return list(zip(marks, names, strict=True))
 
-    def part(self, value: float) -> float:
-        """Where a value lies, from 0 at the low end to 1 at the high end; outside, a little beyond."""
-        low, high, at = self.low, self.high, value
+    def part(self, number: float) -> float:
+        """Position of a number, from 0 at the low end to 1 at the high end; at most 0.5 outside."""
+        low, high, at = self.low, self.high, number
         if self.kind == "log2":
-            low, high, at = math.log2(low), math.log2(high), math.log2(max(value, low / 1024))
+            low, high, at = math.log2(low), math.log2(high), math.log2(max(number, low / 1024))
         share = (at - low) / (high - low) if high > low else 0.5
         return min(1.5, max(-0.5, share))
 
@@ -82,12 +82,12 @@ class Chart:
         """The legend, broken into lines that fit."""
         rows: list[list[tuple[str, str, str]]] = []
         used = math.inf
-        for entry in self._legend:
-            wide = 34.0 + CHARACTER * len(entry[0])
+        for explained in self._legend:
+            wide = 34.0 + CHARACTER * len(explained[0])
             if used + wide > self._right - self._left:
                 rows.append([])
                 used = 0.0
-            rows[-1].append(entry)
+            rows[-1].append(explained)
             used += wide
         return rows
 
@@ -96,7 +96,7 @@ class Chart:
         return 12.0 + LEGEND_LINE * len(self._rows)
 
     def legend(self, text: str, css: str, shape: str = "line") -> None:
-        """Explain a class. shape: line, dot or area. Ask before anything is drawn: the legend takes room."""
+        """Explain a class. shape: line, dot or area. Call it before drawing, because it takes space."""
         self._legend.append((text, css, shape))
 
     def line(self, points: Sequence[Point], css: str) -> None:
@@ -115,20 +115,20 @@ class Chart:
         self._add("path", d=f"M{path}Z", class_=css)
 
     def shade(self, low: float, high: float, css: str) -> None:
-        """The whole height from one x to another."""
+        """An area of the whole height from one x to another."""
         left, right = self._px(low), self._px(high)
         self._add(
             "rect", x=left, y=self._top, width=max(0.0, right - left), height=self._bottom - self._top, class_=css
         )
 
     def bar(self, low: float, high: float, top: float, css: str, tip: str = "", bottom: float = 0.0) -> None:
-        """A bar from x to x and from y to y; `tip` is shown when the pointer rests on it."""
+        """A bar from low to high and from bottom to top. tip: shown when the pointer is on it."""
         left, up = self._px(low), self._py(top)
         wide, tall = max(0.5, self._px(high) - left), max(0.5, self._py(bottom) - up)
         self._add("rect", *_tip(tip), x=left, y=up, width=wide, height=tall, class_=css)
 
     def error(self, x: float, low: float, high: float, css: str) -> None:
-        """An interval of y, with caps."""
+        """An error bar: an interval of y, with caps."""
         at, down, up = self._px(x), self._py(low), self._py(high)
         caps = f"M{at - 5:.1f} {up:.1f}h10M{at:.1f} {up:.1f}V{down:.1f}M{at - 5:.1f} {down:.1f}h10"
         self._add("path", d=caps, class_=css)
@@ -150,7 +150,7 @@ class Chart:
         self._add("path", d=f"M{self._px(low):.1f} {self._py(y):.1f}H{self._px(high):.1f}", class_=css)
 
     def note(self, x: float, y: float, text: str, anchor: str = "middle", up: float = 8.0, css: str = "c-note") -> None:
-        """Words beside a point, `up` px above it."""
+        """Text beside a point, `up` px above it."""
         self._add("text", text, x=self._px(x), y=self._py(y) - up, text_anchor=anchor, class_=css)
 
     def svg(self) -> Markup:
@@ -176,12 +176,12 @@ class Chart:
 
     def _frame(self) -> Markup:
         parts = []
-        for value, name in self.y.labelled:
-            at = self._py(value)
+        for mark, name in self.y.labelled:
+            at = self._py(mark)
             parts.append(element("path", d=f"M{self._left:.1f} {at:.1f}H{self._right:.1f}", class_="c-grid"))
             parts.append(element("text", name, x=self._left - 7, y=at + 4, text_anchor="end", class_="c-tick"))
-        for value, name in self.x.labelled:
-            at = self._px(value)
+        for mark, name in self.x.labelled:
+            at = self._px(mark)
             parts.append(element("path", d=f"M{at:.1f} {self._bottom:.1f}v5", class_="c-axis"))
             parts.append(element("text", name, x=at, y=self._bottom + 19, text_anchor="middle", class_="c-tick"))
         parts.append(element("path", d=f"M{self._left:.1f} {self._bottom:.1f}H{self._right:.1f}", class_="c-axis"))
@@ -194,9 +194,9 @@ class Chart:
 
     def _explained(self) -> list[Markup]:
         parts = []
-        for number, row in enumerate(self._rows):
+        for number, line in enumerate(self._rows):
             at, y = self._left, 10.0 + LEGEND_LINE * number
-            for text, css, shape in row:
+            for text, css, shape in line:
                 parts.append(_sample(at, y, css, shape))
                 parts.append(element("text", text, x=at + 24, y=y + 4, class_="c-tick"))
                 at += 34.0 + CHARACTER * len(text)

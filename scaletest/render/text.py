@@ -1,6 +1,7 @@
-"""Foreign text made harmless: for HTML, for Markdown, for a spreadsheet. Worker names, errors and commands are foreign.
+"""Escaping of foreign text for HTML, Markdown and spreadsheets.
 
-Markup is markupsafe's: text that is already HTML. Everything else is escaped when it meets markup.
+Worker names, errors and commands are foreign text. Markup is markupsafe's: text that is already HTML.
+All other text is escaped when it is joined with markup.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ __all__ = ["Markup", "cell", "clean", "code", "element", "join"]
 
 
 def clean(text: object, limit: int | None = None) -> str:
-    """Printable text: control characters, directions and lone surrogates as escapes; cut in the middle at `limit`."""
+    """Printable text: control characters and the like as escapes; shortened in the middle to `limit`."""
     raw = str(text)
     if limit is not None and len(raw) > limit:
         raw = f"{raw[: limit // 2]} ... {raw[-(limit // 2) :]}"
@@ -24,33 +25,41 @@ def clean(text: object, limit: int | None = None) -> str:
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
     """An element. Attributes that are None are left out; view_box becomes view-box, class_ becomes class."""
-    given = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(value))
-        for key, value in attributes.items()
-        if value is not None
+    written = Markup("").join(
+        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), _plain(attribute))
+        for key, attribute in attributes.items()
+        if attribute is not None
     )
-    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), given, join(*children))
+    return Markup("<{0}{1}>{2}</{0}>").format(Markup(name), written, join(*children))
 
 
 def join(*parts: object) -> Markup:
-    """Parts in a row, those that are no markup escaped."""
-    return Markup("").join(part if isinstance(part, Markup) else escape(clean(part)) for part in parts)
+    """All parts in order, escaped unless they are markup."""
+    return Markup("").join(map(_escaped, parts))
+
+
+def _escaped(part: object) -> Markup:
+    return part if isinstance(part, Markup) else escape(clean(part))
 
 
 def code(text: object, limit: int = 200) -> str:
     """Foreign text as a code span of Markdown that also fits into a table's cell."""
     plain = clean(text, limit).replace("\n", " ").replace("|", "\\|")
-    fence = "`" * (1 + max((len(run) for run in re.findall("`+", plain)), default=0))
-    pad = " " if plain.startswith("`") or plain.endswith("`") or not plain else ""
-    return f"{fence}{pad}{plain}{pad}{fence}"
+    longest_run = max(map(len, re.findall("`+", plain)), default=0)
+    fence = "`" * (1 + longest_run)
+    needs_space = not plain or plain.startswith("`") or plain.endswith("`")
+    space = " " if needs_space else ""
+    return f"{fence}{space}{plain}{space}{fence}"
 
 
 def cell(text: object) -> str:
-    """Foreign text for CSV; one that a spreadsheet would take for a formula gets an apostrophe in front."""
+    """Foreign text for CSV; text that looks like a formula begins with an apostrophe."""
     plain = clean(text).replace("\n", " ")
     return f"'{plain}" if plain[:1] in ("=", "+", "-", "@") else plain
 
 
-def _plain(value: object) -> str:
-    """Coordinates in tenths of a pixel are fine enough, and keep the files small."""
-    return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else clean(value)
+def _plain(attribute: object) -> str:
+    """An attribute's text; coordinates are rounded to tenths of a pixel to keep files small."""
+    if isinstance(attribute, float):
+        return f"{attribute:.1f}".removesuffix(".0")
+    return clean(attribute)

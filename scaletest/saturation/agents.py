@@ -15,11 +15,11 @@ from typing import Any
 from scaletest.analysis.saturation.forecast import HEAD_START_S
 from scaletest.broker.agents import Meeting
 from scaletest.broker.connection import REDIS_ERRORS
-from scaletest.load.call import Call
-from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.load.http_call import HttpCall
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
+from scaletest.model.attempt import Attempt
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable, WaitTimeout
-from scaletest.model.sample import Sample
 
 JOIN_S = 60.0
 LATE_S = 30.0
@@ -54,14 +54,14 @@ class AgentsLoad:
                 )
             self._sleep(LOOK_S)
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """As LevelLoad says. Unreachable when the Redis in which they meet is gone."""
         try:
             return self._measure(order, stopping, tell)
         except REDIS_ERRORS as error:
             raise Unreachable(f"the Redis of the agents went away: {error}", hint="look whether it runs") from error
 
-    def _measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def _measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         self._number += 1
         begin_s = self._clock() + self._meeting.offset_s() + HEAD_START_S
         self._meeting.order(
@@ -98,7 +98,7 @@ class AgentsLoad:
         self._meeting.close()
 
 
-def _dealt(order: Order, agents: int) -> list[dict[str, Any]]:
+def _dealt(order: LoadOrder, agents: int) -> list[dict[str, Any]]:
     """The part of each agent."""
     whole: dict[str, Any] = {"seconds": None if order.count else order.seconds, "patience_s": order.patience_s}
     if order.pace is None:
@@ -117,13 +117,13 @@ def _part(whole: int, agents: int, index: int) -> int:
     return whole // agents + (index < whole % agents)
 
 
-def merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
+def merged(found: Sequence[dict[str, Any]], agents: int) -> LoadResult:
     """All samples, numbered apart; the tester is as good as its worst agent."""
     samples = []
     for one in found:
         index, late_s = int(one["agent"]), max(0.0, float(one["late_s"]))
         for row in one["samples"]:
-            sample = Sample(*row)
+            sample = Attempt(*row)
             # under closed load nothing was due before the agent began
             due_s = sample.due_s if one["open"] else sample.due_s + late_s
             samples.append(
@@ -135,7 +135,7 @@ def merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
                     ended_s=sample.ended_s + late_s,
                 )
             )
-    return Measured(
+    return LoadResult(
         samples,
         max(float(one["seconds"]) for one in found),
         max(float(one["cpu"]) for one in found),
@@ -146,16 +146,16 @@ def merged(found: Sequence[dict[str, Any]], agents: int) -> Measured:
     )
 
 
-def described(call: Call, payloads: Payloads) -> dict[str, Any]:
+def described(call: HttpCall, payloads: Payloads) -> dict[str, Any]:
     """Call and payloads for the plan that agents share. A queue is described as what QueueLoad takes."""
     bodies = [None if body is None else base64.b64encode(body).decode() for body in payloads.all()]
     return {"call": {**asdict(call), "headers": dict(call.headers)}, "bodies": bodies}
 
 
-def understood(plan: dict[str, Any]) -> tuple[Call, Payloads]:
+def understood(plan: dict[str, Any]) -> tuple[HttpCall, Payloads]:
     """What `described` wrote."""
     bodies = [None if body is None else base64.b64decode(body) for body in plan["bodies"]]
-    return Call(**plan["call"]), Payloads(bodies)
+    return HttpCall(**plan["call"]), Payloads(bodies)
 
 
 def serve(
@@ -199,7 +199,7 @@ def _follow(
     sleep(max(0.0, order["begin_s"] - offset_s - clock()))
     late_s = clock() + offset_s - order["begin_s"]
     pace = iter(order["times"]) if "times" in order else None
-    mine = Order(
+    mine = LoadOrder(
         order["seconds"] if order["seconds"] is not None else float("inf"),
         parallel=order.get("parallel", 0),
         pace=pace,
@@ -209,7 +209,7 @@ def _follow(
     )
     # a loop that is to keep nothing in flight need not run: it would look for its end all the time
     idle = (pace is None and not mine.parallel) or (order["seconds"] is None and not mine.count)
-    found = Measured([], 1e-6, 0.0, 0.0, 0.0, 0) if idle else load.measure(mine, meeting.stopped, lambda *_: None)
+    found = LoadResult([], 1e-6, 0.0, 0.0, 0.0, 0) if idle else load.measure(mine, meeting.stopped, lambda *_: None)
     meeting.bring(
         order["number"],
         {

@@ -10,10 +10,10 @@ from typing import Any
 
 from scaletest.broker import Client
 from scaletest.load import ClosedLoop, OpenLoop
-from scaletest.load.loop import Loop
-from scaletest.load.order import Measured, Order
+from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.load.loop import LoadLoop
 from scaletest.model import Outcome, Record
-from scaletest.model.sample import OK, TIMED_OUT, UNSENT, Sample
+from scaletest.model.attempt import OK, TIMED_OUT, UNSENT, Attempt
 from scaletest.system.effort import Effort
 
 LOOK_S = 0.25
@@ -62,7 +62,7 @@ class QueueLoad:
         self._agent = agent
         self._options: dict[str, Any] = {"arguments": arguments, "time_limit_s": time_limit_s}
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """As LevelLoad says."""
         with self._make() as client:
             return self._measure(client, order, stopping, tell)
@@ -71,9 +71,9 @@ class QueueLoad:
         """Nothing stays open between steps."""
 
     def _measure(
-        self, client: Client, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]
-    ) -> Measured:
-        turns, effort, samples = _Turns(self._maximum), Effort(), list[Sample]()
+        self, client: Client, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]
+    ) -> LoadResult:
+        turns, effort, samples = _Turns(self._maximum), Effort(), list[Attempt]()
         began, made = self._clock(), threading.Event()
 
         def take(record: Record) -> None:
@@ -82,7 +82,7 @@ class QueueLoad:
             due = max(0.0, ended - record.total_s)
             reply = record.reply
             samples.append(
-                Sample(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
+                Attempt(0, 1, True, due, due, due, ended, _word(record), 0, reply.run_s, reply.pod or reply.worker)
             )
 
         loop = self._loop(client, take, order, turns, began)
@@ -102,18 +102,20 @@ class QueueLoad:
         pending = [at - began for at in loop.waiting_since]
         unsent = loop.overdue_since if isinstance(loop, OpenLoop) else []
         # what has no reply is backlog from when it was due, as is what was never submitted
-        samples += [Sample(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
+        samples += [Attempt(0, 1, True, due, due, due, now, TIMED_OUT) for due in pending]
         rows = _noticed(samples, turns) if order.pace is not None else _numbered(samples)
         rows += [
-            Sample(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
+            Attempt(len(rows) + n, 1, True, at - began, at - began, now, now, UNSENT) for n, at in enumerate(unsent)
         ]
         busy = sorted(turns.busy)
         carried = sum(len(argument.encode()) for argument in self._options["arguments"])
         named = [one._replace(agent=self._agent, payload=carried) for one in rows]
         late = busy[int(0.99 * (len(busy) - 1))] if busy else 0.0
-        return Measured(named, seconds, cores, late, throttled, len(unsent), throttled_periods=held)
+        return LoadResult(named, seconds, cores, late, throttled, len(unsent), throttled_periods=held)
 
-    def _loop(self, client: Client, take: Callable[[Record], None], order: Order, turns: _Turns, began: float) -> Loop:
+    def _loop(
+        self, client: Client, take: Callable[[Record], None], order: LoadOrder, turns: _Turns, began: float
+    ) -> LoadLoop:
         more: dict[str, Any] = {"observer": turns, "clock": self._clock, **self._options}
         if order.pace is not None:
             more |= {"began": began, "ends_s": math.inf if order.count else order.seconds}
@@ -122,14 +124,14 @@ class QueueLoad:
         loop.set_parallel(order.parallel)
         return loop
 
-    def _over(self, loop: Loop, order: Order, samples: list[Sample], now: float) -> bool:
+    def _over(self, loop: LoadLoop, order: LoadOrder, samples: list[Attempt], now: float) -> bool:
         loop.check()
         if order.count and len(samples) >= order.count:
             return True
         return (not order.count and now >= order.seconds) or loop.in_flight > order.most_behind
 
 
-def _stop(loop: Loop) -> None:
+def _stop(loop: LoadLoop) -> None:
     """Submit nothing more."""
     if isinstance(loop, ClosedLoop):
         loop.set_parallel(0)
@@ -137,7 +139,7 @@ def _stop(loop: Loop) -> None:
         loop.stop()
 
 
-def _noticed(samples: list[Sample], turns: _Turns) -> list[Sample]:
+def _noticed(samples: list[Attempt], turns: _Turns) -> list[Attempt]:
     """Submissions follow their pace in order, so the n-th request due is the n-th that was late."""
     ordered = _numbered(sorted(samples, key=lambda one: one.due_s))
     nothing = [0.0] * len(ordered)
@@ -145,7 +147,7 @@ def _noticed(samples: list[Sample], turns: _Turns) -> list[Sample]:
     return [one._replace(noticed_s=one.due_s + lag, sent_s=one.due_s + wait) for one, lag, wait in late]
 
 
-def _numbered(samples: list[Sample]) -> list[Sample]:
+def _numbered(samples: list[Attempt]) -> list[Attempt]:
     return [one._replace(request=number) for number, one in enumerate(samples)]
 
 

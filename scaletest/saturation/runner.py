@@ -14,9 +14,9 @@ from scaletest.analysis.saturation.forecast import BACK_OFF_S
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.analysis.saturation.trial import Probe
 from scaletest.load import pace
-from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.model.attempt import Attempt, rounded
 from scaletest.model.errors import AgentLost, ScaletestError, Unreachable
-from scaletest.model.sample import Sample, rounded
 from scaletest.model.saturation import LoadKind, Phase, SaturationPlan, SaturationStep
 
 LEAST_BEHIND = 100.0
@@ -27,7 +27,7 @@ BEHIND_S, BEHIND_USUAL = 1.0, 5.0
 class Store(Protocol):
     """Where samples go."""
 
-    def store(self, step: SaturationStep, samples: Sequence[Sample]) -> None:
+    def store(self, step: SaturationStep, samples: Sequence[Attempt]) -> None:
         """Keep a step and its samples."""
 
 
@@ -97,7 +97,7 @@ class Runner:
         lost = self.lost.message if self.lost else ""
         return conclude(course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began)
 
-    def _measure(self, probe: Probe, course: Course) -> tuple[SaturationStep, Sequence[Sample]]:
+    def _measure(self, probe: Probe, course: Course) -> tuple[SaturationStep, Sequence[Attempt]]:
         plan, warm = self._plan, probe.phase is Phase.WARM
         kind = LoadKind.OPEN if probe.phase is Phase.OPERATE else LoadKind.CLOSED if warm else LoadKind(plan.load)
         operating = plan.operate_s or 2 * plan.step_s
@@ -110,7 +110,7 @@ class Runner:
         def tell(ended: int, failed: int) -> None:
             self._teller.note(f"{name}: {ended} ended, {failed} failed")
 
-        found: Measured = self._load.measure(order, lambda: bool(self._stopped), tell)
+        found: LoadResult = self._load.measure(order, lambda: bool(self._stopped), tell)
         step = SaturationStep(
             len(course.steps),
             probe.phase,
@@ -130,17 +130,19 @@ class Runner:
         # judged as they are stored: whoever reads the run decides the same
         return step, [rounded(one) for one in found.samples]
 
-    def _order(self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float) -> Order:
+    def _order(self, probe: Probe, kind: LoadKind, long: float, count: int, usual_s: float) -> LoadOrder:
         patience = (self._plan.timeout_s + 0.1) * (1 + self._plan.retries)
         if kind == LoadKind.CLOSED:
-            return Order(long, parallel=max(1, round(probe.level)), count=count, patience_s=patience)
+            return LoadOrder(long, parallel=max(1, round(probe.level)), count=count, patience_s=patience)
         if count:
             long = count / probe.level
         starts = (
             pace.exact_poisson(probe.level, long, self._chance) if self._plan.poisson else pace.constant(probe.level)
         )
         behind = max(LEAST_BEHIND, probe.level * (BEHIND_S + BEHIND_USUAL * usual_s))
-        return Order(float("inf") if count else long, pace=starts, count=count, most_behind=behind, patience_s=patience)
+        return LoadOrder(
+            float("inf") if count else long, pace=starts, count=count, most_behind=behind, patience_s=patience
+        )
 
 
 def line(plan: SaturationPlan, found: Assessed) -> str:

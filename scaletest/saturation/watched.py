@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from scaletest.load.order import LevelLoad, Measured, Order
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
-from scaletest.model.around import MOST_ACTIVITIES, Around
+from scaletest.model.machine_use import MOST_ACTIVITIES, MachineUse
 from scaletest.system.blocking import Blocking
 from scaletest.system.cores import machine_time, own_used_s, used_s
-from scaletest.system.sampler import OwnSchedule, Sampler, Watch
+from scaletest.system.sampler import OwnSchedule, ProgramWatch, RequestSampler
 from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.tree import Tree
 
@@ -36,7 +36,7 @@ class Watched:
         self._load, self._servers, self._port = load, servers, port
         self._told = False
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         """As LevelLoad says."""
         around = self._begin()
         if around is None:
@@ -71,7 +71,7 @@ class _Around:
         self._used_s, self._served_s, self._schedule = own_used_s(), used_s(servers), self._own.read()
         self._looks = _Looks(servers, port)
 
-    def close(self) -> Around | None:
+    def close(self) -> MachineUse | None:
         """What happened since; None when that cannot be told."""
         activities = self._looks.close()
         passed_s = time.monotonic() - self._began
@@ -85,7 +85,7 @@ class _Around:
         def cores(seconds: float) -> float:
             return max(0.0, seconds) / passed_s
 
-        return Around(
+        return MachineUse(
             cores=float(machine.cores),
             busy=cores(machine.busy_s - self._machine.busy_s),
             tester=cores(own_used_s() - self._used_s),
@@ -114,7 +114,7 @@ class _Looks:
         return self._activities
 
     def _run(self, servers: Sequence[int], port: int) -> None:
-        sampler = Sampler()
+        sampler = RequestSampler()
         blocking = Blocking(Sockets(served=port), denied=sampler.tell)
         trees = [Tree(pid, blocking) for pid in servers]
         watches = [sampler.begin() for _ in trees]
@@ -146,6 +146,6 @@ def _for_clients(wait: Wait) -> bool:
     return wait.state is State.NETWORK and wait.object == CLIENTS
 
 
-def _until(watches: Sequence[Watch]) -> float:
+def _until(watches: Sequence[ProgramWatch]) -> float:
     due = min(watch.due for watch in watches)
     return max(0.0, min(LONGEST_S, due - time.monotonic()))

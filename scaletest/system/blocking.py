@@ -1,7 +1,8 @@
-"""What a thread of one's own children does now: runnable, or blocked, and then in which state and on which object.
+"""What a thread of a child process does now: it can run, or is blocked, in a state and on an object.
 
-Best is the system call with its arguments, which names the descriptor. Where the kernel or its security modules hide
-it (Yama, hidepid), the kernel function that the thread sleeps in tells the state, and objects may be missing.
+The best source is the system call with its arguments, which names the descriptor. Where the kernel or
+its security modules hide it (Yama, hidepid), the kernel function in which the thread sleeps gives the
+state, and objects may be missing.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from typing import NamedTuple
 from scaletest.model.activity import State
 from scaletest.system import proc
 from scaletest.system.sockets import CLIENTS, Sockets
-from scaletest.system.syscalls import LOCK_COMMANDS, Call, calls
+from scaletest.system.syscalls import LOCK_COMMANDS, WaitKind, calls
 
-# How many descriptors of a poll are looked at.
+# Descriptors of a poll that are examined, at most.
 _MOST_DESCRIPTORS = 64
 _RANK = {state: rank for rank, state in enumerate(State)}
 _DEVICES = re.compile(
@@ -25,7 +26,7 @@ _DEVICES = re.compile(
 )
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 _POLLING = re.compile(r"ep_poll|epoll|do_poll|do_sys_poll|do_select|core_sys_select|poll_schedule")
-# Tried in this order: the first that matches the name of the kernel function decides.
+# Tried in this order: the first pattern that matches the name of the kernel function decides.
 _FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
     (re.compile(pattern), state)
     for pattern, state in (
@@ -48,7 +49,7 @@ _FUNCTIONS: Sequence[tuple[re.Pattern[str], State]] = [
 
 
 class Doing(NamedTuple):
-    """What a thread does. state: None while it runs or could run."""
+    """Activity of a thread. state: None while it runs or could run."""
 
     state: State | None
     object: str = ""
@@ -59,27 +60,27 @@ UNKNOWN = Doing(State.NOT_OBSERVED)
 
 
 def of_function(name: str) -> State | None:
-    """The state of a thread that sleeps in this kernel function; None when the name says nothing."""
+    """The state of a thread that sleeps in this kernel function; None for an unknown function."""
     return next((state for pattern, state in _FUNCTIONS if pattern.search(name)), None)
 
 
 def of_letter(letter: str) -> Doing:
-    """What the state letter alone says."""
+    """Activity of a thread as far as its state letter says."""
     if letter == "R":
         return RUNNABLE
     states = {"D": State.DISK, "T": State.IDLE, "t": State.IDLE}
     return Doing(states.get(letter, State.NOT_OBSERVED))
 
 
-class Seen(NamedTuple):
-    """What a thread did at a look. line: its system call as the kernel wrote it, b"" when that may not be read."""
+class ThreadLook(NamedTuple):
+    """A look at a thread. line: its system call as the kernel wrote it, b"" when it may not be read."""
 
     line: bytes
     doing: Doing
 
 
 class Blocking:
-    """Looks at threads. `denied` hears of each kind of file that may not be read."""
+    """Looks at threads. denied: called with each kind of file that may not be read."""
 
     def __init__(self, sockets: Sockets | None = None, denied: Callable[[str], None] = lambda _: None) -> None:
         self._sockets = sockets or Sockets()
@@ -88,23 +89,28 @@ class Blocking:
         self._device = ""
 
     def use_device(self, path: str) -> None:
-        """Take this file for the device of whatever runs from now on, beside those that are known as devices."""
+        """Treat this file as the device of programs from now on, besides files known as devices."""
         self._device = path
 
     def open(self, pid: int, tid: int) -> int:
-        """A handle to give to `look`, to be closed by the caller; -1 where the kernel has no such file."""
+        """A handle for `look`, which the caller closes; -1 where the kernel has no such file."""
         try:
-            return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC) if self._calls else -1
+            if self._calls:
+                return os.open(f"/proc/{pid}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+            return -1
         except OSError:
             return -1
 
-    def look(self, pid: int, tid: int, handle: int, before: Seen | None = None) -> Seen | None:
-        """What a thread does now; None when it is gone. before: of a thread that did not run since. Raises OSError."""
+    def look(self, pid: int, tid: int, handle: int, before: ThreadLook | None = None) -> ThreadLook | None:
+        """Look at a thread; None when it is gone. Raises OSError.
+
+        before: the last look, when the thread did not run since.
+        """
         line = b""
         try:
             line = os.pread(handle, 512, 0) if handle >= 0 else b""
         except PermissionError:
-            # another user's, as after a setuid program, or all of them: ask again next time
+            # the thread belongs to another user, as after a setuid program: try again next time
             self.denied("syscall")
         if before is not None and line == before.line != b"":
             return before
@@ -112,7 +118,7 @@ class Blocking:
         doing = self._by_call(pid, thread, line) if line else self._by_function(pid, thread)
         if not line and doing == UNKNOWN:
             self.denied("wchan")
-        return None if doing is None else Seen(line, doing)
+        return None if doing is None else ThreadLook(line, doing)
 
     def _by_call(self, pid: int, thread: str, line: bytes) -> Doing | None:
         call = proc.parse_call(line)
@@ -129,23 +135,25 @@ class Blocking:
         simple = _SIMPLE.get(kind) if kind else None
         if simple is not None:
             return Doing(simple)
-        if kind is Call.FLOCK or (kind is Call.FCNTL and call.arguments[1] in LOCK_COMMANDS):
+        if kind is WaitKind.FLOCK or (kind is WaitKind.FCNTL and call.arguments[1] in LOCK_COMMANDS):
             return Doing(State.FILE_LOCK, _path(proc_link(pid, first)))
-        if kind in (Call.DESCRIPTOR, Call.FCNTL):
+        if kind in (WaitKind.DESCRIPTOR, WaitKind.FCNTL):
             return self._descriptor(pid, thread, first)
-        if kind is Call.FUTEX:
+        if kind is WaitKind.FUTEX:
             return Doing(State.LOCK, "" if call.arguments[1] & _FUTEX_PRIVATE else _mapped_file(pid, first))
-        if kind is Call.CONNECT:
+        if kind is WaitKind.CONNECT:
             address = _quietly(lambda: proc.parse_address(_memory(pid, call.arguments[1], call.arguments[2])))
             return Doing(State.NETWORK, address)
-        if kind in (Call.POLL, Call.SELECT, Call.EPOLL):
+        if kind in (WaitKind.POLL, WaitKind.SELECT, WaitKind.EPOLL):
             return self._polled(pid, kind, call.arguments)
         return self._by_function(pid, thread)
 
     def _in_fault(self, pid: int, thread: str) -> Doing | None:
-        """Blocked outside of any call: waiting for a page, or stopped."""
+        """Activity of a thread that is blocked outside of any call: it waits for a page, or is stopped."""
         doing = self._by_function(pid, thread)
-        return Doing(State.MEMORY) if doing is not None and doing.state is State.DISK else doing
+        if doing is not None and doing.state is State.DISK:
+            return Doing(State.MEMORY)
+        return doing
 
     def _by_function(self, pid: int, thread: str) -> Doing | None:
         status = proc.parse_status(proc.read(f"{thread}/stat"))
@@ -167,7 +175,10 @@ class Blocking:
         return Doing(state) if state else of_letter(status.letter)
 
     def _descriptor(self, pid: int, thread: str, number: int) -> Doing | None:
-        """Blocked on a descriptor: what that is decides, but for a named pipe, which looks like a file."""
+        """Activity of a thread that is blocked on a descriptor, which decides the state.
+
+        A named pipe looks like a file, so the kernel function is checked too.
+        """
         doing = self._target(pid, number)
         if doing.state is not State.DISK:
             return doing
@@ -178,7 +189,7 @@ class Blocking:
             return Doing(by_function.state, doing.object)
         return doing
 
-    def _polled(self, pid: int, kind: Call, arguments: Sequence[int]) -> Doing:
+    def _polled(self, pid: int, kind: WaitKind, arguments: Sequence[int]) -> Doing:
         try:
             numbers = _watched(pid, kind, arguments)
         except OSError:
@@ -188,16 +199,16 @@ class Blocking:
         return self._most_active(pid, numbers)
 
     def _most_active(self, pid: int, numbers: Iterable[int]) -> Doing:
-        """The state of the descriptors that counts most. Files are always ready, so nobody waits for them in a poll.
+        """The state of the most important descriptor. Files are always ready, so a poll does not wait.
 
-        A peer that is asked counts more than clients who may ask.
+        A peer that was asked is more important than clients that may ask.
         """
         targets = [self._target(pid, number) for number in list(numbers)[:_MOST_DESCRIPTORS]]
         waiting = [doing for doing in targets if doing.state is not State.DISK]
         return min(waiting, key=_telling, default=Doing(State.IDLE))
 
     def _target(self, pid: int, number: int) -> Doing:
-        """What one waits for who waits on a descriptor."""
+        """State and object of a thread that waits for a descriptor."""
         link = proc_link(pid, number)
         match = _SOCKET.fullmatch(link)
         if match:
@@ -205,8 +216,7 @@ class Blocking:
         if link.startswith("pipe:"):
             return Doing(State.PIPE)
         if link.startswith("anon_inode:"):
-            device = _DEVICE_INODES.search(link)
-            return Doing(State.DEVICE) if device else Doing(State.SLEEP if "timerfd" in link else State.IDLE)
+            return _anonymous(link)
         path = _path(link)
         if path and (path == self._device or _DEVICES.match(path)):
             return Doing(State.DEVICE, path)
@@ -222,16 +232,27 @@ class Blocking:
             return Doing(State.NETWORK)
         if peer.listening:
             return Doing(State.IDLE)
-        return Doing(State.PIPE) if peer.unnamed else Doing(State.NETWORK, peer.name)
+        if peer.unnamed:
+            return Doing(State.PIPE)
+        return Doing(State.NETWORK, peer.name)
+
+
+def _anonymous(link: str) -> Doing:
+    """State of a thread that waits for a descriptor without a path."""
+    if _DEVICE_INODES.search(link):
+        return Doing(State.DEVICE)
+    if "timerfd" in link:
+        return Doing(State.SLEEP)
+    return Doing(State.IDLE)
 
 
 def proc_link(pid: int, number: int) -> str:
-    """What a descriptor is; "" when that may not be seen, or is no longer open."""
+    """The link of a descriptor; "" when it may not be read, or is no longer open."""
     return _quietly(lambda: proc.link(f"/proc/{pid}/fd/{number}"))
 
 
 def descriptors(pid: int) -> list[int]:
-    """The open descriptors of a process; none when they may not be seen."""
+    """The open descriptors of a process; none when they may not be read."""
     try:
         return proc.numbers(f"/proc/{pid}/fd")
     except OSError:
@@ -239,31 +260,36 @@ def descriptors(pid: int) -> list[int]:
 
 
 def _is_character_device(pid: int, number: int) -> bool:
-    """Whether a descriptor is of a device that is neither a disk nor a file, as those in /dev/shm are."""
+    """Whether a descriptor is a character device, and not a disk or a file, as in /dev/shm."""
     try:
         return stat.S_ISCHR(os.stat(f"/proc/{pid}/fd/{number}").st_mode)  # noqa: PTH116 - a path of /proc
     except OSError:
         return False
 
 
-def _watched(pid: int, kind: Call, arguments: Sequence[int]) -> list[int]:
-    """The descriptors of a poll, select or epoll_wait that is under way. Raises OSError."""
-    if kind is Call.EPOLL:
+def _watched(pid: int, kind: WaitKind, arguments: Sequence[int]) -> list[int]:
+    """Descriptors of a running poll, select or epoll_wait. Raises OSError."""
+    if kind is WaitKind.EPOLL:
         return proc.parse_epoll(proc.read_all(f"/proc/{pid}/fdinfo/{arguments[0]}"))
-    if kind is Call.POLL:
+    if kind is WaitKind.POLL:
         return proc.polled(_memory(pid, arguments[0], 8 * min(arguments[1], _MOST_DESCRIPTORS)))
     size = (min(arguments[0], 1024) + 63) // 64 * 8
-    sets = (_memory(pid, address, size) for address in arguments[1:3] if address)
-    return sorted({number for members in sets for number in proc.selected(members)})
+    numbers: set[int] = set()
+    for address in arguments[1:3]:
+        if address:
+            numbers.update(proc.selected(_memory(pid, address, size)))
+    return sorted(numbers)
 
 
 def _memory(pid: int, address: int, size: int) -> bytes:
     """A process's memory. Raises OSError."""
-    return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096)) if address and size else b""
+    if address and size:
+        return proc.read_at(f"/proc/{pid}/mem", address, min(size, 4096))
+    return b""
 
 
 def _locked_file(pid: int) -> str:
-    """The file whose lock a process waits for, found by its inode among the process's descriptors."""
+    """The file whose lock a process waits for, by its inode among the process's descriptors."""
     inode = proc.awaited_inode(proc.read_all("/proc/locks"), pid)
     for number in descriptors(pid)[:_MOST_DESCRIPTORS] if inode else ():
         if proc.inode_of(proc.read_all(f"/proc/{pid}/fdinfo/{number}")) == inode:
@@ -272,11 +298,13 @@ def _locked_file(pid: int) -> str:
 
 
 def _path(link: str) -> str:
-    return link.removesuffix(" (deleted)") if link.startswith("/") else ""
+    if link.startswith("/"):
+        return link.removesuffix(" (deleted)")
+    return ""
 
 
 def _quietly(look: Callable[[], str]) -> str:
-    """Its text, or "" where that is forbidden or gone: the state is known, only the object is not."""
+    """The text that the function returns, or "" where reading is forbidden: only the object is unknown."""
     try:
         return look()
     except (OSError, ValueError):
@@ -293,22 +321,22 @@ def _telling(doing: Doing) -> tuple[int, bool, bool]:
 
 
 def _mapped_file(pid: int, address: int) -> str:
-    """The shared file that a lock is in. The list of mappings is long in just those programs that have many threads."""
+    """The shared file that contains a lock."""
     return _quietly(lambda: proc.mapped_file(proc.read_all(f"/proc/{pid}/maps"), address))
 
 
-# The flag of a futex that no other process can share, as nearly all are.
+# The flag of a futex that no other process can share; nearly all have it.
 _FUTEX_PRIVATE = 128
 _HIGHEST_OF_32_BITS = 0xFFFFFFFF
 _SIMPLE = {
-    Call.ACCEPT: State.IDLE,
-    Call.SIGNAL: State.IDLE,
-    Call.SEMAPHORE: State.LOCK,
-    Call.QUEUE: State.PIPE,
-    Call.SLEEP: State.SLEEP,
-    Call.CHILD: State.CHILD,
-    Call.SYNC: State.DISK,
-    Call.MAP: State.MEMORY,
+    WaitKind.ACCEPT: State.IDLE,
+    WaitKind.SIGNAL: State.IDLE,
+    WaitKind.SEMAPHORE: State.LOCK,
+    WaitKind.QUEUE: State.PIPE,
+    WaitKind.SLEEP: State.SLEEP,
+    WaitKind.CHILD: State.CHILD,
+    WaitKind.SYNC: State.DISK,
+    WaitKind.MAP: State.MEMORY,
 }
 _DEVICE_INODES = re.compile(r"sync_file|dmabuf|i915|kvm|drm")
 _TERMINALS = re.compile(r"/dev/(?:pts/|ptmx|tty|console|null|zero|u?random)")

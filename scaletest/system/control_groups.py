@@ -22,11 +22,11 @@ _PERIOD_US = 100_000
 
 
 def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path]:
-    """Our control group of a controller and those around it, from the inside out. OSError where none may be looked for.
+    """This process's control group of a controller and its parents, innermost first. Raises OSError.
 
-    root: where control groups are mounted. own: the file that tells ours.
+    root: where control groups are mounted. own: the file that names this process's groups.
     """
-    found = []
+    paths = []
     try:
         lines = own.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -35,11 +35,13 @@ def folders(controller: str, root: Path = CGROUPS, own: Path = OWN) -> list[Path
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and controller not in controllers.split(","):
             continue
-        bases = [root / name for name in _MOUNTS[controller]] if controllers else [root, root / "unified"]
-        base = next((base for base in bases if (base / "cgroup.procs").exists()), None)
+        mounts = [root, root / "unified"]
+        if controllers:
+            mounts = [root / name for name in _MOUNTS[controller]]
+        base = next((mount for mount in mounts if (mount / "cgroup.procs").exists()), None)
         if base is not None:
-            found += _up(base, path)
-    return found
+            paths += _up(base, path)
+    return paths
 
 
 def _up(base: Path, path: str) -> list[Path]:
@@ -67,9 +69,9 @@ def cpu_limit(folder: Path) -> float | None:
 
 def parse_cpu_limit(text: str) -> float | None:
     """Cores, of "QUOTA PERIOD" as in cpu.max; None without a limit."""
-    words = text.split()
+    fields = text.split()
     try:
-        quota, period = int(words[0]), int(words[1])
+        quota, period = int(fields[0]), int(fields[1])
     except (IndexError, ValueError):
         return None
     return quota / period if quota > 0 and period > 0 else None
@@ -83,4 +85,6 @@ def memory_limit(folder: Path) -> float | None:
 def parse_memory_limit(text: str) -> float | None:
     """Bytes, of memory.max or memory.limit_in_bytes; None without a limit."""
     size = proc.parse_number(text)
-    return size if size is not None and size < _NO_MEMORY_LIMIT else None
+    if size is not None and size < _NO_MEMORY_LIMIT:
+        return size
+    return None

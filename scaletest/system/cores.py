@@ -52,5 +52,5 @@ def used_s(roots: Iterable[int]) -> float:
 
 
 def own_used_s() -> float:
-    """That of this process and all below it."""
+    """CPU seconds of this process and all its descendants."""
     return used_s([os.getpid()])

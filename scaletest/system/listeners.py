@@ -41,20 +41,20 @@ def _listening(port: int) -> Iterator[int]:
     """Inodes of sockets that listen on the port."""
     for name in ("tcp", "tcp6"):
         try:
-            rows = proc.read_all(f"/proc/self/net/{name}").splitlines()[1:]
+            lines = proc.read_all(f"/proc/self/net/{name}").splitlines()[1:]
         except OSError:
             continue
-        for row in rows:
-            words = row.split()
-            if len(words) > 9 and words[3] == _LISTENING and words[1].endswith(f":{port:04X}"):
-                yield int(words[9])
+        for line in lines:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == _LISTENING and fields[1].endswith(f":{port:04X}"):
+                yield int(fields[9])
 
 
 def _sockets(pid: int) -> Iterator[int]:
     with contextlib.suppress(OSError):
-        for entry in os.scandir(f"/proc/{pid}/fd"):
+        for descriptor in os.scandir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                match = _SOCKET.fullmatch(str(Path(entry.path).readlink()))
+                match = _SOCKET.fullmatch(str(Path(descriptor.path).readlink()))
                 if match:
                     yield int(match[1])
 

@@ -17,7 +17,7 @@ from scaletest.system.node_cpu import CpuReader
 from scaletest.system.node_disks import DiskReader
 from scaletest.system.node_memory import MemoryReader, PressureReader
 from scaletest.system.node_networks import NetworkReader
-from scaletest.system.node_reading import Reading, figures
+from scaletest.system.node_reading import ResourceReading, figures
 
 # The busiest: a node may have hundreds, of which a sample has no room for all.
 MOST_DISKS, MOST_NETWORKS = 8, 4
@@ -28,7 +28,7 @@ Figures = dict[str, float]
 class Single(Protocol):
     """What reads the only resource of its kind."""
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it."""
 
 
@@ -53,7 +53,7 @@ class NodeReader:
             CONTAINER: ContainerReader(cgroups, own_cgroup),
         }
         self._disks, self._networks = DiskReader(procfs, sysfs), NetworkReader(procfs, sysfs)
-        self._before: Mapping[str, Reading] = {}
+        self._before: Mapping[str, ResourceReading] = {}
         self._read_at: float | None = None
         self.interval_s = 0.0
 
@@ -64,25 +64,38 @@ class NodeReader:
         readings = {kind: reader.read() for kind, reader in self._single.items()}
         for kind, named in ((DISK, self._disks.read()), (NETWORK, self._networks.read())):
             readings.update({f"{kind}:{name}": reading for name, reading in named.items()})
-        rows = {name: self._figures(name, reading) for name, reading in readings.items()}
+        resources = {name: self._figures(name, reading) for name, reading in readings.items()}
         self._before, self._read_at = readings, now
-        return {name: row for name, row in self._bounded(rows).items() if row}
+        return {
+            name: resource_figures for name, resource_figures in self._bounded(resources).items() if resource_figures
+        }
 
-    def _figures(self, name: str, reading: Reading) -> Figures:
+    def _figures(self, name: str, reading: ResourceReading) -> Figures:
         row = figures(self._before.get(name), reading, self.interval_s)
         units = FIGURES[name.partition(":")[0]]
         # an interval is known less exactly than what happened in it
-        return {figure: min(1.0, value) if units[figure] == "1" else value for figure, value in row.items()}
+        for figure in row:
+            if units[figure] == "1":
+                row[figure] = min(1.0, row[figure])
+        return row
 
-    def _bounded(self, rows: dict[str, Figures]) -> dict[str, Figures]:
-        disks = _busiest(rows, DISK, MOST_DISKS, ("busy",))
-        networks = _busiest(rows, NETWORK, MOST_NETWORKS, ("received", "sent"))
+    def _bounded(self, resources: dict[str, Figures]) -> dict[str, Figures]:
+        disks = _busiest(resources, DISK, MOST_DISKS, ("busy",))
+        networks = _busiest(resources, NETWORK, MOST_NETWORKS, ("received", "sent"))
         for name in networks:
-            rows[name].update(self._networks.speed(name.partition(":")[2]))
-        return {name: row for name, row in rows.items() if name in {*self._single, *disks, *networks}}
+            resources[name].update(self._networks.speed(name.partition(":")[2]))
+        return {
+            name: resource_figures
+            for name, resource_figures in resources.items()
+            if name in {*self._single, *disks, *networks}
+        }
 
 
 def _busiest(rows: Mapping[str, Figures], kind: str, most: int, by: tuple[str, ...]) -> list[str]:
     """The names of those that did most; of those that did alike the first by name."""
     names = [name for name in rows if name.startswith(f"{kind}:")]
-    return sorted(names, key=lambda name: (-sum(rows[name].get(figure, 0.0) for figure in by), name))[:most]
+
+    def least_busy_last(name: str) -> tuple[float, str]:
+        return -sum(rows[name].get(figure, 0.0) for figure in by), name
+
+    return sorted(names, key=least_busy_last)[:most]

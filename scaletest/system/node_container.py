@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from scaletest.system import control_groups, proc, throttling
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 # Of both versions; those of the other one are absent.
 _MEMORY_FILES = (
@@ -16,21 +16,23 @@ _MEMORY_FILES = (
 )
 
 
-def parse_cpu(text: str) -> Reading:
+def parse_cpu(text: str) -> ResourceReading:
     """CPU seconds of version 2, and the limit's periods of both, of cpu.stat."""
     rows = proc.parse_table(text)
     used = {"cpu_used": rows["usage_usec"] / 1e6} if "usage_usec" in rows else {}
     if "nr_periods" not in rows or "nr_throttled" not in rows:
-        return Reading(counters=used)
-    return Reading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
+        return ResourceReading(counters=used)
+    return ResourceReading(counters=used, quotients={"throttled_periods": (rows["nr_throttled"], rows["nr_periods"])})
 
 
 def parse_memory_events(text: str) -> dict[str, float]:
     """How often the limit reclaimed or killed, of memory.events of version 2."""
     rows = proc.parse_table(text)
-    found = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
+    counters = {"oom_kills": float(rows["oom_kill"])} if "oom_kill" in rows else {}
     # "high" is a limit, too: it slows down those who are above it
-    return {"reclaims": float(rows["max"] + rows.get("high", 0)), **found} if "max" in rows else found
+    if "max" in rows:
+        return {"reclaims": float(rows["max"] + rows.get("high", 0)), **counters}
+    return counters
 
 
 class ContainerReader:
@@ -48,30 +50,34 @@ class ContainerReader:
                 "memory_limit": control_groups.memory_limit(tight_memory) if tight_memory else None,
             }
         )
-        self._cpu = _kept(tight, "cpu.stat")
-        self._cpu_time = _kept(_same_group(tight, cpu_time, root), "cpuacct.usage")
-        self._limited = [KeptFile(Path(path)) for path in throttling.limited(root, own)]
-        self._memory = {name: _kept(tight_memory, name) for name in _MEMORY_FILES}
+        self._cpu = _opened(tight, "cpu.stat")
+        self._cpu_time = _opened(_same_group(tight, cpu_time, root), "cpuacct.usage")
+        self._limited = [OpenFile(Path(path)) for path in throttling.limited(root, own)]
+        self._memory = {name: _opened(tight_memory, name) for name in _MEMORY_FILES}
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it."""
         cpu = parse_cpu(self._cpu.text())
         memory = {name: file.text() for name, file in self._memory.items()}
         used = proc.parse_number(memory["memory.current"] or memory["memory.usage_in_bytes"])
         levels = {**self._limits, **_known({"memory_used": used})}
         counters = {**self._cpu_used(), **cpu.counters, **self._throttled(), **_memory_counters(memory)}
-        return Reading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
+        return ResourceReading(levels, counters, cpu.quotients if "cpu_limit" in levels else {})
 
     def _cpu_used(self) -> dict[str, float]:
-        """Of version 1."""
+        """CPU time that control groups of version 1 count."""
         nanoseconds = proc.parse_number(self._cpu_time.text())
-        return {} if nanoseconds is None else {"cpu_used": nanoseconds / 1e9}
+        if nanoseconds is None:
+            return {}
+        return {"cpu_used": nanoseconds / 1e9}
 
     def _throttled(self) -> dict[str, float]:
         """A sum of which a part is missing would look like a reset now and like a limit when it is back."""
-        held = [proc.parse_limited(file.text()) for file in self._limited]
-        seconds = [each[1] for each in held if each is not None]
-        return {"throttled": sum(seconds)} if seconds and len(seconds) == len(held) else {}
+        throttled = [proc.parse_limited(file.text()) for file in self._limited]
+        seconds = [each[1] for each in throttled if each is not None]
+        if seconds and len(seconds) == len(throttled):
+            return {"throttled": sum(seconds)}
+        return {}
 
 
 def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
@@ -81,8 +87,8 @@ def _memory_counters(texts: Mapping[str, str]) -> dict[str, float]:
     return _known({"reclaims": proc.parse_number(texts["memory.failcnt"]), "oom_kills": kills})
 
 
-def _kept(folder: Path | None, name: str) -> KeptFile:
-    return KeptFile((folder or Path("/nonexistent")) / name)
+def _opened(folder: Path | None, name: str) -> OpenFile:
+    return OpenFile((folder or Path("/nonexistent")) / name)
 
 
 def _known(values: Mapping[str, float | None]) -> dict[str, float]:
@@ -111,4 +117,6 @@ def _tightest(folders: Sequence[Path], limit: Callable[[Path], float | None]) ->
     """The control group with the lowest limit, of equal ones the innermost; without any limit the innermost."""
     limits = {folder: limit(folder) for folder in folders}
     limited = {folder: value for folder, value in limits.items() if value is not None}
-    return min(limited, key=limited.__getitem__) if limited else next(iter(folders), None)
+    if limited:
+        return min(limited, key=limited.__getitem__)
+    return next(iter(folders), None)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from scaletest.system import proc
 from scaletest.system.control_groups import text_of
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 # Of so many CPUs clocks and heat are looked at, spread over all: each costs a file, and sockets heat up as a whole.
 MOST_CPUS = 8
@@ -15,15 +15,18 @@ MOST_CPUS = 8
 _COLUMNS = {"user": (0, 1), "system": (2, 5, 6), "iowait": (4,), "steal": (7,)}
 
 
-def parse_stat(text: str) -> Reading:
+def parse_stat(text: str) -> ResourceReading:
     """Time by mode and the CPUs that are online, of /proc/stat."""
-    words = text.partition("\n")[0].split()
-    ticks = [proc.parse_number(word) for word in words[1:9]]
-    if words[:1] != ["cpu"] or len(ticks) < 8 or None in ticks:
-        return Reading()
+    columns = text.partition("\n")[0].split()
+    ticks = [proc.parse_number(word) for word in columns[1:9]]
+    if columns[:1] != ["cpu"] or len(ticks) < 8 or None in ticks:
+        return ResourceReading()
     times = [tick or 0 for tick in ticks]
-    seconds = {name: sum(times[at] for at in columns) / proc.TICKS_PER_S for name, columns in _COLUMNS.items()}
-    return Reading({"cores": float(text.count("\ncpu"))}, seconds)
+    seconds = {}
+    for name, positions in _COLUMNS.items():
+        ticks_of_mode = sum(times[at] for at in positions)
+        seconds[name] = ticks_of_mode / proc.TICKS_PER_S
+    return ResourceReading({"cores": float(text.count("\ncpu"))}, seconds)
 
 
 def parse_load(text: str) -> dict[str, float]:
@@ -31,7 +34,9 @@ def parse_load(text: str) -> dict[str, float]:
     word = text.partition(" ")[0]
     whole, dot, part = word.partition(".")
     digits = whole + part
-    return {"load": float(word)} if dot and digits.isascii() and digits.isdigit() and len(digits) < 20 else {}
+    if dot and digits.isascii() and digits.isdigit() and len(digits) < 20:
+        return {"load": float(word)}
+    return {}
 
 
 def spread(numbers: list[int], most: int = MOST_CPUS) -> list[int]:
@@ -44,20 +49,20 @@ class CpuReader:
     """Reads the CPUs of the node below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._stat, self._load = KeptFile(procfs / "stat"), KeptFile(procfs / "loadavg")
+        self._stat, self._load = OpenFile(procfs / "stat"), OpenFile(procfs / "loadavg")
         folders = _cpus(sysfs / "devices/system/cpu")
         highest = {folder: proc.parse_number(text_of(folder / "cpufreq/cpuinfo_max_freq")) for folder in folders}
         self._clocks = [
-            (KeptFile(folder / "cpufreq/scaling_cur_freq"), most) for folder, most in highest.items() if most
+            (OpenFile(folder / "cpufreq/scaling_cur_freq"), most) for folder, most in highest.items() if most
         ]
         heat = (folder / "thermal_throttle/core_throttle_count" for folder in folders)
-        self._heat = [KeptFile(path) for path in heat if text_of(path)]
+        self._heat = [OpenFile(path) for path in heat if text_of(path)]
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of them."""
         stat = parse_stat(self._stat.text())
         levels = {**stat.levels, **parse_load(self._load.text()), **self._frequency()}
-        return Reading(levels, {**stat.counters, **self._throttled()})
+        return ResourceReading(levels, {**stat.counters, **self._throttled()})
 
     def _frequency(self) -> dict[str, float]:
         clocks = [(proc.parse_number(file.text()), most) for file, most in self._clocks]
@@ -68,7 +73,9 @@ class CpuReader:
         """A sum of which a part is missing would look like a reset now and like heat when it is back."""
         counts = [proc.parse_number(file.text()) for file in self._heat]
         known = [count for count in counts if count is not None]
-        return {"heat_throttled": float(sum(known))} if known and len(known) == len(counts) else {}
+        if known and len(known) == len(counts):
+            return {"heat_throttled": float(sum(known))}
+        return {}
 
 
 def _cpus(folder: Path) -> list[Path]:
@@ -76,4 +83,5 @@ def _cpus(folder: Path) -> list[Path]:
         names = [path.name for path in folder.glob("cpu[0-9]*")]
     except OSError:
         return []
-    return [folder / f"cpu{number}" for number in spread(sorted(int(name[3:]) for name in names if name[3:].isdigit()))]
+    numbers = sorted(int(name[3:]) for name in names if name[3:].isdigit())
+    return [folder / f"cpu{number}" for number in spread(numbers)]

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from scaletest.system import proc
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SWAPPED = {
@@ -43,23 +43,23 @@ class MemoryReader:
     """Reads the memory of the node below this root."""
 
     def __init__(self, procfs: Path) -> None:
-        self._memory, self._swap = KeptFile(procfs / "meminfo"), KeptFile(procfs / "vmstat")
+        self._memory, self._swap = OpenFile(procfs / "meminfo"), OpenFile(procfs / "vmstat")
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it."""
-        return Reading(parse_memory(self._memory.text()), parse_swap(self._swap.text()))
+        return ResourceReading(parse_memory(self._memory.text()), parse_swap(self._swap.text()))
 
 
 class PressureReader:
     """Reads the pressure on the node below this root."""
 
     def __init__(self, procfs: Path) -> None:
-        self._files = {resource: KeptFile(procfs / "pressure" / resource) for resource in _PRESSURE}
+        self._files = {resource: OpenFile(procfs / "pressure" / resource) for resource in _PRESSURE}
 
-    def read(self) -> Reading:
+    def read(self) -> ResourceReading:
         """What can be read of it; nothing where the kernel does not keep it."""
         counters = {}
         for resource, lines in _PRESSURE.items():
             stalled = parse_pressure(self._files[resource].text())
             counters.update({f"{resource}_{line}": stalled[line] for line in lines if line in stalled})
-        return Reading(counters=counters)
+        return ResourceReading(counters=counters)

@@ -6,43 +6,49 @@ from pathlib import Path
 
 from scaletest.system import proc
 from scaletest.system.control_groups import text_of
-from scaletest.system.node_reading import Reading
-from scaletest.system.proc import KeptFile
+from scaletest.system.node_reading import ResourceReading
+from scaletest.system.proc import OpenFile
 
 _LOOPBACK = "lo"
 _BYTES_PER_MEGABIT = 125_000
 
 
-def parse_networks(text: str) -> dict[str, Reading]:
+def parse_networks(text: str) -> dict[str, ResourceReading]:
     """Every interface of /proc/net/dev that ever carried anything, but for the loopback."""
-    found = {}
+    readings = {}
     for line in text.splitlines():
         name, colon, rest = line.rpartition(":")
         numbers = [proc.parse_number(word) for word in rest.split()]
         if colon and name.strip() != _LOOPBACK and len(numbers) >= 16 and None not in numbers:
-            found[name.strip()] = _reading([number or 0 for number in numbers])
-    return {name: reading for name, reading in found.items() if reading.counters["received"] + reading.counters["sent"]}
+            readings[name.strip()] = _reading([number or 0 for number in numbers])
+    return {
+        name: reading for name, reading in readings.items() if reading.counters["received"] + reading.counters["sent"]
+    }
 
 
-def _reading(row: list[int]) -> Reading:
+def _reading(columns: list[int]) -> ResourceReading:
     """Bytes, packets, errors, dropped and four more, first of what was received, then of what was sent."""
-    return Reading(counters={"received": float(row[0]), "sent": float(row[8]), "dropped": float(row[3] + row[11])})
+    return ResourceReading(
+        counters={"received": float(columns[0]), "sent": float(columns[8]), "dropped": float(columns[3] + columns[11])}
+    )
 
 
 def parse_speed(text: str) -> dict[str, float]:
     """Bytes a second, of /sys/class/net/NAME/speed; -1 and 0 are no speed."""
     megabits = proc.parse_number(text)
-    return {"speed": float(megabits * _BYTES_PER_MEGABIT)} if megabits else {}
+    if megabits:
+        return {"speed": float(megabits * _BYTES_PER_MEGABIT)}
+    return {}
 
 
 class NetworkReader:
     """Reads the networks below these roots."""
 
     def __init__(self, procfs: Path, sysfs: Path) -> None:
-        self._statistics, self._folder = KeptFile(procfs / "net/dev"), sysfs / "class/net"
+        self._statistics, self._folder = OpenFile(procfs / "net/dev"), sysfs / "class/net"
         self._speeds: dict[str, dict[str, float]] = {}
 
-    def read(self) -> dict[str, Reading]:
+    def read(self) -> dict[str, ResourceReading]:
         """What can be read of each, but for its speed."""
         networks = parse_networks(self._statistics.text())
         # nodes make and remove an interface with every pod

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ResourceReading:
     """What a resource's files said at one time, by figure.
 
     levels: figures as they are. counters: what only grows, in the figure's unit times seconds; its growth in a second
@@ -19,17 +19,17 @@ class Reading:
     quotients: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
-def figures(before: Reading | None, now: Reading, interval_s: float) -> dict[str, float]:
+def figures(before: ResourceReading | None, now: ResourceReading, interval_s: float) -> dict[str, float]:
     """The figures of an interval. A counter that is new, or less than before, since it was reset, gives none."""
-    found = dict(now.levels)
+    resource_figures = dict(now.levels)
     if before is None or interval_s <= 0:
-        return found
+        return resource_figures
     for name, counter in now.counters.items():
         grown = counter - before.counters.get(name, float("inf"))
         if grown >= 0:
-            found[name] = grown / interval_s
+            resource_figures[name] = grown / interval_s
     for name, (counter, unit) in now.quotients.items():
         counter_before, unit_before = before.quotients.get(name, (0.0, float("inf")))
         if counter >= counter_before and unit > unit_before:
-            found[name] = (counter - counter_before) / (unit - unit_before)
-    return found
+            resource_figures[name] = (counter - counter_before) / (unit - unit_before)
+    return resource_figures

@@ -58,7 +58,7 @@ def read_all(path: str) -> str:
         return file.read(MOST_BYTES).decode(errors="replace")
 
 
-class KeptFile:
+class OpenFile:
     """A file of /proc or /sys that is read again and again: opening it would cost more than reading it."""
 
     def __init__(self, path: Path) -> None:
@@ -140,16 +140,18 @@ def parse_cpu_s(data: bytes) -> float | None:
     """/proc/PID/stat: user and system time of a process and of its children that ended and were awaited, in seconds."""
     fields = data.rpartition(b")")[2].split()
     try:
-        return sum(map(int, fields[11:15])) / TICKS_PER_S if len(fields) > 14 else None
+        if len(fields) > 14:
+            return sum(map(int, fields[11:15])) / TICKS_PER_S
+        return None
     except ValueError:
         return None
 
 
 def parse_call(data: bytes) -> SystemCall | None:
     """/proc/PID/task/TID/syscall; None while the thread runs, or could run."""
-    words = data.split()
+    fields = data.split()
     try:
-        values = [int(word, 0) for word in words]
+        values = [int(word, 0) for word in fields]
     except ValueError:
         return None
     if len(values) < 3:
@@ -164,20 +166,22 @@ def parse_numbers(data: bytes) -> list[int]:
 
 def parse_number(text: str) -> int | None:
     """The only number in a file, or the first of several."""
-    words = text.split(None, 1)
-    return _whole(words[0]) if words else None
+    fields = text.split(None, 1)
+    return _whole(fields[0]) if fields else None
 
 
 def parse_table(text: str) -> dict[str, int]:
     """Lines of a name and a number, as in cpu.stat, memory.events, /proc/meminfo and /proc/vmstat."""
-    rows = (line.split(None, 2) for line in text.splitlines())
-    numbers = ((row[0].rstrip(":"), _whole(row[1])) for row in rows if len(row) >= 2)
+    lines = (line.split(None, 2) for line in text.splitlines())
+    numbers = ((fields[0].rstrip(":"), _whole(fields[1])) for fields in lines if len(fields) >= 2)
     return {name: number for name, number in numbers if number is not None}
 
 
 def _whole(word: str) -> int | None:
     """A number as the kernel writes it: int() would take more, and refuse to read some thousand digits."""
-    return int(word) if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS else None
+    if word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS:
+        return int(word)
+    return None
 
 
 def parse_limited(text: str) -> tuple[int, float] | None:
@@ -204,9 +208,9 @@ def mapped_file(maps: str, address: int) -> str:
 def awaited_inode(locks: str, pid: int) -> int | None:
     """The inode of the file whose lock a process waits for, of /proc/locks."""
     for line in locks.splitlines():
-        words = line.split()
-        if len(words) >= 7 and words[1] == "->" and words[5] == str(pid):
-            inode = words[6].rpartition(":")[2]
+        fields = line.split()
+        if len(fields) >= 7 and fields[1] == "->" and fields[5] == str(pid):
+            inode = fields[6].rpartition(":")[2]
             return int(inode) if inode.isdigit() else None
     return None
 
@@ -233,11 +237,11 @@ class Connection(NamedTuple):
 def parse_peers(table: str) -> Iterator[Connection]:
     """Each socket of /proc/PID/net/tcp, tcp6, udp or udp6."""
     for line in table.splitlines()[1:]:
-        words = line.split()
-        if len(words) < 10 or not words[9].isdigit():
+        fields = line.split()
+        if len(fields) < 10 or not fields[9].isdigit():
             continue
         try:
-            yield Connection(int(words[9]), _peer(words[2]), int(words[1].partition(":")[2], 16))
+            yield Connection(int(fields[9]), _peer(fields[2]), int(fields[1].partition(":")[2], 16))
         except (ValueError, struct.error):
             continue
 
@@ -248,9 +252,9 @@ def _peer(text: str) -> str:
     number = int(port, 16)
     if not number:
         return ""
-    words = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
-    family = socket.AF_INET6 if len(words) == 4 else socket.AF_INET
-    return place(socket.inet_ntop(family, struct.pack(f"={len(words)}I", *words)), number)
+    parts = [int(host[at : at + 8], 16) for at in range(0, len(host), 8)]
+    family = socket.AF_INET6 if len(parts) == 4 else socket.AF_INET
+    return place(socket.inet_ntop(family, struct.pack(f"={len(parts)}I", *parts)), number)
 
 
 def place(host: str, port: int) -> str:

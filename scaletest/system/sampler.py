@@ -38,15 +38,15 @@ SHORT_S, SAMPLED_PART = 1.0, 0.5
 SHARE = 0.002
 NEVER = float("inf")
 _DENIED = {
-    "syscall": "the system calls of some programs may not be read: what they wait for is told less exactly",
-    "wchan": "neither the system calls of some programs nor where they wait may be read: that counts as not observed",
-    "stat": "some processes of programs may not be seen: their time counts as not observed",
-    "fdinfo": "the devices of some programs may not be looked at: how long they are busy is left out",
-    "schedstat": "this kernel does not tell how long threads wait for a CPU: causes are not sampled",
+    "syscall": "the system calls of some programs cannot be read: what they wait for is less certain",
+    "wchan": "neither system calls nor kernel functions of some programs can be read: waits are not observed",
+    "stat": "some processes of programs cannot be read: their time counts as not observed",
+    "fdinfo": "the device use of some programs cannot be read: how long they keep devices busy is left out",
+    "schedstat": "this kernel does not count how long threads wait for a CPU: causes are not sampled",
 }
 
 
-class Sampler:
+class RequestSampler:
     """Samples programs, for one thread.
 
     share: the part of a core that looks may take. sampled_part: of short requests.
@@ -71,12 +71,12 @@ class Sampler:
         if not self.works:
             self.tell("schedstat")
 
-    def begin(self, device: str = "") -> Watch:
+    def begin(self, device: str = "") -> ProgramWatch:
         """Before a program starts."""
         self.blocking.use_device(device)
-        return Watch(self, device)
+        return ProgramWatch(self, device)
 
-    def draw(self, device: str = "") -> Watch | None:
+    def draw(self, device: str = "") -> ProgramWatch | None:
         """Before a request's program starts; None where chance leaves out one of many short requests."""
         is_short = self._has_typical and self.typical_s < SHORT_S
         if is_short and not device and self.chance.random() >= self._sampled_part:
@@ -84,7 +84,7 @@ class Sampler:
         return self.begin(device)
 
     def own_schedule(self) -> proc.Schedule | None:
-        """Of the thread that waits for programs; None where the kernel does not tell."""
+        """CPU schedule of the thread that waits for programs; None where the kernel has none."""
         return self._own.read()
 
     def interval_s(self) -> float:
@@ -120,7 +120,7 @@ class Moments:
         self._next_s = self._end_s = 0.0
 
     def next_s(self, interval_s: float, *, anew: bool) -> float:
-        """Of the next look, from the begin of the program. anew: an interval begins with the program."""
+        """Time of the next look, since the program began. anew: an interval begins with the program."""
         if anew:
             self._end_s = 0.0
         if anew or self._next_s <= 0.0:
@@ -156,10 +156,10 @@ class Allowance:
         self._cost_s = 0.8 * self._cost_s + 0.2 * seconds
 
 
-class Watch:
+class ProgramWatch:
     """One program from before its start to its end. `due`: when to look next, on the monotonic clock."""
 
-    def __init__(self, sampler: Sampler, device: str = "") -> None:
+    def __init__(self, sampler: RequestSampler, device: str = "") -> None:
         self._sampler = sampler
         self._device = device
         self._clients = sampler.clients if present(device) else None

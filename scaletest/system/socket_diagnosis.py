@@ -30,7 +30,9 @@ def unix_peer(inode: int) -> str | None:
     with _link() as link:
         peer = _attributes(link, inode, _SHOW_PEER).get(_PEER)
         (other,) = struct.unpack("=I", peer[:4]) if peer else (0,)
-        return proc.unix_name(_attributes(link, other, _SHOW_NAME).get(_NAME, b"")) if other else None
+        if other:
+            return proc.unix_name(_attributes(link, other, _SHOW_NAME).get(_NAME, b""))
+        return None
 
 
 def tcp_peers() -> Iterator[Connection]:
@@ -80,13 +82,13 @@ def _attributes(link: socket.socket, inode: int, show: int) -> dict[int, bytes]:
     """Attributes of the unix socket with this inode by number. Raises OSError when there is no such socket."""
     fields = (inode & 0xFFFFFFFF, show, _ANY_COOKIE, _ANY_COOKIE)
     request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, 0xFFFFFFFF, *fields)
-    found: dict[int, bytes] = {}
+    attributes: dict[int, bytes] = {}
     for message in _answers(link, request, _REQUEST):
         at = 16  # after struct unix_diag_msg
         while at + 4 <= len(message):
             size, number = struct.unpack_from("=HH", message, at)
             if size < 4:
                 break
-            found[number] = message[at + 4 : at + size]
+            attributes[number] = message[at + 4 : at + size]
             at += (size + 3) & ~3
-    return found
+    return attributes

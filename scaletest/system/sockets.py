@@ -30,8 +30,8 @@ _TABLES = ("tcp", "tcp6", "udp", "udp6")
 CLIENTS = "waiting for requests"
 
 
-class Peer(NamedTuple):
-    """What is at the other end. listening: nothing is, the socket waits for clients."""
+class SocketPeer(NamedTuple):
+    """The other end of a socket. listening: there is none, the socket waits for clients."""
 
     name: str = ""
     listening: bool = False
@@ -47,11 +47,11 @@ class Sockets:
         self._duplicate = duplicate and socket.getdefaulttimeout() is None
         self._clock = clock
         self._served = served
-        self._known: dict[int, Peer] = {}
+        self._known: dict[int, SocketPeer] = {}
         # source -> when it may be read again
         self._after: dict[str, float] = {}
 
-    def peer(self, pid: int, descriptor: int, inode: int) -> Peer | None:
+    def peer(self, pid: int, descriptor: int, inode: int) -> SocketPeer | None:
         """The peer of a process's socket; None while it is not known."""
         known = self._known.get(inode)
         if known is not None:
@@ -66,7 +66,7 @@ class Sockets:
             self._known[inode] = peer
         return peer
 
-    def _by_duplicate(self, pid: int, descriptor: int) -> Peer | None:
+    def _by_duplicate(self, pid: int, descriptor: int) -> SocketPeer | None:
         try:
             copy = _copy(pid, descriptor)
         except PermissionError:
@@ -84,16 +84,16 @@ class Sockets:
         with connection:
             return self._describe(connection)
 
-    def _describe(self, connection: socket.socket) -> Peer:
+    def _describe(self, connection: socket.socket) -> SocketPeer:
         peer = _peer_of(connection)
         if not self._served:
             return peer
         serves = bool(peer.name) and connection.family in (socket.AF_INET, socket.AF_INET6)
         if peer.listening or (serves and connection.getsockname()[1] == self._served):
-            return Peer(CLIENTS)
+            return SocketPeer(CLIENTS)
         return peer
 
-    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> Peer | None:
+    def _listed(self, source: str, inode: int, peers: Callable[[], Iterable[tuple[int, str]]]) -> SocketPeer | None:
         """The peer by a list of all, when that may be read again."""
         if self._clock() < self._after.get(source, 0.0):
             return None
@@ -101,7 +101,7 @@ class Sockets:
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         with suppress(OSError, struct.error):
-            self._known.update({number: Peer(peer) for number, peer in peers() if peer})
+            self._known.update({number: SocketPeer(peer) for number, peer in peers() if peer})
         self._after[source] = self._clock() + (time.thread_time() - began) / LISTS_SHARE
         return self._known.get(inode)
 
@@ -122,12 +122,14 @@ class Sockets:
             yield inode, CLIENTS if peer and port == self._served else peer
 
 
-def _unix(inode: int) -> Peer | None:
+def _unix(inode: int) -> SocketPeer | None:
     try:
         name = unix_peer(inode)
     except (OSError, struct.error):
         return None
-    return None if name is None else Peer(name, unnamed=not name)
+    if name is None:
+        return None
+    return SocketPeer(name, unnamed=not name)
 
 
 def _copy(pid: int, descriptor: int) -> int:
@@ -156,17 +158,17 @@ def _errno() -> int:
     return ctypes.get_errno()
 
 
-def _peer_of(connection: socket.socket) -> Peer:
+def _peer_of(connection: socket.socket) -> SocketPeer:
     try:
         address = connection.getpeername()
     except OSError:
-        return Peer(listening=_listens(connection))
+        return SocketPeer(listening=_listens(connection))
     if connection.family in (socket.AF_INET, socket.AF_INET6):
-        return Peer(proc.place(address[0], address[1]))
+        return SocketPeer(proc.place(address[0], address[1]))
     if connection.family != socket.AF_UNIX:
-        return Peer()
+        return SocketPeer()
     name = proc.unix_name(address if isinstance(address, bytes) else os.fsencode(address))
-    return Peer(name, unnamed=not name)
+    return SocketPeer(name, unnamed=not name)
 
 
 def _listens(connection: socket.socket) -> bool:

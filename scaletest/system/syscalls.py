@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 
 
-class Call(Enum):
-    """How to tell what a thread waits for that is blocked in such a call."""
+class WaitKind(Enum):
+    """Kinds of blocking system calls, by how to find what the thread waits for."""
 
     DESCRIPTOR = auto()
     CONNECT = auto()
@@ -29,8 +29,8 @@ class Call(Enum):
 
 
 # (x86_64, aarch64); None where the architecture has no such call.
-_NUMBERS: Mapping[Call, Mapping[str, tuple[int | None, int | None]]] = {
-    Call.DESCRIPTOR: {
+_NUMBERS: Mapping[WaitKind, Mapping[str, tuple[int | None, int | None]]] = {
+    WaitKind.DESCRIPTOR: {
         "read": (0, 63),
         "write": (1, 64),
         "ioctl": (16, 29),
@@ -61,33 +61,33 @@ _NUMBERS: Mapping[Call, Mapping[str, tuple[int | None, int | None]]] = {
         "preadv2": (327, 286),
         "pwritev2": (328, 287),
     },
-    Call.CONNECT: {"connect": (42, 203)},
-    Call.ACCEPT: {"accept": (43, 202), "accept4": (288, 242)},
-    Call.FLOCK: {"flock": (73, 32)},
-    Call.FCNTL: {"fcntl": (72, 25)},
-    Call.FUTEX: {"futex": (202, 98)},
+    WaitKind.CONNECT: {"connect": (42, 203)},
+    WaitKind.ACCEPT: {"accept": (43, 202), "accept4": (288, 242)},
+    WaitKind.FLOCK: {"flock": (73, 32)},
+    WaitKind.FCNTL: {"fcntl": (72, 25)},
+    WaitKind.FUTEX: {"futex": (202, 98)},
     # those of futexes have the flags and the address elsewhere than futex has
-    Call.SEMAPHORE: {
+    WaitKind.SEMAPHORE: {
         "semop": (65, 193),
         "semtimedop": (220, 192),
         "futex_waitv": (449, 449),
         "futex_wait": (455, 455),
     },
-    Call.QUEUE: {
+    WaitKind.QUEUE: {
         "msgsnd": (69, 189),
         "msgrcv": (70, 188),
         "mq_timedsend": (242, 182),
         "mq_timedreceive": (243, 183),
     },
-    Call.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
-    Call.SIGNAL: {"pause": (34, None), "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133)},
-    Call.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
-    Call.POLL: {"poll": (7, None), "ppoll": (271, 73)},
-    Call.SELECT: {"select": (23, None), "pselect6": (270, 72)},
-    Call.EPOLL: {"epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441)},
-    Call.SYNC: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
+    WaitKind.SLEEP: {"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
+    WaitKind.SIGNAL: {"pause": (34, None), "rt_sigtimedwait": (128, 137), "rt_sigsuspend": (130, 133)},
+    WaitKind.CHILD: {"wait4": (61, 260), "waitid": (247, 95), "vfork": (58, None)},
+    WaitKind.POLL: {"poll": (7, None), "ppoll": (271, 73)},
+    WaitKind.SELECT: {"select": (23, None), "pselect6": (270, 72)},
+    WaitKind.EPOLL: {"epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441)},
+    WaitKind.SYNC: {"sync": (162, 81), "syncfs": (306, 267), "msync": (26, 227)},
     # they wait for the lock of the address space, or for pages
-    Call.MAP: {
+    WaitKind.MAP: {
         "mmap": (9, 222),
         "mprotect": (10, 226),
         "munmap": (11, 215),
@@ -101,10 +101,15 @@ _COLUMNS = {"x86_64": 0, "aarch64": 1, "arm64": 1}
 LOCK_COMMANDS = (7, 38)
 
 
-def calls(machine: str = "") -> Mapping[int, Call]:
+def calls(machine: str = "") -> Mapping[int, WaitKind]:
     """The kind of each number on this machine's architecture; empty for one whose numbers are not known here."""
     column = _COLUMNS.get(machine or platform.machine())
     if column is None:
         return {}
-    known = ((row[column], call) for call, names in _NUMBERS.items() for row in names.values())
-    return {number: call for number, call in known if number is not None}
+    kinds = {}
+    for kind, names in _NUMBERS.items():
+        for numbers in names.values():
+            number = numbers[column]
+            if number is not None:
+                kinds[number] = kind
+    return kinds

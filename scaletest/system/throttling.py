@@ -17,7 +17,7 @@ class Throttling:
         self._periods = [_periods(path) for path in self._files]
 
     def seconds(self) -> float:
-        """Since it was made, of all CPUs together. Several limits, one around the other, add up."""
+        """Throttled seconds since this object was created, summed over CPUs; nested limits add up."""
         return max(0.0, self._sum_s() - self._began_s)
 
     def part(self) -> float:
@@ -54,7 +54,7 @@ def _part(before: tuple[int, int], after: tuple[int, int]) -> float:
 
 def _throttled_s(path: str) -> float:
     try:
-        held = proc.parse_limited(proc.read_all(path))
+        throttled = proc.parse_limited(proc.read_all(path))
     except OSError:
         return 0.0
-    return held[1] if held else 0.0
+    return throttled[1] if throttled else 0.0

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from scaletest.model.activity import MAX_WAITS, State, Wait
 from scaletest.system.blocking import Doing
-from scaletest.system.tree import FEW_SLICES, Look, Share
+from scaletest.system.tree import FEW_SLICES, ThreadShare, TreeLook
 
 # The kernel counts these.
 _COUNTED = (State.ON_CPU, State.CPU_WAIT, State.THROTTLED)
@@ -44,13 +44,13 @@ class TimeByState:
         # the same behind the last look, where nobody counted how long it waited for a CPU
         self._unseen_s = 0.0
         self._seen_run_s = 0.0
-        self._last: Look | None = None
+        self._last: TreeLook | None = None
 
     def add(self, state: State, seconds: float, name: str = "") -> None:
         """Time whose state is known."""
         self._seconds[Doing(state, name)] += max(0.0, seconds)
 
-    def interval(self, seconds: float, look: Look | None, unchanged_s: float = 0.0) -> None:
+    def interval(self, seconds: float, look: TreeLook | None, unchanged_s: float = 0.0) -> None:
         """The time up to a look at all processes, which saw nobody when it is None.
 
         unchanged_s: how long at the begin of the interval nobody ran.
@@ -130,7 +130,7 @@ class TimeByState:
             self._grant(self._last, seconds)
             self._weigh(seconds, self._last, None)
 
-    def _blocked(self, seconds: float, begin: Look | None, end: Look | None) -> None:
+    def _blocked(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
         """Time in which nothing ran, between two looks; at the begin and the end of the request one is missing."""
         left_s = seconds
         for look, other, part in self._parts(begin, end):
@@ -140,13 +140,13 @@ class TimeByState:
             self._grant(look, granted_s, unseen=end is None)
         self.add(State.NOT_OBSERVED, left_s)
 
-    def _weigh(self, seconds: float, begin: Look | None, end: Look | None) -> None:
+    def _weigh(self, seconds: float, begin: TreeLook | None, end: TreeLook | None) -> None:
         """Remember how much of the request each look at a blocked state stands for."""
         for look, _, part in self._parts(begin, end):
             if look.doing.state is not None:
                 self._weights[look.doing] += seconds * part
 
-    def _parts(self, begin: Look | None, end: Look | None) -> list[tuple[Look, Look | None, float]]:
+    def _parts(self, begin: TreeLook | None, end: TreeLook | None) -> list[tuple[TreeLook, TreeLook | None, float]]:
         """The looks at the ends of an interval, each with the other one and its part of the interval."""
         if begin is None or end is None:
             return [(look, None, 1.0) for look in (begin, end) if look is not None]
@@ -156,7 +156,7 @@ class TimeByState:
             begin_part = 1.0 if end.doing.state is None else 0.0
         return [(begin, end, begin_part), (end, begin, 1.0 - begin_part)]
 
-    def _grant(self, look: Look, seconds: float, *, unseen: bool = False) -> None:
+    def _grant(self, look: TreeLook, seconds: float, *, unseen: bool = False) -> None:
         if look.doing.state is not None:
             self._seconds[look.doing] += seconds
         elif look.short_waits is not None:
@@ -201,7 +201,7 @@ class TimeByState:
             self._seconds[Doing(target)] += seconds
 
 
-def union(seconds: float, shares: Sequence[Share]) -> tuple[float, float]:
+def union(seconds: float, shares: Sequence[ThreadShare]) -> tuple[float, float]:
     """Seconds in which any thread ran, and in which none did and any waited for a CPU, as if they were independent."""
     none_runs = none_runs_or_waits = 1.0
     for share in shares:
@@ -248,10 +248,10 @@ class Balance:
 
     def _taken(self, seconds: float) -> dict[Doing, float]:
         """So much of what is kept; what is missing in advance, if not too much is given already."""
-        kept = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
-        whole_s = sum(kept.values())
+        positive = {doing: kept_s for doing, kept_s in self._kept.items() if kept_s > 0}
+        whole_s = sum(positive.values())
         part = min(1.0, seconds / whole_s) if whole_s > 0 else 0.0
-        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in kept.items()})
+        taken = defaultdict(float, {doing: part * kept_s for doing, kept_s in positive.items()})
         advance_s = min(seconds - sum(taken.values()), MOST_KEPT_S + sum(min(0.0, s) for s in self._kept.values()))
         for doing, share in self._last.items():
             taken[doing] += share * max(0.0, advance_s)

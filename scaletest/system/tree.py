@@ -1,4 +1,4 @@
-"""The processes of one request, looked at from time to time: what each did since the last look, and does now."""
+"""The processes of one request: what each did since the last look at them, and what it does now."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import resource
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from scaletest.model.activity import State
 from scaletest.system import proc
-from scaletest.system.blocking import RUNNABLE, Blocking, Doing, Seen
+from scaletest.system.blocking import RUNNABLE, Blocking, Doing, ThreadLook
 
 # Threads beyond these are not looked at, so that a look stays cheap whatever a request starts. Each takes two files.
 MOST_THREADS = 256
@@ -26,21 +27,21 @@ Key = tuple[int, int]
 
 
 def most_threads(open_files: int) -> int:
-    """How many threads to look at where a process may open so many files: half of them at most, others need some."""
+    """Threads to look at when a process may open this many files: they need half of them at most."""
     return MOST_THREADS if open_files == resource.RLIM_INFINITY else min(MOST_THREADS, open_files // 4)
 
 
-class Share(NamedTuple):
-    """Seconds since the last look that one thread was on a CPU, and waited for one; how often it was put on one."""
+class ThreadShare(NamedTuple):
+    """Seconds that one thread ran and waited for a CPU since the last look; slices: how often it ran."""
 
     run_s: float
     wait_s: float
     slices: int = 1
 
 
-class Look(NamedTuple):
-    """The processes at one moment. thread: the most active one, doing: what it does, age_s: of its process, without end
-    for the first one.
+class TreeLook(NamedTuple):
+    """The processes at one moment. thread: the most active one; doing: what it does; age_s: of its
+    process, infinite for the first process.
 
     shares: of the threads that ran or waited since the last look. threads: all that live.
     short_waits: what the most active thread waited for many times since the last look, where that is known.
@@ -49,7 +50,7 @@ class Look(NamedTuple):
     doing: Doing
     thread: Key
     age_s: float
-    shares: list[Share]
+    shares: list[ThreadShare]
     threads: frozenset[Key]
     short_waits: Doing | None = None
 
@@ -60,7 +61,7 @@ class _Thread:
     call_handle: int
     schedule: proc.Schedule
     line: bytes = b""
-    seen: Seen | None = None
+    last: ThreadLook | None = None
     children: list[int] = field(default_factory=list)
     # seconds of waiting that are counted already: the kernel counts a wait when it is over
     counted_s: float = 0.0
@@ -88,18 +89,23 @@ class Tree:
         self._looked = time.monotonic()
 
     def is_unchanged(self) -> bool:
-        """Whether nobody ran since the last look, so that nothing can be new. Much cheaper than a look."""
-        threads = [thread for process in self._processes.values() for thread in process.threads.values()]
+        """Whether no thread ran since the last look, so that nothing can be new; cheaper than a look."""
+        has_threads = False
         try:
-            return bool(threads) and all(os.pread(thread.handle, 128, 0) == thread.line for thread in threads)
+            for process in self._processes.values():
+                for thread in process.threads.values():
+                    if os.pread(thread.handle, 128, 0) != thread.line:
+                        return False
+                    has_threads = True
         except OSError:
             return False
+        return has_threads
 
-    def look(self) -> Look | None:
-        """What they did since the last look, or since they began, and do now; None when nobody is left."""
+    def look(self) -> TreeLook | None:
+        """What the processes did since the last look, and do now; None when none is left."""
         now = time.monotonic()
         passed, self._looked = now - self._looked, now
-        shares: list[Share] = []
+        shares: list[ThreadShare] = []
         visited: set[int] = set()
         waiting = [self._root]
         while waiting:
@@ -119,11 +125,11 @@ class Tree:
 
     @property
     def processes(self) -> Collection[int]:
-        """Those that the last look saw."""
+        """Processes of the last look."""
         return self._processes.keys()
 
     def ended(self) -> float:
-        """How long the first process waited for a CPU since the last look, when it has ended and is not yet reaped."""
+        """Seconds that the first process waited for a CPU since the last look; it is not reaped yet."""
         process = self._processes.get(self._root)
         thread = process.threads.get(self._root) if process else None
         try:
@@ -143,8 +149,8 @@ class Tree:
     def _may_visit(self, pid: int) -> bool:
         return pid in self._processes or self._threads < self._most_threads
 
-    def _visit(self, pid: int, passed: float, shares: list[Share]) -> Iterator[int]:
-        """Look at a process's threads; the ids of its children. Raises OSError."""
+    def _visit(self, pid: int, passed: float, shares: list[ThreadShare]) -> Iterator[int]:
+        """Look at a process's threads; returns the ids of its children. Raises OSError."""
         process = self._processes.get(pid)
         if process is None:
             process = self._processes[pid] = _Process(self._began_s(pid))
@@ -153,10 +159,10 @@ class Tree:
             ran = self._look_at_known(pid, process, passed, shares)
         if ran:
             self._look_for_new(pid, process, shares)
-        return (child for thread in process.threads.values() for child in thread.children)
+        return chain.from_iterable(thread.children for thread in process.threads.values())
 
-    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[Share]) -> bool:
-        """Whether any of them ran, and may have started others."""
+    def _look_at_known(self, pid: int, process: _Process, passed: float, shares: list[ThreadShare]) -> bool:
+        """Look at known threads; whether any of them ran, and so may have started others."""
         ran = ended = False
         for tid, thread in list(process.threads.items()):
             try:
@@ -169,7 +175,7 @@ class Tree:
                 thread.children = self._children(pid, tid)
         return ran or ended
 
-    def _look_for_new(self, pid: int, process: _Process, shares: list[Share]) -> None:
+    def _look_for_new(self, pid: int, process: _Process, shares: list[ThreadShare]) -> None:
         for tid in _thread_ids(pid):
             if tid in process.threads or self._threads >= self._most_threads:
                 continue
@@ -184,27 +190,27 @@ class Tree:
             except OSError:
                 self._drop(process, tid)
 
-    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[Share]) -> bool:
-        """Whether it ran. Raises OSError when it is gone, or hidden."""
+    def _look_at(self, pid: int, tid: int, thread: _Thread, passed: float, shares: list[ThreadShare]) -> bool:
+        """Look at one thread; whether it ran. Raises OSError when it is gone or hidden."""
         thread.line = os.pread(thread.handle, 128, 0)
         schedule = proc.parse_schedule(thread.line) or thread.schedule
         ran = schedule != thread.schedule
-        before, waited_s = thread.seen, schedule.wait_s - thread.schedule.wait_s
+        before, waited_s = thread.last, schedule.wait_s - thread.schedule.wait_s
         if ran:
             # less than before: another thread, which called exec, has this one's id now
             run_s = max(0.0, schedule.run_s - thread.schedule.run_s)
             slices = max(1, schedule.slices - thread.schedule.slices)
-            share = Share(run_s, max(0.0, waited_s - thread.counted_s), slices)
+            share = ThreadShare(run_s, max(0.0, waited_s - thread.counted_s), slices)
             thread.counted_s = 0.0
             shares.append(share)
             thread.is_faulting = slices > FEW_SLICES and _is_faulting(pid, tid, thread, schedule.slices)
         thread.schedule = schedule
-        thread.seen = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
-        if thread.seen is None:
+        thread.last = self._blocking.look(pid, tid, thread.call_handle, None if ran else before)
+        if thread.last is None:
             raise ProcessLookupError(tid)
-        if before is not None and not ran and before.doing == thread.seen.doing == RUNNABLE:
+        if before is not None and not ran and before.doing == thread.last.doing == RUNNABLE:
             thread.counted_s += passed
-            shares.append(Share(0.0, passed, 0))
+            shares.append(ThreadShare(0.0, passed, 0))
         if ran or before is None:
             thread.children = self._children(pid, tid)
         return ran or before is None
@@ -216,19 +222,18 @@ class Tree:
             # the thread is gone, or the kernel does not tell
             return []
 
-    def _summary(self, shares: list[Share]) -> Look | None:
-        threads = {
-            (pid, tid): thread.seen.doing
-            for pid, process in self._processes.items()
-            for tid, thread in process.threads.items()
-            if thread.seen is not None
-        }
+    def _summary(self, shares: list[ThreadShare]) -> TreeLook | None:
+        threads: dict[Key, Doing] = {}
+        for pid, process in self._processes.items():
+            for tid, thread in process.threads.items():
+                if thread.last is not None:
+                    threads[pid, tid] = thread.last.doing
         if not threads:
             return None
         most_active = min(threads, key=lambda key: _order(threads[key]))
         pid, tid = most_active
         short_waits = Doing(State.MEMORY) if self._processes[pid].threads[tid].is_faulting else None
-        return Look(threads[most_active], most_active, self._age_s(pid), shares, frozenset(threads), short_waits)
+        return TreeLook(threads[most_active], most_active, self._age_s(pid), shares, frozenset(threads), short_waits)
 
     def _began_s(self, pid: int) -> float:
         """The first process lives as long as the request. Raises OSError."""
@@ -266,7 +271,7 @@ def _is_faulting(pid: int, tid: int, thread: _Thread, slices: int) -> bool:
 
 
 def _thread_ids(pid: int) -> list[int]:
-    """Raises OSError."""
+    """Threads of a process. Raises OSError."""
     folder = f"/proc/{pid}/task"
     # a folder and its parent are links to it, and a folder for each thread; a list costs several times as much
     is_alone = os.stat(folder).st_nlink == 3  # noqa: PTH116 - a path of /proc

@@ -12,7 +12,7 @@ from resource import struct_rusage
 from typing import Protocol
 
 
-class Watch(Protocol):
+class ChildWatch(Protocol):
     """Something to do from time to time while a child runs. due: when next, on the monotonic clock."""
 
     @property
@@ -51,7 +51,7 @@ class Wake:
         return bool(ready)
 
     def clear(self) -> None:
-        """Be asleep again."""
+        """Reset the event."""
         try:
             while os.read(self._read, 4096):
                 pass
@@ -76,7 +76,9 @@ def exited(process: subprocess.Popen[bytes]) -> bool:
     return state is not None
 
 
-def end_group(process: subprocess.Popen[bytes], grace_s: float, watch: Watch | None = None) -> struct_rusage | None:
+def end_group(
+    process: subprocess.Popen[bytes], grace_s: float, watch: ChildWatch | None = None
+) -> struct_rusage | None:
     """End the child's whole process group: TERM, KILL after `grace_s`; then reap the child.
 
     The child is reaped last: as long as it is not, no other process can get its group id. Returns what the child and
@@ -115,7 +117,9 @@ def _reap_adopted() -> None:
         pass
 
 
-def wait_child(process: subprocess.Popen[bytes], deadline: float, *others: int, watch: Watch | None = None) -> bool:
+def wait_child(
+    process: subprocess.Popen[bytes], deadline: float, *others: int, watch: ChildWatch | None = None
+) -> bool:
     """Wait for the child's end, a readable descriptor of `others`, or the monotonic `deadline`; whether it ended."""
     try:
         handle = os.pidfd_open(process.pid)
@@ -130,7 +134,7 @@ def wait_child(process: subprocess.Popen[bytes], deadline: float, *others: int, 
 
 
 def _wait_child_polling(
-    process: subprocess.Popen[bytes], deadline: float, others: tuple[int, ...], watch: Watch | None
+    process: subprocess.Popen[bytes], deadline: float, others: tuple[int, ...], watch: ChildWatch | None
 ) -> bool:
     """For systems without pidfd: look every 5 ms."""
     while not exited(process):
@@ -143,7 +147,7 @@ def _wait_child_polling(
     return exited(process)
 
 
-def _is_ready(handles: Sequence[int], deadline: float, watch: Watch | None) -> bool:
+def _is_ready(handles: Sequence[int], deadline: float, watch: ChildWatch | None) -> bool:
     """Whether one of them is readable, or the deadline has passed; false when there was something else to do."""
     due = min(deadline, watch.due) if watch else deadline
     ready, _, _ = select.select(handles, [], [], _left(due))
@@ -155,7 +159,9 @@ def _is_ready(handles: Sequence[int], deadline: float, watch: Watch | None) -> b
 
 
 def _left(deadline: float) -> float | None:
-    return None if deadline == float("inf") else max(0.0, deadline - time.monotonic())
+    if deadline == float("inf"):
+        return None
+    return max(0.0, deadline - time.monotonic())
 
 
 def _signal_group(group: int, number: int) -> None:

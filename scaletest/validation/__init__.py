@@ -1,18 +1,18 @@
-"""The main job: plan -> steps -> records -> verdict. The algorithm knows neither where workers run nor who loads."""
+"""Validations: plan -> steps -> records -> verdict, independent of where workers and load run."""
 
-from scaletest.validation.interfaces import Backend, Load, Progress
+from scaletest.validation.interfaces import Backend, Load, ValidationProgress
 from scaletest.validation.local import LocalBackend, WorkerOptions
-from scaletest.validation.runner import READY_TIMEOUT_S, Runner, complete
+from scaletest.validation.runner import READY_TIMEOUT_S, ValidationRunner, complete
 from scaletest.validation.samples import ReadSamples
 
 __all__ = [
     "Backend",
     "Load",
     "LocalBackend",
-    "Progress",
+    "ValidationProgress",
     "READY_TIMEOUT_S",
     "ReadSamples",
-    "Runner",
+    "ValidationRunner",
     "WorkerOptions",
     "complete",
 ]

@@ -1,4 +1,4 @@
-"""A queue beside the one that is validated: its workers and its constant load, for as long as the run lasts."""
+"""A background queue of a run: its workers and its constant load, until the run ends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class BackgroundLoad:
         self._backend.scale(plan.workers)
 
     def enter(self, step: int, repeat: int) -> None:
-        """A step of the validated queue begins: requests from now on belong to it."""
+        """Begin a step: from now on requests belong to it."""
         self._load.set_parallel(self._plan.parallel, step, repeat)
 
     def check(self) -> None:

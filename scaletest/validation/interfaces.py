@@ -1,4 +1,4 @@
-"""The two things a validation drives, and the one it tells. Small on purpose: each has several implementations."""
+"""Interfaces of workers, load and progress of a validation. Each has several implementations."""
 
 from __future__ import annotations
 
@@ -8,46 +8,46 @@ from scaletest.analysis.throughput import Throughput
 
 
 class Backend(Protocol):
-    """Where workers run."""
+    """The workers, as processes or pods."""
 
     def scale(self, workers: int) -> None:
-        """Ask for this many workers; returns at once."""
+        """Request this many workers; returns at once."""
 
     def ready(self) -> int:
         """How many workers serve the queue now. Raises ScaletestError when a worker died."""
 
     def close(self) -> None:
-        """End the workers, or put their number back to what it was."""
+        """End the workers, or restore their earlier number."""
 
 
 class Load(Protocol):
-    """Who keeps requests in flight."""
+    """The load, which keeps requests in flight."""
 
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
         """Keep this many in flight from now on; their records carry `step` and `repeat`."""
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight; whether that came in time."""
+        """Wait until nothing is in flight; false when the time is over first."""
 
     def check(self) -> None:
         """Raise what ended the load, if anything did."""
 
 
-class Other(Protocol):
+class SideLoad(Protocol):
     """Load on another queue, with workers of its own."""
 
     def enter(self, step: int, repeat: int) -> None:
-        """A step begins: requests from now on belong to it."""
+        """Begin a step: from now on requests belong to it."""
 
     def check(self) -> None:
         """Raise what ended its load or its workers, if anything did."""
 
 
-class Progress(Protocol):
-    """Who is told how a run goes. Every call returns at once."""
+class ValidationProgress(Protocol):
+    """Receives the progress of a run. Every call returns at once."""
 
-    def phase(self, workers: int, what: str) -> None:
-        """A step entered a phase: scaling, warming up, measuring, draining."""
+    def phase(self, workers: int, phase: str) -> None:
+        """Note that a step entered a phase: scaling, warming up, measuring or draining."""
 
     def tick(
         self,
@@ -58,7 +58,7 @@ class Progress(Protocol):
         failures: int,
         rate: Throughput | None,
     ) -> None:
-        """A step goes on; `rate` is the throughput at the last look, None before there was one."""
+        """Note the state of a step. rate: throughput at its last evaluation, None before the first."""
 
     def step(self, line: str) -> None:
-        """A step is done; one line about it."""
+        """Note one line about a step that is done."""

@@ -1,4 +1,4 @@
-"""Workers as the pods of a Deployment. What was found is put back at the end, whatever happened in between."""
+"""Workers as pods of a Deployment, whose earlier number of replicas is always restored at the end."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ RELEASE_S = 30.0
 RESTORE_TRIES = 10
 
 
-class Scalable(Protocol):
-    """What is used of a Deployment."""
+class ScalableDeployment(Protocol):
+    """A Deployment that can be scaled."""
 
     name: str
 
     def replicas(self) -> int:
-        """The number that is asked for."""
+        """The requested number of pods."""
 
     def scale(self, replicas: int) -> None:
-        """Ask for this number."""
+        """Request this number of pods."""
 
     def pods(self) -> list[PodState]:
         """Its pods."""
@@ -38,7 +38,7 @@ class Scalable(Protocol):
         """Set or remove KEDA's pause mark."""
 
     def released(self, scaled_object: str) -> bool:
-        """Whether KEDA let go of it."""
+        """Whether KEDA no longer scales it."""
 
     def trouble(self) -> str:
         """Why it is not ready."""
@@ -47,12 +47,12 @@ class Scalable(Protocol):
 class KubernetesBackend:
     """Scales a Deployment for a run, and back at the end.
 
-    ready_s: so long may pods take to be ready. pause: ScaledObjects to pause meanwhile.
+    ready_s: how long pods may take to be ready. pause: ScaledObjects to pause during the run.
     """
 
     def __init__(
         self,
-        deployment: Scalable,
+        deployment: ScalableDeployment,
         *,
         ready_s: float = 120.0,
         pause: tuple[str, ...] = (),
@@ -64,8 +64,9 @@ class KubernetesBackend:
         self._clock, self._sleep = clock, sleep
         self._pause = pause
         self._paused: list[str] = []
-        # One after the other: when a signal has us give up waiting for a change, it still ends before it is put back.
-        # Its thread starts here: a signal in the midst of a start would leave one that the pool does not know.
+        # Changes run one after the other: when a signal ends the wait for a change, that change still ends
+        # before it is undone. The thread starts here: a signal while it starts would leave a thread that
+        # the pool does not know.
         self._hand = ThreadPoolExecutor(1, "scale")
         self._before = self._hand.submit(deployment.replicas).result()
         self._wanted: int | None = None
@@ -73,9 +74,9 @@ class KubernetesBackend:
         self._ready = 0
 
     def scale(self, workers: int) -> None:
-        """Ask for this many pods."""
+        """Request this many pods."""
         for name in self._pause[len(self._paused) :]:
-            # noted first: it is put back even when the answer never came
+            # noted first, so that it is undone even when no answer came
             self._paused.append(name)
             self._insist(lambda name=name: self._deployment.pause(name, True))  # type: ignore[misc]
             self._wait_released(name)
@@ -86,7 +87,10 @@ class KubernetesBackend:
         self._ready = 0
 
     def ready(self) -> int:
-        """Pods that are ready; 0 as long as there are others than we asked for. Raises WaitTimeout with the reason."""
+        """Pods that are ready; 0 while there are more pods than requested.
+
+        Raises WaitTimeout with the reason.
+        """
         now = self._clock()
         if now - self._looked_at < LOOK_S:
             return self._ready
@@ -103,17 +107,17 @@ class KubernetesBackend:
         ready = sum(pod.ready and not pod.going for pod in pods)
         self._ready = ready if len(pods) <= wanted else 0
         if self._ready >= wanted:
-            self._asked_at = now  # from now on a pod that goes has as long to come back
+            self._asked_at = now  # a pod that ends later has as much time to be replaced
         elif now - self._asked_at > self._ready_s:
             raise WaitTimeout(
                 f"{ready} of {wanted} pods of {self._deployment.name} are ready {self._ready_s:.0f} s after they were "
-                f"asked for\n  {self._deployment.trouble()}",
-                hint="give them longer with --ready-timeout, or a smaller --limit",
+                f"requested\n  {self._deployment.trouble()}",
+                hint="give a longer --ready-timeout, or a smaller --limit",
             )
         return self._ready
 
     def close(self) -> None:
-        """Put the number of pods back to what it was, and let KEDA go on. Does nothing the second time."""
+        """Restore the number of pods, and let KEDA continue. Does nothing the second time."""
         if self._wanted is None and not self._paused:
             return
         self._restore(lambda: self._deployment.scale(self._before), f"--replicas={self._before}")
@@ -124,7 +128,7 @@ class KubernetesBackend:
             self._paused.pop()
 
     def _wait_released(self, scaled_object: str) -> None:
-        """Until then KEDA's HPA scales against us. Raises WaitTimeout."""
+        """Wait until KEDA's HPA is gone, which would scale the pods too. Raises WaitTimeout."""
         deadline = self._clock() + RELEASE_S
         while True:
             try:
@@ -135,12 +139,12 @@ class KubernetesBackend:
             if self._clock() >= deadline:
                 raise WaitTimeout(
                     f"ScaledObject {scaled_object} was paused {RELEASE_S:.0f} s ago, and its HPA is still there",
-                    hint="see whether KEDA's operator runs: it takes the HPA away while the ScaledObject is paused",
+                    hint="check that KEDA's operator runs: it removes the HPA while the ScaledObject is paused",
                 )
             self._sleep(LOOK_S)
 
     def _insist(self, act: Callable[[], None]) -> None:
-        """An API server that is being replaced refuses for some seconds."""
+        """Make a change, with retries: an API server that is being replaced refuses for some seconds."""
         for left in range(RESTORE_TRIES, -1, -1):
             try:
                 self._hand.submit(act).result()
@@ -151,10 +155,10 @@ class KubernetesBackend:
                 logger.warning("%s; trying again", error)
                 self._sleep(1.0)
 
-    def _restore(self, act: Callable[[], None], what: str) -> None:
+    def _restore(self, act: Callable[[], None], setting: str) -> None:
         try:
             self._insist(act)
         except ScaletestError as error:
             logger.error(
-                "could not restore deployment %s: put back %s yourself (%s)", self._deployment.name, what, error
+                "could not restore deployment %s: restore %s yourself (%s)", self._deployment.name, setting, error
             )

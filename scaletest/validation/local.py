@@ -1,4 +1,4 @@
-"""Workers as processes of this machine. They end with us, even when we are killed."""
+"""Workers as processes of this machine. They end with this process, even when it is killed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ STOP_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How every worker is started.
+    """Options of every worker.
 
-    shares: how many workers share a device, by the number of workers; without one worker N uses the N-th device and
-    leases nothing. no_causes: whether they leave out where requests spend their time.
-    device_metrics_url: of an exporter that tells them of devices.
+    shares: workers per device, by the number of workers; where it has none, worker N uses the N-th device
+    without a lease. no_causes: whether workers do not sample where requests spend their time.
+    device_metrics_url: of an exporter of device metrics.
     """
 
     redis_url: str
@@ -42,12 +42,12 @@ class WorkerOptions:
 
 
 class LocalBackend:
-    """Worker processes; `alive` tells which of them serve the queue by now."""
+    """Worker processes. `alive` returns how many of them serve the queue."""
 
     def __init__(
         self, options: WorkerOptions, log: Path, alive: Callable[[], int], check: Callable[[], None] = lambda: None
     ) -> None:
-        """check: raises when workers cannot be started any more as the plan wants."""
+        """check: raises when workers can no longer be started as the plan requires."""
         self._options = options
         self._log = log
         self._alive = alive
@@ -57,9 +57,9 @@ class LocalBackend:
         self._share = 0
 
     def scale(self, workers: int) -> None:
-        """Start what is missing. A validation only ever grows; fewer are reached by ending the last ones.
+        """Start missing workers, or end the last ones.
 
-        Workers that share a device with more or fewer than the last ones did are all started anew.
+        When the number of workers per device changes, all workers are started again.
         """
         self._check()
         share = self._options.shares.get(workers, self._share)
@@ -73,18 +73,18 @@ class LocalBackend:
             self._end([self._processes.pop()])
 
     def ready(self) -> int:
-        """Workers that serve the queue."""
+        """Number of workers that serve the queue."""
         for process in self._processes:
             code = process.poll()
             if code is not None:
                 raise ScaletestError(
-                    f"a worker ended by itself with exit code {code}: {self._log_end()}",
+                    f"a worker ended unexpectedly with exit code {code}: {self._log_end()}",
                     hint=f"read {self._log}, or start one by hand: scaletest worker --queue {self._options.queue}",
                 )
         return self._alive()
 
     def close(self) -> None:
-        """End all workers: they finish what they run, for a while, and are killed then."""
+        """End all workers; requests may end within a grace period, then workers are killed."""
         self._end(self._processes)
         self._processes = []
         self._guard.close()
@@ -105,8 +105,8 @@ class LocalBackend:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # a Ctrl-C at the terminal is ours to handle
-                # a URL may hold a password, and everybody can read a command line
+                start_new_session=True,  # Ctrl-C at the terminal must reach this process only
+                # a URL may contain a password, and every user can read command lines
                 env=self._guard.environment({**os.environ, "SCALETEST_REDIS_URL": self._options.redis_url}),
             )
 
@@ -119,8 +119,10 @@ class LocalBackend:
             line += ["--device-metrics-url", options.device_metrics_url]
         if options.time_limit_s:
             line += ["--time-limit", repr(options.time_limit_s)]
-        for name, value in (("--preset", options.preset), ("--device-glob", options.device_glob)):
-            line += [name, value] if value else []
+        if options.preset:
+            line += ["--preset", options.preset]
+        if options.device_glob:
+            line += ["--device-glob", options.device_glob]
         if self._share:
             line += ["--per-device", str(self._share), "--device-policy", options.device_policy]
         elif options.device_glob or options.preset:
@@ -145,4 +147,4 @@ class LocalBackend:
         try:
             return cut(self._log.read_text(errors="replace").strip()[-400:]) or "its log is empty"
         except OSError:
-            return "it left no log"
+            return "it has no log"

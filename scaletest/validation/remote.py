@@ -1,7 +1,8 @@
-"""A client elsewhere as the load: `scaletest client`, steered over HTTP, its records fetched as they come.
+"""A remote client as the load: `scaletest client`, controlled over HTTP, which also sends its records.
 
-The client does not know steps: a record belongs to the step in which it was fetched, which is right because a step
-begins only when nothing of the one before is in flight and all its records are here.
+The client does not know steps: a record belongs to the step in which it was fetched. That is correct,
+because a step begins only when no request of the step before is in flight and all its records are
+fetched.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ PATIENCE_S = 15.0
 POSITION_HEADER = "scaletest-samples-position"
 
 
-class Http(Protocol):
-    """A way to the client's HTTP."""
+class ClientHttp(Protocol):
+    """HTTP access to the client."""
 
     name: str
 
@@ -33,11 +34,11 @@ class Http(Protocol):
 
 
 class RemoteLoad:
-    """Keeps requests in flight in a remote client. `close` puts its parallelism back to what it was."""
+    """Keeps requests in flight in a remote client. `close` restores its earlier number in flight."""
 
     def __init__(
         self,
-        http: Http,
+        http: ClientHttp,
         record: Callable[[Record], None],
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -70,13 +71,13 @@ class RemoteLoad:
     def set_parallel(self, parallel: int, step: int | None = None, repeat: int = 0) -> None:
         """Keep this many in flight from now on."""
         if step is not None:
-            self._fetch()  # nothing of before belongs to this step
+            self._fetch()  # earlier records do not belong to this step
             self._step, self._repeat = step, repeat
         self._steered = True
         self._call("/parallel", value=str(parallel), type="json")
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is in flight and all records are here."""
+        """Wait until nothing is in flight and all records are fetched; false when the time is over."""
         deadline = self._clock() + timeout_s
         while self._stats()["in_flight"]:
             if self._clock() > deadline:
@@ -86,12 +87,12 @@ class RemoteLoad:
         return True
 
     def check(self) -> None:
-        """Fetch what has come. Raises when the client no longer answers."""
+        """Fetch new records. Raises when the client no longer answers."""
         if self._clock() - self._looked_at >= LOOK_S:
             self._fetch()
 
     def close(self) -> None:
-        """Let the client go on as it did. Does nothing the second time."""
+        """Restore the client's number in flight. Does nothing the second time."""
         if not self._steered:
             return
         self._steered = False
@@ -111,16 +112,16 @@ class RemoteLoad:
                 hint="start it with a larger --keep-records",
             )
         for line in lines:
-            found = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
+            record = replace(Record.from_json(line), step=self._step, repeat=self._repeat)
             self._seq += 1
-            self._record(found)
+            self._record(record)
 
     def _stats(self) -> dict[str, Any]:
         body, _ = self._call("/api/v1/stats")
         try:
-            found = json.loads(body)
+            stats = json.loads(body)
             return {
-                name: found[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
+                name: stats[name] for name in ("queue", "load", "parallel", "max_parallel", "in_flight", "record_seq")
             }
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidValue(
@@ -128,7 +129,7 @@ class RemoteLoad:
             ) from error
 
     def _call(self, path: str, **query: str) -> tuple[bytes, dict[str, str]]:
-        """The answer, asked for again for a while: a proxy may be replaced, a pod may be restarted."""
+        """The answer, with retries: a proxy may be replaced, a pod may be restarted."""
         began = self._clock()
         while True:
             error: ScaletestError
@@ -148,32 +149,35 @@ class RemoteLoad:
 
     def _refused(self, status: int, body: bytes) -> ScaletestError:
         try:
-            said = json.loads(body)
-            reason = said.get("info") or said.get("message") or ""
+            answer = json.loads(body)
+            reason = answer.get("info") or answer.get("message") or ""
         except (ValueError, AttributeError):
             reason = body.decode("utf-8", "replace")[:200]
         hint = {
             401: "set SCALETEST_CLIENT_TOKEN to the client's token",
-            403: "the right to get services/proxy is needed in this namespace",
-            404: "look at the name of the Service",
-        }.get(status, "look at the client's log")
+            403: "you need the right to get services/proxy in this namespace",
+            404: "check the name of the Service",
+        }.get(status, "read the client's log")
         kind = UsageError if status == 404 else Unreachable
         return kind(f"client {self._http.name} answered {status}: {reason}", hint=hint)
 
 
 class RemoteSamples:
-    """Reads the samples of a client's queue from the first call on; that one only asks where they begin."""
+    """Reads samples of a client's queue; the first call only finds where they begin."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: ClientHttp) -> None:
         self._http = http
         self._position = ""
 
     def read(self) -> list[NodeSample]:
-        """Those that came since the last call. UsageError when the client knows none; Unreachable for what may pass."""
+        """Samples since the last call.
+
+        UsageError when the client has none; Unreachable for errors that may be temporary.
+        """
         query = {"since": self._position} if self._position else {}
         status, body, headers = self._http.get("/api/v1/samples", **query)
         if status == 404:
-            raise UsageError(f"client {self._http.name} tells nothing of the nodes", hint="use the newest scaletest")
+            raise UsageError(f"client {self._http.name} has no samples of the nodes", hint="use the newest scaletest")
         if status != 200:
             raise Unreachable(f"client {self._http.name} answered {status} when asked for samples of the nodes")
         self._position = headers.get(POSITION_HEADER, self._position)

@@ -1,8 +1,8 @@
-"""The algorithm: for every step scale, wait ready, load on, measure until it is decided, drain, record; then judge.
+"""The run of a validation: scale, wait until ready, load, measure, drain and record each step; judge.
 
-A mirrored run measures its steps up and down, and those again that are not decided then (`analysis.mirror`). The run
-persists after every step and can be stopped at any point: what was measured by then is kept, and the verdict says that
-the run was interrupted. A stored run goes on where it ended.
+A mirrored run measures its steps up and down, and undecided steps again (`analysis.mirror`). The run
+is stored after every step and can be stopped at any point: completed measurements are kept, and the
+verdict says that the run was interrupted. A stored run continues where it ended.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, 
 from scaletest.model.errors import WaitTimeout
 from scaletest.render.numbers import plural
 from scaletest.system.waiting import Wake
-from scaletest.validation.interfaces import Backend, Load, Other, Progress
-from scaletest.validation.samples import Collector, KeptSamples, ReadSamples
-from scaletest.validation.tally import Tally
+from scaletest.validation.interfaces import Backend, Load, SideLoad, ValidationProgress
+from scaletest.validation.samples import Collector, ReadSamples, SampleStore
+from scaletest.validation.tally import StepTally
 
 READY_TIMEOUT_S = 120.0
 LOOK_S = 0.1
-# A step with more failures than are tolerated goes on this long, to show which workers fail.
+# A step with more failures than tolerated continues this long, to show which workers fail.
 FAILING_S = 5.0
 
 
 def schedule(plan: Plan) -> list[Turn]:
-    """The order of measuring, as far as it is known before: up and down, up once, or each repeat a shuffled block.
+    """The order of measurements known in advance: up and down, up once, or shuffled repeats.
 
     Shuffling keeps a slow change of the machine from looking like an effect of the number of workers.
     """
@@ -51,19 +51,20 @@ def schedule(plan: Plan) -> list[Turn]:
     return order
 
 
-class Runner:
+class ValidationRunner:
     """Runs one plan. `record` is the load's sink; `stop` ends the run early.
 
-    stored: what an earlier process measured of it. ready_s: so long may workers take; a backend that knows why they are
-    not ready gives up earlier by itself, and says so. clock, wake: seconds, and who waits; a test has them virtual.
-    look: warnings about the machine; asked for once, when the first workers are ready.
+    stored: measurements of an earlier process. ready_s: how long workers may take to be ready; a backend
+    that knows why they are not ready ends the wait earlier, with the reason. clock, wake: time in
+    seconds, and the wait; tests replace both. look: returns warnings about the machine; called once,
+    when the first workers are ready.
     """
 
     def __init__(
         self,
         plan: Plan,
         folder: RunFolder,
-        progress: Progress,
+        progress: ValidationProgress,
         clock: Callable[[], float] = time.monotonic,
         stored: Stored | None = None,
         ready_s: float = READY_TIMEOUT_S,
@@ -81,18 +82,18 @@ class Runner:
         self._records: dict[tuple[int, int], list[Record]] = defaultdict(list, stored.records if stored else {})
         self._background: list[Record] = list(stored.background) if stored else []
         self._saved = len(self._background)
-        self._samples = KeptSamples(folder, stored.samples if stored else ())
+        self._samples = SampleStore(folder, stored.samples if stored else ())
         self._collector = Collector(_no_samples, self._samples.add)
-        self._tally = Tally()
+        self._tally = StepTally()
         self._wake = wake or Wake()
         self._stopped_by = ""
-        self._others: Sequence[Other] = ()
+        self._others: Sequence[SideLoad] = ()
         self._look: Callable[[], Sequence[str]] | None = look
         self._noticed = wire.texts(stored.result.get("noticed")) if stored else []
         self._noticed += missing_samples(stored.damaged) if stored else []
 
     def record(self, record: Record) -> None:
-        """Take in a finished request; may be called from any thread."""
+        """Add a finished request; may be called from any thread."""
         if record.queue != self._plan.queue:
             self._background.append(record)
             return
@@ -103,7 +104,7 @@ class Runner:
         self._tally.add(record)
 
     def stop(self, reason: str) -> None:
-        """End the run as soon as requests in flight are done. Safe in a signal handler."""
+        """End the run when requests in flight are done. Safe in a signal handler."""
         self._stopped_by = self._stopped_by or reason
         self._wake.set()
 
@@ -111,12 +112,12 @@ class Runner:
         self,
         backend: Backend,
         load: Load,
-        others: Sequence[Other] = (),
+        others: Sequence[SideLoad] = (),
         samples: ReadSamples | None = None,
     ) -> Evaluation:
-        """All steps that are not measured yet, then the verdict.
+        """Measure all steps that are not measured yet; the result.
 
-        others: loads on other queues, kept up meanwhile. samples: reads what the nodes do meanwhile.
+        others: loads on other queues during the run. samples: reads samples of the nodes.
         """
         self._others = others
         if samples:
@@ -135,9 +136,9 @@ class Runner:
                 break
 
     def _turns(self, number: int) -> list[Turn]:
-        """The measurings of that pair of ways, by what the pairs before it have said; all of them for other orders.
+        """The measurements of this pair of ways, chosen by the pairs before; for other orders all.
 
-        A run that goes on makes the same choice as before: what is there of this pair does not count.
+        A continued run makes the same choice again, because measurements of this pair do not count.
         """
         if not number:
             return schedule(self._plan)
@@ -145,14 +146,14 @@ class Runner:
             return []
         if self.result().verdict.kind is VerdictKind.FAIL:
             return []
-        before = [one for one in self._measurements if one.repeat < 2 * number]
+        before = [measurement for measurement in self._measurements if measurement.repeat < 2 * number]
         return further_pair(self._plan, [step.parts for step in summarise(self._plan, before, self._records)])
 
     def _measure_all(self, turns: Sequence[Turn], backend: Backend, load: Load) -> bool:
-        """Measure these, but for what is there; whether that came to its end."""
+        """Measure these turns unless they are measured already; false when the run was stopped."""
         block = turns[0].repeat
         for turn in turns:
-            if turn.key in {one.key for one in self._measurements}:
+            if turn.key in {measurement.key for measurement in self._measurements}:
                 continue
             if turn.repeat != block and not self._plan.mirrored:
                 backend.scale(0)  # every repeat has workers of its own
@@ -180,7 +181,7 @@ class Runner:
     def _step(self, turn: Turn, backend: Backend, load: Load) -> None:
         workers, repeat = turn.key
         self._records[workers, repeat] = []
-        self._tally = Tally()
+        self._tally = StepTally()
         self._progress.phase(workers, "scaling")
         began = self._clock()
         stop, warm_at_s, scale_s, measured_s = Stop.ENDED, None, 0.0, 0.0
@@ -203,7 +204,7 @@ class Runner:
             self._keep(Measurement(workers, repeat, scale_s, measured_s, str(stop), warm_at_s=warm_at_s))
 
     def _notice(self) -> None:
-        """Once, before the first load: what else keeps the machine busy."""
+        """Show the warnings about the machine, once, before the first load."""
         look, self._look = self._look, None
         lines = look() if look else ()
         for line in lines:
@@ -211,7 +212,7 @@ class Runner:
         self._noticed += [line for line in lines if line not in self._noticed]
 
     def _keep(self, measurement: Measurement) -> None:
-        """Write the step and the result so far; a step that was interrupted before its first record leaves nothing."""
+        """Store the step and the result so far; a step interrupted before its first record is dropped."""
         rows = self._records[measurement.key]
         if not rows and measurement.stop == Stop.ENDED:
             del self._records[measurement.key]
@@ -237,9 +238,9 @@ class Runner:
                 )
 
     def _measure(self, turn: Turn, backend: Backend, load: Load) -> tuple[Stop, float | None]:
-        """Measure until the rule says stop, or more requests have failed than the plan tolerates.
+        """Measure until the stopping rule ends it, or more requests failed than the plan tolerates.
 
-        Why it ended, and from when on it counts where the rule has found that.
+        Returns why it ended, and when the warm-up ended where the rule found that.
         """
         plan, workers = self._plan, turn.workers
         self._progress.phase(workers, "measuring")
@@ -261,7 +262,7 @@ class Runner:
         return Stop.ENDED, None
 
     def _base(self, turn: Turn) -> Part | None:
-        """The step that this one is compared with. With repeats no doubling is decided within one of them."""
+        """The step that this one is compared with; None with repeats, which are compared together."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
             return None
@@ -272,28 +273,30 @@ class Runner:
         return None
 
     def _length_s(self, turn: Turn) -> float:
-        """How long this measuring is: as the plan of its pair says, or as its mirror image was; 0: as it takes."""
+        """Seconds of this measurement, by the plan of its pair or by its mirror image; 0: not fixed."""
         if turn.length_s or not self._plan.mirrored or turn.repeat % 2 == 0:
             return turn.length_s
         mirror = (turn.workers, turn.repeat - 1)
-        return next((one.measured_s for one in self._measurements if one.key == mirror), 0.0)
+        return next((measurement.measured_s for measurement in self._measurements if measurement.key == mirror), 0.0)
 
     def _hopeless(self, workers: int, repeat: int) -> bool:
-        """Every request failed: more workers would only fail faster.
+        """Whether every request failed, so that more workers would only fail faster.
 
-        Where numbers of workers per device are compared, that it fails with one of them is an answer.
+        Never where numbers of workers per device are compared, because each number is a result there.
         """
         if self._plan.compares:
             return False
-        rows = self._records[workers, repeat]
-        return bool(rows) and not any(row.ok for row in rows) and len(rows) > self._plan.tolerate_failures
+        records = self._records[workers, repeat]
+        return (
+            bool(records) and not any(record.ok for record in records) and len(records) > self._plan.tolerate_failures
+        )
 
     def _drain(self, load: Load) -> None:
-        """Let requests in flight finish, so that each belongs to one step; a hung workload ends the wait, not us."""
+        """Let requests in flight finish, so that each belongs to one step; the wait is limited."""
         limit_s = self._plan.time_limit_s or 10.0 * self._plan.seconds
         patience_s = max(30.0, 2.0 * limit_s)
         if not load.wait_idle(patience_s):
-            self.stop(f"requests still ran {patience_s:.0f} s after the load was taken away")
+            self.stop(f"requests still ran {patience_s:.0f} s after the load ended")
 
 
 def _no_samples() -> Sequence[NodeSample]:
@@ -301,14 +304,16 @@ def _no_samples() -> Sequence[NodeSample]:
 
 
 def complete(measurements: Sequence[Measurement], records: Rows) -> list[Measurement]:
-    """Those that need not be measured again: not cut short, and with all of their records."""
+    """Measurements that need not be repeated: not interrupted, and with all of their records."""
     return [
-        one for one in measurements if one.stop != Stop.ENDED and one.requests in (None, len(records.get(one.key, ())))
+        measurement
+        for measurement in measurements
+        if measurement.stop != Stop.ENDED and measurement.requests in (None, len(records.get(measurement.key, ())))
     ]
 
 
 def _line(plan: Plan, step: Step, measurement: Measurement) -> str:
-    """One line about a measuring that has just ended, and what its step says with it."""
+    """One line about a measurement that has just ended, and the figures of its step."""
     ratio = f", ratio {step.ratio.value:.2f}" if step.ratio else ""
     failed = f", {step.failures} failed" if step.failures else ""
     why = f" ({measurement.stop}, {measurement.measured_s:.0f} s)"

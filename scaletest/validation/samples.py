@@ -1,4 +1,4 @@
-"""Samples of nodes while a run lasts: read beside it, thinned where there are too many, kept in its folder."""
+"""Samples of nodes during a run: read in a thread, thinned where there are too many, stored."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ logger = logging.getLogger("scaletest.validation")
 LOOK_S = 1.5
 MOST_SAMPLES, MOST_BYTES = 20_000, 10_000_000
 
-# Gives what came since the last call, and returns soon.
+# Returns the samples since the last call, without waiting for more.
 ReadSamples = Callable[[], Sequence[NodeSample]]
 
 
-class KeptSamples:
-    """The samples of a run, in memory and in its folder. Where there are too many every second of a node goes.
+class SampleStore:
+    """The samples of a run, in memory and in its folder. When there are too many, every second is dropped.
 
-    Rates and levels stay true without their neighbours, and energy is a counter.
+    Rates and levels stay correct without their neighbours, and energy is a counter.
     """
 
     def __init__(self, folder: RunFolder, stored: Sequence[NodeSample] = ()) -> None:
-        """stored: what an earlier process kept of the run."""
+        """stored: samples that an earlier process of the run stored."""
         self._folder = folder
         self._rows = list(stored)
         self._bytes = sum(map(_size, stored))
@@ -38,18 +38,18 @@ class KeptSamples:
 
     @property
     def rows(self) -> list[NodeSample]:
-        """All that are kept, in the order in which they came."""
+        """All samples, in the order in which they came."""
         return list(self._rows)
 
     def add(self, samples: Sequence[NodeSample]) -> None:
-        """Keep these, or, once there were too many, every second, fourth, eighth of each node."""
-        kept = [sample for sample in samples if self._is_kept(sample)]
-        if not kept:
+        """Store these, or, after there were too many, every second, fourth or eighth of each node."""
+        new = [sample for sample in samples if self._is_kept(sample)]
+        if not new:
             return
-        self._rows += kept
-        self._bytes += sum(map(_size, kept))
+        self._rows += new
+        self._bytes += sum(map(_size, new))
         if not self._are_too_many():
-            self._folder.add_samples(kept)
+            self._folder.add_samples(new)
             return
         while self._are_too_many():
             self._thin()
@@ -63,20 +63,20 @@ class KeptSamples:
         return self._seen[sample.node] % self._every == 0
 
     def _thin(self) -> None:
-        seen: Counter[str] = Counter()
-        rows = []
+        counts: Counter[str] = Counter()
+        samples = []
         for sample in self._rows:
-            seen[sample.node] += 1
-            if seen[sample.node] % 2 == 0:
-                rows.append(sample)
-        self._rows, self._bytes, self._every = rows, sum(map(_size, rows)), 2 * self._every
+            counts[sample.node] += 1
+            if counts[sample.node] % 2 == 0:
+                samples.append(sample)
+        self._rows, self._bytes, self._every = samples, sum(map(_size, samples)), 2 * self._every
 
 
 class Collector:
-    """A thread that reads the samples of a queue while a run lasts. Whatever it meets, the run goes on."""
+    """A thread that reads the samples of a queue during a run. Its errors never end the run."""
 
     def __init__(self, read: ReadSamples, keep: Callable[[Sequence[NodeSample]], None]) -> None:
-        """read: raises UsageError where there is nothing to read, and anything else for what may pass."""
+        """read: raises UsageError when there are no samples to read, another error if that may change."""
         self._read, self._keep = read, keep
         self._lock = threading.Lock()
         self._closing = threading.Event()
@@ -84,11 +84,11 @@ class Collector:
         self._thread = threading.Thread(target=self._live, name="scaletest-samples", daemon=True)
 
     def start(self) -> None:
-        """Go on in the background."""
+        """Start the thread."""
         self._thread.start()
 
     def collect(self) -> None:
-        """Read what has come by now."""
+        """Read the samples that have come."""
         with self._lock:
             if self._closing.is_set():
                 return
@@ -101,7 +101,7 @@ class Collector:
                 self._tell(error)
 
     def close(self) -> None:
-        """Read what has come by now, and nothing more."""
+        """Read the samples that have come, and end the thread."""
         self.collect()
         self._closing.set()
         with suppress(RuntimeError):  # never started

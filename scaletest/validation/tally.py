@@ -1,4 +1,4 @@
-"""What a step has brought so far, kept as it comes in, so that looking at it is cheap."""
+"""Counts of the current step, updated with every record, so that reading them is cheap."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import defaultdict
 from scaletest.model import Record
 
 
-class Tally:
+class StepTally:
     """Counts and completions of one step. `add` comes from the load's thread, the rest from the runner's."""
 
     def __init__(self) -> None:
@@ -29,5 +29,8 @@ class Tally:
             self.failures += 1
 
     def course(self) -> tuple[dict[str, list[float]], float]:
-        """The completions of each worker in order, and when the first request was submitted, both on Redis' clock."""
+        """Sorted times of each worker's completions, and when the first request was submitted.
+
+        Both are on Redis' clock.
+        """
         return {worker: sorted(times) for worker, times in list(self._ends.items())}, self._began_s

@@ -1,5 +1,5 @@
-"""The pages of the client: what its load does, for people, scripts and Prometheus, over HTTP.
+"""The client's web pages and HTTP API: statistics of its load for people, scripts and Prometheus.
 
-Everything is made from a snapshot of the statistics, so that no browser slows the load. No page names another host, and
-every text that comes from outside is escaped. Nothing here speaks Redis.
+Everything is made from a snapshot of the statistics, so that browsers do not slow the load. No page
+refers to another host, and foreign text is escaped. Nothing here calls Redis.
 """

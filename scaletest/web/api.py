@@ -1,4 +1,4 @@
-"""For programs: statistics, series and records as JSON, metrics for Prometheus, and whether we live."""
+"""The API for programs: statistics, series and records as JSON, Prometheus metrics, and health."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Any
 from flask import Response, current_app, make_response, request
 from werkzeug.exceptions import BadRequest, NotFound, ServiceUnavailable
 
-from scaletest.load.series import MEASURES, Point
+from scaletest.load.series import MEASURES, SeriesPoint
 from scaletest.model import NodeSample, Record
 from scaletest.model.checks import cut
 from scaletest.model.errors import Unreachable
 from scaletest.web import metrics
-from scaletest.web.values import NUMBER, READ, as_json, counts, steering, with_http
+from scaletest.web.legacy_api import NUMBER, READ, as_json, counts, steering, with_http
 
 CHUNK = 200
-# Each keeps a thread of the server busy for as long as its reader takes; the others are for everybody else.
+# Each keeps a thread of the server busy until its reader is done; the other threads stay free.
 DOWNLOADS = 2
 SCHEMA_VERSION = 1
-# From a position to where to go on and the samples between; "" asks for the last one. Unreachable without Redis.
+# Position -> next position and the samples between; "" returns the last position. Raises Unreachable.
 SamplesAfter = Callable[[str], tuple[str, list[NodeSample]]]
 _POSITION = re.compile(r"[0-9]{1,20}-[0-9]{1,20}", re.ASCII)
 
 
 def api_stats() -> Response:
-    """Everything but the series and the records."""
+    """All statistics except the series and the records."""
     return as_json(with_http(steering().snapshot().to_dict()))
 
 
 def api_series() -> Response:
-    """Points after number `since`. A new generation means a reset: forget the older ones."""
+    """Points after number `since`. A new generation means a reset: drop the older points."""
     since = _since()
     snapshot = steering().snapshot()
-    points = [made.point(snapshot.began_s) for made in snapshot.bins if made.last + 1 > since]
+    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins if load_bin.last + 1 > since]
     last = snapshot.bins[-1].last + 1 if snapshot.bins else since
     body = {
         "schema_version": SCHEMA_VERSION,
@@ -48,11 +48,11 @@ def api_series() -> Response:
 
 
 def api_records() -> Response:
-    """Kept records after number `since`, one a line; the first one's number is in the header Scaletest-First-Seq."""
+    """Kept records after number `since`, one a line; header Scaletest-First-Seq has the first number."""
     since = _since()
     downloads: BoundedSemaphore = current_app.config["DOWNLOADS"]
     if not downloads.acquire(blocking=False):
-        raise ServiceUnavailable(f"{DOWNLOADS} downloads of records are under way; try again later", retry_after=5)
+        raise ServiceUnavailable(f"{DOWNLOADS} downloads of records are running; try again later", retry_after=5)
     first, records = steering().statistics.records(since)
     response = Response(_lines(first, records), mimetype="application/x-ndjson")
     response.call_on_close(downloads.release)
@@ -64,11 +64,11 @@ def api_records() -> Response:
 def api_samples() -> Response:
     """Samples of the queue's nodes after a position, one a line; the next position is in a header.
 
-    Without a position it only tells where they go on.
+    Without a position it only returns the current position.
     """
     after: SamplesAfter | None = current_app.config["SAMPLES"]
     if after is None:
-        raise NotFound("samples of nodes are not kept here")
+        raise NotFound("this client has no samples of nodes")
     since = request.args.get("since", "")
     if since and not _POSITION.fullmatch(since):
         raise BadRequest(f"since is {cut(since, 40)!r}, not a position as in the header Scaletest-Samples-Position")
@@ -83,7 +83,7 @@ def api_samples() -> Response:
 
 
 def prometheus() -> Response:
-    """Metrics."""
+    """Metrics for Prometheus."""
     body, content_type = metrics.render(steering().snapshot(), counts())
     response = make_response(body)
     response.headers["Content-Type"] = content_type
@@ -91,8 +91,8 @@ def prometheus() -> Response:
 
 
 def healthz() -> Response:
-    """200 as long as the load goes on."""
-    return _state(steering().alive(), "the load ended")
+    """200 as long as the load runs."""
+    return _state(steering().alive(), "the load has ended")
 
 
 def readyz() -> Response:
@@ -100,26 +100,26 @@ def readyz() -> Response:
     return _state(steering().ready(), "Redis does not answer")
 
 
-def point_row(point: Point) -> dict[str, Any]:
-    """A point with all its names."""
-    row = point._asdict()
+def point_row(point: SeriesPoint) -> dict[str, Any]:
+    """A point as a dictionary with names."""
+    names = point._asdict()
     for name in MEASURES:
-        row[name] = row[name]._asdict()
-    return row
+        names[name] = names[name]._asdict()
+    return names
 
 
 def _since() -> int:
-    given = request.args.get("since", "0")
-    if not NUMBER.fullmatch(given):
-        raise BadRequest(f"since is {cut(given, 40)!r}, not a whole number from 0 on")
-    return min(int(given), 2**62)
+    since = request.args.get("since", "0")
+    if not NUMBER.fullmatch(since):
+        raise BadRequest(f"since is {cut(since, 40)!r}, not a whole number from 0 on")
+    return min(int(since), 2**62)
 
 
 def _lines(first: int, records: list[Record]) -> Iterator[bytes]:
     for start in range(0, len(records), CHUNK):
         part = records[start : start + CHUNK]
-        rows = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
-        yield "".join(rows).encode()
+        lines = (f'{{"seq":{first + start + at},{record.to_json()[1:]}\n' for at, record in enumerate(part))
+        yield "".join(lines).encode()
 
 
 def _state(good: bool, reason: str) -> Response:

@@ -1,4 +1,4 @@
-"""The application: paths, and who answers them."""
+"""The web application: its paths and the functions that answer them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from flask import Flask
 from scaletest.http.hosts import checked_hosts
 from scaletest.load import Steering
 from scaletest.model.errors import InvalidValue
-from scaletest.web import api, gate, numbers, page, values
+from scaletest.web import api, legacy_api, numbers, page, security
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
@@ -21,7 +21,7 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
     """Prefix and host names in the form in which they are compared; raises InvalidValue."""
     names = checked_hosts(hosts)
     prefix = prefix.rstrip("/")
-    if prefix and not gate.PREFIX.fullmatch(prefix):
+    if prefix and not security.PREFIX.fullmatch(prefix):
         raise InvalidValue(
             f"the prefix is {prefix!r}", hint="write it as in /tester: letters, digits, '.', '_', '~', '-'"
         )
@@ -30,7 +30,7 @@ def checked(prefix: str, hosts: Iterable[str]) -> tuple[str, frozenset[str]]:
 
 def make_app(
     steering: Steering,
-    counts: gate.HttpCounts,
+    counts: security.HttpCounts,
     *,
     token: str = "",
     prefix: str = "",
@@ -39,8 +39,8 @@ def make_app(
 ) -> Flask:
     """The application for one load.
 
-    token: needed for whatever changes something; "" for none. prefix: the path below which it is shown, as in /tester.
-    hosts: further names under which it answers without a token. samples: tells what came of the queue's nodes.
+    token: needed for every change; "" for none. prefix: the path below which it is shown, as in /tester.
+    hosts: further host names that need no token. samples: returns samples of the queue's nodes.
     """
     prefix, names = checked(prefix, hosts)
     app = Flask("scaletest.web", static_folder="static", template_folder="templates")
@@ -48,14 +48,14 @@ def make_app(
     app.url_map.redirect_defaults = False
     app.config.update(STEERING=steering, COUNTS=counts, SAMPLES=samples, SEND_FILE_MAX_AGE_DEFAULT=3600)
     app.config["DOWNLOADS"] = BoundedSemaphore(api.DOWNLOADS)
-    gate.install(app, counts, token, prefix, names)
-    for module in (values, api, page):
+    security.install(app, counts, token, prefix, names)
+    for module in (legacy_api, api, page):
         for path, methods, view in module.ROUTES:
             app.add_url_rule(path, view.__name__, view, methods=methods, provide_automatic_options=False)
     app.jinja_env.filters["printable"] = numbers.printable
     app.jinja_env.trim_blocks = app.jinja_env.lstrip_blocks = True
     for name in app.jinja_env.list_templates():
-        app.jinja_env.get_template(name)  # compiled now, and not while the first page is waited for
+        app.jinja_env.get_template(name)  # compiled now, so that the first page is fast
     if prefix:
         app.wsgi_app = _below(app.wsgi_app, prefix)  # type: ignore[assignment, method-assign]
     return app

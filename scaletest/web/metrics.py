@@ -1,7 +1,8 @@
-"""Prometheus metrics of a client. Counters are never reset by anybody; units are base units."""
+"""Prometheus metrics of a client. Counters are never reset; units are base units."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -9,12 +10,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.times import Times
+from scaletest.load.durations import DurationHistogram
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model import histogram
-from scaletest.web.gate import HttpCounts
+from scaletest.web.security import HttpCounts
 
-BOUNDS = tuple(float(f"{digit}e{power}") for power in range(-4, 4) for digit in ("1", "2.5", "5"))
+_DIGITS_AND_POWERS = itertools.product(range(-4, 4), ("1", "2.5", "5"))
+BOUNDS = tuple(float(f"{digit}e{power}") for power, digit in _DIGITS_AND_POWERS)
 HISTOGRAMS = {
     "wait": "Time from enqueue to start of requests that succeeded.",
     "run": "Time the workload ran, for requests that succeeded.",
@@ -23,7 +25,7 @@ HISTOGRAMS = {
 }
 
 
-def render(snapshot: Snapshot, http: HttpCounts) -> tuple[bytes, str]:
+def render(snapshot: LoadSnapshot, http: HttpCounts) -> tuple[bytes, str]:
     """The text and its content type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collector(snapshot, http))
@@ -33,12 +35,12 @@ def render(snapshot: Snapshot, http: HttpCounts) -> tuple[bytes, str]:
 class _Collector:
     """The metrics of one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, http: HttpCounts) -> None:
+    def __init__(self, snapshot: LoadSnapshot, http: HttpCounts) -> None:
         self._snapshot = snapshot
         self._http = http
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing, since names cannot clash in a registry of its own."""
+        """Nothing, because names cannot clash in a registry with one collector."""
         return []
 
     def collect(self) -> Iterator[Metric]:
@@ -50,19 +52,19 @@ class _Collector:
         for outcome, count in snapshot.lifetime.items():
             requests.add_metric([*queue, outcome], count)
         yield requests
-        for name, value, text in (
+        for name, number, text in (
             ("in_flight", snapshot.in_flight, "Requests without a reply yet."),
             ("parallel", snapshot.parallel, "Requests that are kept in flight, at most."),
         ):
             gauge = GaugeMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            gauge.add_metric(queue, value)
+            gauge.add_metric(queue, number)
             yield gauge
-        for name, value, text in (
+        for name, number, text in (
             ("refused", snapshot.refused, "Times that a full queue refused a request."),
             ("resubmitted", snapshot.resubmitted, "Requests submitted again after a crash of Redis."),
         ):
             counter = CounterMetricFamily(f"scaletest_client_{name}", text, labels=["queue"])
-            counter.add_metric(queue, value)
+            counter.add_metric(queue, number)
             yield counter
         for name, text in HISTOGRAMS.items():
             times = HistogramMetricFamily(f"scaletest_client_{name}_seconds", text, labels=["queue"])
@@ -75,13 +77,13 @@ class _Collector:
         yield http
 
 
-def _buckets(times: Times) -> list[tuple[str, float]]:
-    """Cumulative counts; a duration counts where the middle of its bucket lies, hence within 1 %."""
+def _buckets(times: DurationHistogram) -> list[tuple[str, float]]:
+    """Cumulative counts; a duration counts by the middle of its bucket, within 1 %."""
     counts = [0] * (len(BOUNDS) + 1)
     at = 0
     for index in sorted(times.counts):
-        value = histogram.middle(index)
-        while at < len(BOUNDS) and value > BOUNDS[at]:
+        middle_s = histogram.middle(index)
+        while at < len(BOUNDS) and middle_s > BOUNDS[at]:
             at += 1
         counts[at] += times.counts[index]
     names = [*(repr(bound) for bound in BOUNDS), "+Inf"]

@@ -1,4 +1,4 @@
-"""Numbers, times and foreign texts as people read them, on pages. Pure; unknown is a dash."""
+"""Numbers, times and foreign texts on pages. Pure; a dash means unknown."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ UNKNOWN = "–"  # noqa: RUF001
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
-def seconds(value: float | None) -> str:
-    """A duration with three significant digits and the unit that suits it."""
-    if value is None:
+def seconds(duration_s: float | None) -> str:
+    """A duration with three significant digits and a suitable unit."""
+    if duration_s is None:
         return UNKNOWN
-    if value >= 120:
-        return clock(value)
+    if duration_s >= 120:
+        return clock(duration_s)
     for factor, unit in UNITS:
-        if value >= factor * 0.9995:
-            return f"{_three(value / factor)} {unit}"
-    return "0 s" if value < 5e-10 else f"{value * 1e6:.2g} µs"
+        if duration_s >= factor * 0.9995:
+            return f"{_three(duration_s / factor)} {unit}"
+    return "0 s" if duration_s < 5e-10 else f"{duration_s * 1e6:.2g} µs"
 
 
 def printable(text: str) -> str:
-    """A foreign text in one line: what turns the direction of reading, or cannot be seen, is written as an escape."""
+    """A foreign text in one line, with escapes for characters that are invisible or change direction."""
     if text.isprintable() and len(text) <= LONGEST_TEXT:
         return text
     return cut(" ".join(text.splitlines()), LONGEST_TEXT)
 
 
-def rate(value: float | None) -> str:
-    """A number with three significant digits, whole from a hundred on."""
-    return UNKNOWN if value is None else _three(value)
+def rate(per_s: float | None) -> str:
+    """A number with three significant digits, without decimals from a hundred on."""
+    return UNKNOWN if per_s is None else _three(per_s)
 
 
-def count(value: int) -> str:
-    """A whole number, thousands apart."""
-    return f"{value:,}".replace(",", "\u202f")
+def count(number: int) -> str:
+    """A whole number with separated thousands."""
+    return f"{number:,}".replace(",", "\u202f")
 
 
 def share(part: int, whole: int) -> str:
@@ -52,21 +52,21 @@ def share(part: int, whole: int) -> str:
     return f"{percent:.1f} %"
 
 
-def clock(value: float) -> str:
+def clock(duration_s: float) -> str:
     """A long duration as 1:02:03, with days where there are some."""
-    whole = int(value)
+    whole = int(duration_s)
     days, rest = divmod(whole, 86400)
     text = f"{rest // 3600}:{rest % 3600 // 60:02}:{rest % 60:02}"
     return f"{days} d {text}" if days else text
 
 
 def moment(epoch_s: float) -> str:
-    """A point in time, in UTC; who shows it says so. Unknown where a clock is so wrong that there is no such year."""
+    """A point in time, in UTC, which the caller must mention. Unknown for an impossible year."""
     return _utc(epoch_s, "%Y-%m-%d %H:%M:%S") or UNKNOWN
 
 
 def moment_iso(epoch_s: float) -> str:
-    """The same for machines; empty where unknown."""
+    """A point in time as ISO 8601 in UTC, for programs; empty where unknown."""
     return _utc(epoch_s, "%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -77,8 +77,8 @@ def _utc(epoch_s: float, form: str) -> str:
         return ""
 
 
-def _three(value: float) -> str:
-    if value >= 99.95:
-        return count(round(value))
-    text = f"{value:.3g}"
-    return text if "e" not in text else f"{value:.2g}"
+def _three(number: float) -> str:
+    if number >= 99.95:
+        return count(round(number))
+    text = f"{number:.3g}"
+    return text if "e" not in text else f"{number:.2g}"

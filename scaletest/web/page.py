@@ -1,4 +1,4 @@
-"""The page for people: made on the server, useful without script; with script it keeps itself up to date."""
+"""The page for people: rendered on the server, useful without script; a script updates it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from flask import Response, current_app, g, make_response, render_template
 from markupsafe import Markup
 
 from scaletest import __version__
-from scaletest.load.series import Point
-from scaletest.load.snapshot import Snapshot
+from scaletest.load.series import SeriesPoint
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.load.tally import PlaceCount
 from scaletest.web import numbers, svg
+from scaletest.web.legacy_api import READ, counts, steering
 from scaletest.web.text import device_name
-from scaletest.web.values import READ, counts, steering
 
 UPLOT = Path(__file__).parent / "static" / "vendor" / "uPlot.iife.min.js"
 MOST_ROWS = 50
@@ -27,8 +27,8 @@ TIMES = {
 }
 
 
-class Row(NamedTuple):
-    """A line of a table by place."""
+class PlaceTotals(NamedTuple):
+    """Totals of one node, pod or device, a row of a table."""
 
     name: str
     succeeded: int
@@ -37,8 +37,8 @@ class Row(NamedTuple):
     run_high_s: float | None
 
 
-class Figure(NamedTuple):
-    """A chart with what is written under it; `key` is the script's name for it."""
+class PageChart(NamedTuple):
+    """A chart with its caption. key: the script's name for it."""
 
     key: str
     title: str
@@ -75,18 +75,20 @@ def _render(template: str) -> Response:
     return make_response(render_template(template, **context))
 
 
-def places(snapshot: Snapshot) -> dict[str, list[Row]]:
-    """Rows by node, pod and device, the busiest first."""
+def places(snapshot: LoadSnapshot) -> dict[str, list[PlaceTotals]]:
+    """Totals by node, pod and device, the busiest first."""
     return {
-        "Node": _rows(snapshot, lambda row: row.place.node),
-        "Pod": _rows(snapshot, lambda row: row.place.pod),
-        "Device": _rows(snapshot, lambda row: f"{device_name(row.place.device) or 'no device'} of {row.place.node}"),
+        "Node": _rows(snapshot, lambda counted: counted.place.node),
+        "Pod": _rows(snapshot, lambda counted: counted.place.pod),
+        "Device": _rows(
+            snapshot, lambda counted: f"{device_name(counted.place.device) or 'no device'} of {counted.place.node}"
+        ),
     }
 
 
-def figures(snapshot: Snapshot) -> list[Figure]:
+def figures(snapshot: LoadSnapshot) -> list[PageChart]:
     """The charts."""
-    points = [made.point(snapshot.began_s) for made in snapshot.bins]
+    points = [load_bin.point(snapshot.began_s) for load_bin in snapshot.bins]
     xs = [point.at_s + point.span_s / 2 for point in points]
     span = f"One point is {points[-1].span_s} s." if points else "No full second yet."
     return [
@@ -96,54 +98,54 @@ def figures(snapshot: Snapshot) -> list[Figure]:
     ]
 
 
-def _rate(points: Sequence[Point], xs: list[float], span: str) -> Figure:
+def _rate(points: Sequence[SeriesPoint], xs: list[float], span: str) -> PageChart:
     lines = [
-        svg.Line("succeeded", "c1", [point.rate_per_s for point in points]),
-        svg.Line("failed", "bad", [point.failed / point.span_s for point in points]),
+        svg.PlotLine("succeeded", "c1", [point.rate_per_s for point in points]),
+        svg.PlotLine("failed", "bad", [point.failed / point.span_s for point in points]),
     ]
     band = [[point.rate_low for point in points], [point.rate_high for point in points]]
     title = "Requests per second"
     caption = f"{span} The band reaches from the lowest to the highest second of a point."
     drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate, band)
-    return Figure("rate", title, caption, _legend(lines), drawing)
+    return PageChart("rate", title, caption, _legend(lines), drawing)
 
 
-def _in_flight(points: Sequence[Point], xs: list[float]) -> Figure:
-    lines = [svg.Line("highest", "c2", [point.in_flight_high for point in points])]
+def _in_flight(points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
+    lines = [svg.PlotLine("highest", "c2", [point.in_flight_high for point in points])]
     title = "Requests in flight"
     drawing = svg.chart(f"{title} over time", xs, lines, numbers.rate)
-    return Figure("in_flight", title, "Submitted and not answered yet.", _legend(lines), drawing)
+    return PageChart("in_flight", title, "Submitted and not answered yet.", _legend(lines), drawing)
 
 
-def _times(name: str, points: Sequence[Point], xs: list[float]) -> Figure:
+def _times(name: str, points: Sequence[SeriesPoint], xs: list[float]) -> PageChart:
     spreads = [getattr(point, name) for point in points]
     lines = [
-        svg.Line("median", "c1", [spread.p50_s for spread in spreads]),
-        svg.Line("95th percentile", "c2", [spread.p95_s for spread in spreads]),
-        svg.Line("longest", "c3", [spread.high_s for spread in spreads]),
+        svg.PlotLine("median", "c1", [spread.p50_s for spread in spreads]),
+        svg.PlotLine("95th percentile", "c2", [spread.p95_s for spread in spreads]),
+        svg.PlotLine("longest", "c3", [spread.high_s for spread in spreads]),
     ]
     title, caption = TIMES[name]
-    return Figure(name, title, caption, _legend(lines), svg.chart(f"{title} over time", xs, lines, numbers.seconds))
+    return PageChart(name, title, caption, _legend(lines), svg.chart(f"{title} over time", xs, lines, numbers.seconds))
 
 
-def _legend(lines: Sequence[svg.Line]) -> tuple[tuple[str, str], ...]:
+def _legend(lines: Sequence[svg.PlotLine]) -> tuple[tuple[str, str], ...]:
     return tuple((line.name, line.style) for line in lines)
 
 
-def _rows(snapshot: Snapshot, name: Callable[[PlaceCount], str]) -> list[Row]:
-    found: dict[str, list[PlaceCount]] = {}
-    for row in snapshot.places:
-        found.setdefault(name(row), []).append(row)
-    rows = [_sum(key, parts) for key, parts in found.items()]
-    return sorted(rows, key=lambda row: (-row.succeeded - row.failed, row.name))
+def _rows(snapshot: LoadSnapshot, name: Callable[[PlaceCount], str]) -> list[PlaceTotals]:
+    counts: dict[str, list[PlaceCount]] = {}
+    for counted in snapshot.places:
+        counts.setdefault(name(counted), []).append(counted)
+    totals = [_sum(key, parts) for key, parts in counts.items()]
+    return sorted(totals, key=lambda counted: (-counted.succeeded - counted.failed, counted.name))
 
 
-def _sum(name: str, parts: list[PlaceCount]) -> Row:
+def _sum(name: str, parts: list[PlaceCount]) -> PlaceTotals:
     succeeded = sum(part.succeeded for part in parts)
     total = sum(part.run_mean_s * part.succeeded for part in parts if part.run_mean_s is not None)
     highs = [part.run_high_s for part in parts if part.run_high_s is not None]
     mean = total / succeeded if succeeded else None
-    return Row(name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None))
+    return PlaceTotals(name, succeeded, sum(part.failed for part in parts), mean, max(highs, default=None))
 
 
 ROUTES = (("/", READ, index), ("/live", READ, live))

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from scaletest.load.snapshot import Snapshot
-from scaletest.load.times import TimesSummary
+from scaletest.load.durations import DurationSummary
+from scaletest.load.snapshot import LoadSnapshot
 from scaletest.model.checks import cut
 
 BAR = 60
 TITLE = "Overall request / reply statistics"
-ROWS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhead", 3, "communication overhead"))
+TIMINGS = (("run", 1, "backend run time"), ("wait", 1, "queue wait time"), ("overhead", 3, "communication overhead"))
+# Scripts read these texts, so they stay as the original client wrote them.
 NO_REPLIES = "No such replies => fails happened in communication, not running workloads"
 
 
-def stats(snapshot: Snapshot, completed: int, rejected: int) -> str:
+def stats(snapshot: LoadSnapshot, completed: int, rejected: int) -> str:
     """The overall statistics; `completed` and `rejected` count HTTP queries."""
     lines = [TITLE, "=" * len(TITLE), "", f"Sending {snapshot.parallel} requests in parallel.", ""]
     if snapshot.load != "closed":
@@ -27,46 +28,55 @@ def stats(snapshot: Snapshot, completed: int, rejected: int) -> str:
     if snapshot.succeeded:
         lines += [f"= {snapshot.per_s:.2f} successfully completed requests / second.", ""]
         lines.append("Max / average / min timings (in seconds, for successful requests):")
-        lines += [_timing(snapshot.times[name], digits, what) for name, digits, what in ROWS]
+        lines += [_timing(snapshot.times[name], digits, title) for name, digits, title in TIMINGS]
         lines += ["", "Percentiles 50 / 90 / 95 / 99 (in seconds, within 1 %; n/a: too few requests):"]
-        lines += [_percentiles(snapshot.times[name], what) for name, _, what in ROWS]
+        lines += [_percentiles(snapshot.times[name], title) for name, _, title in TIMINGS]
     lines += ["", f"HTTP queries: {completed} completed, {rejected} rejected in total."]
     return "\n".join(lines) + "\n"
 
 
-def nodes(snapshot: Snapshot) -> str:
+def nodes(snapshot: LoadSnapshot) -> str:
     """Successes and failures by node, and by device of each node."""
     return _spread(snapshot, "Device")
 
 
-def pods(snapshot: Snapshot) -> str:
+def pods(snapshot: LoadSnapshot) -> str:
     """Successes and failures by node, and by pod of each node."""
     return _spread(snapshot, "Pod")
 
 
-def by_node(snapshot: Snapshot, *, failed: bool = False) -> dict[str, int]:
+def by_node(snapshot: LoadSnapshot, *, failed: bool = False) -> dict[str, int]:
     """Counts by node, in the order of their names."""
-    return _sums((row.place.node, row.failed if failed else row.succeeded) for row in snapshot.places)
+    if failed:
+        return _sums((counts.place.node, counts.failed) for counts in snapshot.places)
+    return _sums((counts.place.node, counts.succeeded) for counts in snapshot.places)
 
 
-def _timing(times: TimesSummary, digits: int, what: str) -> str:
-    values = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
-    return f"- {' / '.join(f'{value:.{digits}f}' for value in values)} - {what}"
+def _timing(times: DurationSummary, digits: int, title: str) -> str:
+    seconds = (times.high_s or 0.0, times.mean_s or 0.0, times.low_s or 0.0)
+    return f"- {' / '.join(f'{time_s:.{digits}f}' for time_s in seconds)} - {title}"
 
 
-def _percentiles(times: TimesSummary, what: str) -> str:
-    values = [times.quantiles_s[name] for name in ("p50", "p90", "p95", "p99")]
-    return f"- {' / '.join('n/a' if value is None else f'{value:.3g}' for value in values)} - {what}"
+def _percentiles(times: DurationSummary, title: str) -> str:
+    texts = (_seconds_text(times.quantiles_s[name]) for name in ("p50", "p90", "p95", "p99"))
+    return f"- {' / '.join(texts)} - {title}"
 
 
-def _spread(snapshot: Snapshot, kind: str) -> str:
+def _seconds_text(seconds: float | None) -> str:
+    return "n/a" if seconds is None else f"{seconds:.3g}"
+
+
+def _spread(snapshot: LoadSnapshot, kind: str) -> str:
     nodes = {node: count for node, count in by_node(snapshot).items() if count}
     blocks = [_bars("Node", "Success replies:", nodes)]
     for node in nodes:
-        rows = [row for row in snapshot.places if row.place.node == node and row.succeeded]
-        names = ((row.place.pod if kind == "Pod" else device_name(row.place.device), row.succeeded) for row in rows)
+        places = [counts for counts in snapshot.places if counts.place.node == node and counts.succeeded]
+        if kind == "Pod":
+            sums = _sums((counts.place.pod, counts.succeeded) for counts in places)
+        else:
+            sums = _sums((device_name(counts.place.device), counts.succeeded) for counts in places)
         title = f"Node: {_shown(node)}"
-        counts = dict(sorted(_sums(names).items(), reverse=True))
+        counts = dict(sorted(sums.items(), reverse=True))
         blocks.append(f"{title}\n{'=' * len(title)}\n\n{_bars(kind, 'Completed requests:', counts)}")
     other_succeeded, other_failed = snapshot.other_places
     if other_succeeded or other_failed:
@@ -76,12 +86,12 @@ def _spread(snapshot: Snapshot, kind: str) -> str:
     return "\n".join(blocks)
 
 
-def _failures(snapshot: Snapshot) -> list[str]:
+def _failures(snapshot: LoadSnapshot) -> list[str]:
     counts = {node: count for node, count in by_node(snapshot, failed=True).items() if count and node}
     blocks = [_bars("Node", "Failure replies:", counts) if counts else f"Failure replies:\n{NO_REPLIES}\n"]
-    for node in sorted({row.kind.node for row in snapshot.failures}):
-        rows = [row for row in snapshot.failures if row.kind.node == node]
-        lines = [f"- {row.seen} / {cut(row.kind.error or row.kind.outcome, 500)}" for row in rows]
+    for node in sorted({failure.kind.node for failure in snapshot.failures}):
+        failures = [failure for failure in snapshot.failures if failure.kind.node == node]
+        lines = [f"- {failure.seen} / {cut(failure.kind.error or failure.kind.outcome, 500)}" for failure in failures]
         title = f"Node: {_shown(node)}"
         blocks.append("\n".join([title, "=" * len(title), "", "Node errors (count / description):", *lines]) + "\n")
     if snapshot.other_failures:
@@ -108,8 +118,9 @@ def _shown(name: str) -> str:
     return cut(name, 100) or "(none)"
 
 
-def _sums(rows: Iterable[tuple[str, int]]) -> dict[str, int]:
+def _sums(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Sums by name, sorted."""
     sums: dict[str, int] = {}
-    for name, count in rows:
+    for name, count in counts:
         sums[name] = sums.get(name, 0) + count
     return dict(sorted(sums.items()))

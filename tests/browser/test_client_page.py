@@ -19,7 +19,7 @@ from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model import Outcome, Reason, Request
 from scaletest.web import page
 from scaletest.web.app import make_app
-from scaletest.web.gate import HttpCounts
+from scaletest.web.security import HttpCounts
 from tests.browser.conftest import ONLINE, Browser
 from tests.conftest import eventually, missing
 from tests.unit.fakes import FakeClient, replied

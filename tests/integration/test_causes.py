@@ -27,7 +27,7 @@ from scaletest.model import Activity, Outcome, Record, State
 from scaletest.system import proc
 from scaletest.system.blocking import Blocking, Doing
 from scaletest.system.devices.clients import Clients
-from scaletest.system.sampler import SHORT_S, Sampler
+from scaletest.system.sampler import SHORT_S, RequestSampler
 from scaletest.system.socket_diagnosis import tcp_peers
 from scaletest.system.sockets import CLIENTS, Sockets
 from scaletest.system.tree import Tree
@@ -49,7 +49,7 @@ def wake() -> Iterator[Wake]:
 
 @contextmanager
 def programs(wake: Wake) -> Iterator[Program]:
-    program = Program(ProgramOptions(), wake, Sampler(sampled_part=1.0))
+    program = Program(ProgramOptions(), wake, RequestSampler(sampled_part=1.0))
     try:
         yield program
     finally:
@@ -205,7 +205,7 @@ def test_the_seconds_sum_to_the_run_time(wake: Wake) -> None:
 
 
 def test_of_short_requests_a_part_is_sampled_and_of_long_ones_and_those_with_a_device_all() -> None:
-    sampler = Sampler()
+    sampler = RequestSampler()
     assert sampler.draw() is not None  # nothing is known of the first one
     sampler.ended(0.1)
     drawn = [sampler.draw() is not None for _ in range(1000)]
@@ -557,7 +557,7 @@ ln -s /dev/dri/renderD128 $0/$$/fd/5
 printf "{text}\\n" > $0/$$/fdinfo/5
 sleep {LONG_S}
 """
-    sampler = Sampler(sampled_part=1.0)
+    sampler = RequestSampler(sampled_part=1.0)
     sampler.clients = Clients(str(tmp_path))
     program = Program(ProgramOptions(), wake, sampler)
     try:

@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from scaletest.load.call import CAUSES, Answer, Call
 from scaletest.load.http import HttpLoad
-from scaletest.load.order import Order
+from scaletest.load.http_call import CAUSES, HttpCall, HttpResponse
+from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from scaletest.load.payloads import Payloads
 from scaletest.load.senders import sender
-from scaletest.model.sample import OK
+from scaletest.model.attempt import OK
 from tests.integration.services import running
 
 
-def loaded(made: Call, order: Order) -> Any:
+def loaded(made: HttpCall, order: LoadOrder) -> Any:
     """What a load brings."""
     load = HttpLoad(made, Payloads([b"{}"]))
     try:
@@ -34,11 +34,11 @@ def loaded(made: Call, order: Order) -> Any:
 
 def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
     with running("--slots", "4") as url:
-        found = loaded(Call(url, "POST", server_header="Server-Time"), Order(1.0, parallel=4, count=100))
+        found = loaded(HttpCall(url, "POST", server_header="Server-Time"), LoadOrder(1.0, parallel=4, count=100))
         assert [one.outcome for one in found.samples] == [OK] * 100
         assert sorted(one.request for one in found.samples) == list(range(100))
         assert {one.server_s for one in found.samples} == {0.01}
-        paced = loaded(Call(url), Order(float("inf"), pace=constant(500), count=50))
+        paced = loaded(HttpCall(url), LoadOrder(float("inf"), pace=constant(500), count=50))
         assert len(paced.samples) == 50
         assert [one.due_s for one in sorted(paced.samples)] == pytest.approx([n / 500 for n in range(50)])
 
@@ -46,7 +46,7 @@ def test_exactly_so_many_copies_are_sent_and_connections_used_again() -> None:
 def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
     # given one connection, a service of 50 ms, and five requests due at once
     with running("--slots", "5", "--seconds", "0.05") as url:
-        found = loaded(Call(url, connections=1), Order(float("inf"), pace=iter([0.0] * 5), count=5))
+        found = loaded(HttpCall(url, connections=1), LoadOrder(float("inf"), pace=iter([0.0] * 5), count=5))
     times = sorted(one.latency_s for one in found.samples)
     assert len(times) == 5 and times[-1] >= 0.25
     # noticed before the first was sent: to wait for a connection is no lateness of the tester
@@ -56,7 +56,7 @@ def test_what_is_due_beyond_the_connections_waits_and_its_time_runs() -> None:
 @pytest.mark.parametrize(("status", "outcome"), [("503", "503"), ("502", "502"), ("404", "404"), ("301", "301")])
 def test_every_status_is_told_apart(status: str, outcome: str) -> None:
     with running("--fail", status) as url:
-        found = loaded(Call(url, retries=2), Order(1.0, parallel=1, count=2))
+        found = loaded(HttpCall(url, retries=2), LoadOrder(1.0, parallel=1, count=2))
     assert {one.outcome for one in found.samples} == {outcome}
     # every attempt is on record, the last one final
     assert [(one.request, one.attempt, one.final) for one in found.samples] == [
@@ -85,10 +85,10 @@ def test_refused_reset_and_timed_out_are_told_apart() -> None:
         thread.start()
         with socket.create_server(("127.0.0.1", 0)) as gone:
             port = gone.getsockname()[1]
-        once = Order(1.0, parallel=1, count=1)
+        once = LoadOrder(1.0, parallel=1, count=1)
         cases = {"refused": port, "timed out": quiet.getsockname()[1], "reset": rude.getsockname()[1]}
         for outcome, at in cases.items():
-            found = loaded(Call(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
+            found = loaded(HttpCall(f"http://127.0.0.1:{at}/", timeout_s=0.5 if outcome == "timed out" else 60), once)
             assert [one.outcome for one in found.samples] == [outcome]
             assert outcome in CAUSES
         rude.shutdown(socket.SHUT_RDWR)
@@ -123,7 +123,7 @@ def test_large_answers_are_counted_and_not_kept() -> None:
         thread = threading.Thread(target=endless_answer, args=(listening,), daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
-        measured, peak = peak_of(lambda: loaded(Call(url), Order(1.0, parallel=1, count=1)))
+        measured, peak = peak_of(lambda: loaded(HttpCall(url), LoadOrder(1.0, parallel=1, count=1)))
         thread.join()
     assert [(sample.outcome, sample.size) for sample in measured.samples] == [(OK, len(BLOCK) * BLOCKS)]
     assert peak < len(BLOCK) * BLOCKS / 4
@@ -140,8 +140,8 @@ def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
     def handle(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, stream=Blocks(), extensions={"http_version": b"HTTP/2"})
 
-    async def ask() -> Answer:
-        asked: Any = sender(Call("http://service/", http2=True))
+    async def ask() -> HttpResponse:
+        asked: Any = sender(HttpCall("http://service/", http2=True))
         await asked.close()
         asked._client = httpx.AsyncClient(transport=httpx.MockTransport(handle))
         try:
@@ -157,9 +157,13 @@ def test_large_answers_over_http2_are_counted_and_not_kept() -> None:
 def test_a_request_that_cannot_be_made_ends_the_load() -> None:
     # given a method that the library refuses: without an error the step would have no sample, and say that all is well
     with running() as url:
-        for order in (Order(1.0, parallel=1, count=1), Order(30.0, parallel=2), Order(30.0, pace=constant(100))):
+        for order in (
+            LoadOrder(1.0, parallel=1, count=1),
+            LoadOrder(30.0, parallel=2),
+            LoadOrder(30.0, pace=constant(100)),
+        ):
             with pytest.raises(ValueError, match="GE T"):
-                loaded(Call(url, "GE T"), order)
+                loaded(HttpCall(url, "GE T"), order)
 
 
 def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
@@ -167,9 +171,9 @@ def test_http2_is_spoken_with_one_connection(tmp_path: Path) -> None:
 
     with ExitStack() as stack:
         url, seen = stack.enter_context(serving())
-        found = loaded(Call(url, http2=True), Order(1.0, parallel=8, count=40))
+        found = loaded(HttpCall(url, http2=True), LoadOrder(1.0, parallel=8, count=40))
         assert [one.outcome for one in found.samples] == [OK] * 40
         assert seen == {"connections": 1, "requests": 40}
     with running() as plain:
-        found = loaded(Call(plain, http2=True, timeout_s=1.0), Order(1.0, parallel=1, count=1))
+        found = loaded(HttpCall(plain, http2=True, timeout_s=1.0), LoadOrder(1.0, parallel=1, count=1))
         assert found.samples[0].outcome != OK

@@ -16,7 +16,7 @@ from scaletest.broker import Client, Queues, keys
 from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.samples import SampleReader, latest
 from scaletest.cluster.proxy import Direct
-from scaletest.exporter.reader import Reader
+from scaletest.exporter.reader import ViewReader
 from scaletest.model import NodeSample, Request
 from scaletest.validation.remote import RemoteSamples
 from tests.conftest import Gate, call, eventually, program, wait_for
@@ -55,7 +55,7 @@ def test_one_worker_of_a_node_samples_and_another_takes_over_when_it_dies(
     assert all(row.value("cpu", "cores") and row.interval_s > 0 for row in sampled)
     assert before_s <= sampled[0].at_s <= sampled[-1].at_s <= redis.time()[0] + 1
     # and metrics of it
-    (row,) = Reader(url, Targets()).read().queues
+    (row,) = ViewReader(url, Targets()).read().queues
     assert [sample.worker for sample in row.nodes] == [sampler]
     # when it is killed
     workers.pop(sampler).kill()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scaletest.load.order import Order
+from scaletest.load.level_load import LoadOrder
 from scaletest.load.pace import constant
 from tests.conftest import call
 from tests.integration.services import check_verdict
@@ -44,13 +44,13 @@ def test_what_a_queue_cannot_take_is_backlog_and_no_fault_of_the_tester(start: C
     # given a worker that does 20 requests a second, 100 due a second, and 10 in flight at most
     from scaletest.analysis.saturation.step import assess
     from scaletest.broker import Client, connect
-    from scaletest.model.sample import UNSENT
+    from scaletest.model.attempt import UNSENT
     from scaletest.model.saturation import SaturationPlan, SaturationStep
     from scaletest.saturation.queue import QueueLoad
 
     start()
     load = QueueLoad(lambda: Client(connect(url), patience_s=60.0), "q", arguments=("0.05",), maximum=10)
-    order = Order(3.0, pace=constant(100), patience_s=0.1)
+    order = LoadOrder(3.0, pace=constant(100), patience_s=0.1)
     found = load.measure(order, lambda: False, lambda ended, failed: None)
     # then every request that was due is on record, from when it was due
     due = sorted(one.due_s for one in found.samples)

@@ -20,8 +20,8 @@ import pytest
 
 from scaletest.archive.queries import QUERIES
 from scaletest.archive.sql import SqlSink
+from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import Unreachable, UsageError
-from scaletest.model.sample import OK, Sample
 from scaletest.model.saturation import SaturationPlan
 from scaletest.model.verdict import VerdictKind
 from tests.conftest import call, eventually, missing
@@ -130,7 +130,7 @@ def _same(one: Any, other: Any) -> bool:
 def test_a_step_is_written_whole_or_not_at_all(database: str) -> None:
     sink = SqlSink(database, "half", "x")
     before = sink.ask("messages in all")
-    good = Sample(0, 1, True, 0.0, 0.0, 0.0, 0.1, OK)
+    good = Attempt(0, 1, True, 0.0, 0.0, 0.0, 0.1, OK)
     steps, _ = stored(SaturationPlan("simulated", step_s=2.0), Simulated(), 1)
     with pytest.raises(UsageError, match="--sql refuses"):
         sink.store(steps[0], [good, good._replace(size="much")])  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def test_who_may_only_write_to_the_table_does(database: str) -> None:
     sink.close()
 
 
-def step_of(number: int) -> tuple[Any, list[Sample]]:
+def step_of(number: int) -> tuple[Any, list[Attempt]]:
     """A step of a run, and its samples."""
     steps, samples = stored(SaturationPlan("simulated", step_s=2.0), Simulated(), 1)
     began = f"2026-11-21T10:{number:02}:00.250+00:00"

@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from scaletest.analysis.lifecycle.result import Result, View, result
 from scaletest.cluster.watch import WatchEvent
-from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
+from scaletest.lifecycle.plan import LifecyclePlan
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
 
 BEGAN = 1_790_000_000.0
 
@@ -67,13 +69,13 @@ def seen(role: str, kind: str, body: dict[str, Any], at_s: float | None = None) 
     return WatchEvent(role, kind, body, BEGAN + at_s if at_s is not None else None)
 
 
-def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float) -> Workload:
+def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0, **stamps: float) -> LifecycleObject:
     """One that was submitted and finished, every milestone `step` after the one before."""
-    one = Workload(name, "runai-p", "Job", pods, seen=True)
+    one = LifecycleObject(name, "runai-p", "Job", pods, seen=True)
     for milestone, at_s in {"submitted": submitted, "created": submitted + step, **stamps}.items():
         one.mark(milestone, Stamp(watch_s=BEGAN + at_s))
     for index in range(pods):
-        each = Pod(f"{name}-{index}", f"{name}-{index}", "node")
+        each = LifecyclePod(f"{name}-{index}", f"{name}-{index}", "node")
         for number, milestone in enumerate(("created", "decided", "scheduled", "started", "ready", "finished")):
             each.mark(milestone, Stamp(watch_s=BEGAN + submitted + step * (2 + number) + 0.1 * index))
         one.pods[each.uid] = each
@@ -84,3 +86,14 @@ def workload(name: str, pods: int = 1, submitted: float = 0.0, step: float = 1.0
 def submission(name: str, accepted: bool = True, **more: Any) -> Submission:
     """One answer."""
     return Submission(name, "runai-p", "p", accepted, BEGAN if accepted else None, **more)
+
+
+VIEW = View()
+
+
+def of(*workloads: LifecycleObject, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
+    return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
+
+
+def plan(**more: Any) -> LifecyclePlan:
+    return LifecyclePlan(**{"run": "0a1b2c", "kind": "job", "namespace": "n", "count": 10, **more})

@@ -7,12 +7,13 @@ import heapq
 import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.step import assess
 from scaletest.load.pace import exact_poisson
-from scaletest.model.sample import OK, Sample
+from scaletest.model.attempt import OK, Attempt
 from scaletest.model.saturation import LoadKind, SaturationPlan, SaturationStep
 
 
@@ -33,7 +34,7 @@ class Simulated:
         self.slots, self.service_s, self.room, self.noise = slots, service_s, room, noise
         self.stalls = stalls or []
 
-    def open(self, due: list[float]) -> list[Sample]:
+    def open(self, due: list[float]) -> list[Attempt]:
         free = [0.0] * self.slots
         waiting: list[float] = []  # starts of those that waited
         samples = []
@@ -41,31 +42,31 @@ class Simulated:
             while waiting and waiting[0] <= at:
                 heapq.heappop(waiting)
             if self.room is not None and len(waiting) > self.room:
-                samples.append(Sample(number, 1, True, at, at, at, at + 0.0005, "503"))
+                samples.append(Attempt(number, 1, True, at, at, at, at + 0.0005, "503"))
                 continue
             start = max(at, heapq.heappop(free))
             if start > at:
                 heapq.heappush(waiting, start)
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(Sample(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at))
+            samples.append(Attempt(number, 1, True, at, at, at, self._noticed(end), OK, server_s=end - at))
         return samples
 
     def _noticed(self, at: float) -> float:
         last = bisect.bisect(self.stalls, at, key=lambda one: one[0]) - 1
         return max(at, self.stalls[last][1]) if last >= 0 else at
 
-    def closed(self, parallel: int, seconds: float) -> list[Sample]:
+    def closed(self, parallel: int, seconds: float) -> list[Attempt]:
         free = [0.0] * self.slots
         ready = [0.0] * parallel
         heapq.heapify(ready)
-        samples: list[Sample] = []
+        samples: list[Attempt] = []
         while ready and ready[0] < seconds:
             at = heapq.heappop(ready)
             start = max(at, heapq.heappop(free))
             end = start + self.service_s * self.noise()
             heapq.heappush(free, end)
-            samples.append(Sample(len(samples), 1, True, at, at, at, end, OK))
+            samples.append(Attempt(len(samples), 1, True, at, at, at, end, OK))
             heapq.heappush(ready, end)
         return samples
 
@@ -75,16 +76,18 @@ def run(plan: SaturationPlan, service: Simulated, seed: int) -> SaturationResult
     return conclude(_driven(plan, service, seed)[0])
 
 
-def stored(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[list[SaturationStep], dict[int, list[Sample]]]:
+def stored(
+    plan: SaturationPlan, service: Simulated, seed: int
+) -> tuple[list[SaturationStep], dict[int, list[Attempt]]]:
     """What such a search leaves on disk."""
     course, samples = _driven(plan, service, seed)
     return [one.step for one in course.steps], samples
 
 
-def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Sample]]]:
+def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Attempt]]]:
     chance = random.Random(seed)
     course, began = Course(plan), datetime(2026, 1, 1, tzinfo=UTC)
-    found: dict[int, list[Sample]] = {}
+    found: dict[int, list[Attempt]] = {}
     while course.next is not None:
         probe, number = course.next, len(found)
         kind = "open" if probe.phase == "operate" else "closed" if probe.phase == "warm" else plan.load
@@ -105,3 +108,11 @@ def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course
         found[number] = samples
         course.tell(assess(plan, step, samples))
     return course, found
+
+
+PLAN = SaturationPlan("simulated", step_s=4.0, warm_s=0.5)
+
+
+def step(level: float = 100.0, seconds: float = 10.0, phase: str = "ramp", **more: Any) -> SaturationStep:
+    """An open one."""
+    return SaturationStep(0, phase, "open", level, seconds, 0, 1.0, **more)

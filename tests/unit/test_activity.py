@@ -19,10 +19,10 @@ from scaletest.model.activity import MAX_BYTES
 from scaletest.system import proc, sampler
 from scaletest.system.blocking import RUNNABLE, UNKNOWN, Doing, of_function, of_letter
 from scaletest.system.sampler import SHARE, Allowance
-from scaletest.system.syscalls import Call, calls
+from scaletest.system.syscalls import WaitKind, calls
 from scaletest.system.throttling import Throttling
 from scaletest.system.time_by_state import MOST_KEPT, MOST_KEPT_S, Balance, TimeByState, union
-from scaletest.system.tree import Look, Share, most_threads
+from scaletest.system.tree import ThreadShare, TreeLook, most_threads
 
 garbage = st.binary(max_size=80)
 words = st.text("0123456789abcdefx:>- \n.[]", max_size=120)
@@ -66,7 +66,7 @@ def test_system_calls() -> None:
     line = b"230 0x0 0x0 0x7ffca4bd9450 0x7ffca4bd9490 0x0 0x0 0x7ffca4bd9438 0x7ff7f3c31503\n"
     call = proc.parse_call(line)
     assert call == (230, (0, 0, 0x7FFCA4BD9450, 0x7FFCA4BD9490, 0, 0), 0x7FFCA4BD9438)
-    assert calls("x86_64")[call.number] is Call.SLEEP
+    assert calls("x86_64")[call.number] is WaitKind.SLEEP
     assert proc.parse_call(b"running\n") is None
     assert proc.parse_call(b"-1 0x7ffc 0x401000\n") == (-1, (), 0x7FFC)
     # a dead thread has no stack
@@ -75,11 +75,11 @@ def test_system_calls() -> None:
 
 def test_numbers_of_system_calls_differ_by_architecture() -> None:
     intel, arm = calls("x86_64"), calls("aarch64")
-    assert intel[73] is Call.FLOCK and arm[32] is Call.FLOCK
-    assert intel[202] is Call.FUTEX and arm[98] is Call.FUTEX
-    assert intel[0] is Call.DESCRIPTOR and arm[63] is Call.DESCRIPTOR
-    assert intel[232] is Call.EPOLL and arm[22] is Call.EPOLL
-    assert intel[11] is Call.MAP and arm[215] is Call.MAP
+    assert intel[73] is WaitKind.FLOCK and arm[32] is WaitKind.FLOCK
+    assert intel[202] is WaitKind.FUTEX and arm[98] is WaitKind.FUTEX
+    assert intel[0] is WaitKind.DESCRIPTOR and arm[63] is WaitKind.DESCRIPTOR
+    assert intel[232] is WaitKind.EPOLL and arm[22] is WaitKind.EPOLL
+    assert intel[11] is WaitKind.MAP and arm[215] is WaitKind.MAP
     assert calls("arm64") == arm
     assert not calls("riscv64")
 
@@ -174,17 +174,21 @@ def test_descriptors_that_are_watched() -> None:
 # -- seconds by state -------------------------------------------------------------------------------------------------
 
 seconds = st.floats(0, 100)
-shares = st.lists(st.builds(Share, seconds, seconds), max_size=5)
+shares = st.lists(st.builds(ThreadShare, seconds, seconds), max_size=5)
 doings = st.sampled_from([RUNNABLE, UNKNOWN, *(Doing(state, name) for state in State for name in ("", "a"))])
 looks = st.builds(
-    Look, doings, st.tuples(st.integers(1, 3), st.just(1)), seconds, shares, st.just(frozenset({(1, 1), (2, 1)}))
+    TreeLook, doings, st.tuples(st.integers(1, 3), st.just(1)), seconds, shares, st.just(frozenset({(1, 1), (2, 1)}))
 )
 steps = st.lists(st.tuples(seconds, st.none() | looks, seconds), max_size=6)
 
 
 @given(steps, seconds, seconds, seconds, seconds)
 def test_states_sum_to_the_time_that_passed(
-    intervals: list[tuple[float, Look | None, float]], rest: float, cpu_s: float, unchanged_s: float, throttled_s: float
+    intervals: list[tuple[float, TreeLook | None, float]],
+    rest: float,
+    cpu_s: float,
+    unchanged_s: float,
+    throttled_s: float,
 ) -> None:
     spent = TimeByState()
     for interval_s, look, still_s in intervals:
@@ -200,17 +204,17 @@ def test_states_sum_to_the_time_that_passed(
 
 
 @given(seconds, shares)
-def test_threads_run_no_longer_than_time_passes(interval_s: float, many: list[Share]) -> None:
+def test_threads_run_no_longer_than_time_passes(interval_s: float, many: list[ThreadShare]) -> None:
     run_s, wait_s = union(interval_s, many)
     assert 0 <= run_s <= interval_s and -1e-9 <= wait_s <= interval_s - run_s + 1e-6
 
 
 def test_one_thread_has_exactly_what_the_kernel_counted() -> None:
-    assert union(1.0, [Share(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
+    assert union(1.0, [ThreadShare(0.25, 0.5)]) == pytest.approx((0.25, 0.5))
 
 
-def look(state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)) -> Look:
-    return Look(Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living))
+def look(state: State | None, *, thread: int = 1, age_s: float = 99.0, living: tuple[int, ...] = (1,)) -> TreeLook:
+    return TreeLook(Doing(state), (thread, thread), age_s, [], frozenset((pid, pid) for pid in living))
 
 
 def test_half_an_interval_belongs_to_each_end() -> None:
@@ -247,7 +251,7 @@ def test_cpu_time_of_processes_that_no_look_saw_is_known() -> None:
 
 def test_throttling_takes_from_the_waiting_for_a_cpu_only() -> None:
     spent = TimeByState()
-    spent.interval(1.0, Look(RUNNABLE, (1, 1), 99.0, [Share(0.25, 0.5)], frozenset({(1, 1)})))
+    spent.interval(1.0, TreeLook(RUNNABLE, (1, 1), 99.0, [ThreadShare(0.25, 0.5)], frozenset({(1, 1)})))
     spent.close(0.0, 0.25)
     spent.throttle(2.0)
     by_state = spent.seconds(1.0)
@@ -361,7 +365,7 @@ class Simulated:
         self._counted = 0
         monkeypatch.setattr(sampler, "time", self)
         monkeypatch.setattr(sampler, "Tree", lambda *_: self)
-        self.sampler = sampler.Sampler(sampled_part=1.0)
+        self.sampler = sampler.RequestSampler(sampled_part=1.0)
         self.sampler.chance.seed(1)
         monkeypatch.setattr(self.sampler, "own_schedule", lambda: proc.Schedule(0.0, 0.0, 1))
 
@@ -380,16 +384,16 @@ class Simulated:
     def close(self) -> None:
         pass
 
-    def look(self) -> Look:
+    def look(self) -> TreeLook:
         self._cpu_s += self._cost_s
         ran_s = self.ran(self.now - self._began)
         slices = self.slices(self.now - self._began)
-        share = Share(ran_s - self._counted_s, 0.0, slices - self._counted)
+        share = ThreadShare(ran_s - self._counted_s, 0.0, slices - self._counted)
         self._counted_s, self._counted = ran_s, slices
         ends = itertools.accumulate(seconds for _, seconds in self._phases)
         state = next(own for (own, _), end in zip(self._phases, ends, strict=True) if self.now - self._began < end)
         doing = RUNNABLE if state is State.ON_CPU else Doing(state)
-        return Look(doing, (1, 1), math.inf, [share], frozenset({(1, 1)}))
+        return TreeLook(doing, (1, 1), math.inf, [share], frozenset({(1, 1)}))
 
     def ran(self, until_s: float) -> float:
         """On a CPU, up to some time of the request."""
@@ -469,8 +473,8 @@ def test_what_is_kept_for_short_requests_is_bounded_where_each_waits_for_another
 def test_many_short_waits_for_pages_count_as_memory_although_the_looks_meet_the_thread_running() -> None:
     sleeping, running, key = Doing(State.SLEEP), Doing(None), (7, 7)
     spent = TimeByState()
-    spent.interval(0.1, Look(sleeping, key, 1e9, [Share(0.0, 0.0, 1)], frozenset({key})))
-    faulting = Look(running, key, 1e9, [Share(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY))
+    spent.interval(0.1, TreeLook(sleeping, key, 1e9, [ThreadShare(0.0, 0.0, 1)], frozenset({key})))
+    faulting = TreeLook(running, key, 1e9, [ThreadShare(0.02, 0.0, 400)], frozenset({key}), Doing(State.MEMORY))
     spent.interval(0.1, faulting)
     spent.interval(0.1, faulting)
     spent.close(0.0, 0.04)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scaletest.analysis.desired import Demand, Targets, desired, wanted
 from scaletest.analysis.window import Window, over
 from scaletest.model.errors import InvalidValue
-from scaletest.model.slots import Slot, unpack
+from scaletest.model.time_slots import TimeSlot, unpack
 
 TARGETS = Targets()
 
@@ -65,16 +65,16 @@ def test_desired_is_the_maximum_of_the_window(samples: list[tuple[float, int]], 
 
 def test_a_window_adds_up_its_slots() -> None:
     slots = [
-        Slot(90, 100, 10, 1000.0, 50.0, 50.0, 50.0, node="old"),
-        Slot(100, 14, 2, 8.0, 1.0, 5.0, 6.0, node="n", pod="p"),
-        Slot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, node="m"),
+        TimeSlot(90, 100, 10, 1000.0, 50.0, 50.0, 50.0, node="old"),
+        TimeSlot(100, 14, 2, 8.0, 1.0, 5.0, 6.0, node="n", pod="p"),
+        TimeSlot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, node="m"),
     ]
     # 1064 - 60 lies in slot 100, so the window reaches back to 1000
     assert over(slots, 1064.0, 60.0) == Window(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")
 
 
 def test_an_empty_window_knows_the_last_run_time() -> None:
-    slots = [Slot(1, ended=2, run_sum_s=3.0), Slot(2, ended=2, run_sum_s=8.0)]
+    slots = [TimeSlot(1, ended=2, run_sum_s=3.0), TimeSlot(2, ended=2, run_sum_s=8.0)]
     assert over(slots, 5000.0, 60.0) == Window(mean_run_s=4.0)
     assert over([], 5000.0, 60.0) == Window()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scaletest.system import proc
 from scaletest.system.devices import clients
-from scaletest.system.devices.clients import Clients, Clocks
+from scaletest.system.devices.clients import Clients, CycleClocks
 from scaletest.system.devices.drm import Engine, parse_fdinfo
 
 SAMPLES = Path(__file__).parent / "samples" / "devices"
@@ -297,7 +297,7 @@ def test_cycles_are_left_out_while_the_clock_is_not_known(reader: Clients, proce
 
 
 def test_a_clock_that_was_reset_begins_anew() -> None:
-    clocks = Clocks()
+    clocks = CycleClocks()
     for clock, at_s in ((1000, 0.0), (2000, 1.0), (10, 2.0), (20, 2.01), (510, 2.5)):
         clocks.take("d", clock, at_s)
     assert clocks.rate("d") == pytest.approx(1000)

@@ -18,9 +18,9 @@ from scaletest.model.errors import InvalidValue
 from scaletest.model.node_sample import DEVICE, FIGURES, NodeSample
 from scaletest.system.devices import exporter
 from scaletest.system.devices.exporter import LONGEST_S, SHORTEST_S
-from scaletest.system.devices.metrics import Row, figures_of
+from scaletest.system.devices.metrics import MetricSample, figures_of
 from scaletest.system.devices.reader import DeviceReader
-from scaletest.system.devices.source import AGAIN_S, Names, pci_address
+from scaletest.system.devices.source import AGAIN_S, DeviceNames, pci_address
 from tests.unit.test_device_reader import SAMPLES, XE, Time, plant
 
 MIB = 1024**2
@@ -172,48 +172,50 @@ def test_what_the_kernel_says_comes_first_and_the_rest_is_added(
     assert sources[XE] == f"sysfs, hwmon, {server.host}"
 
 
-def rows(name: str, value: float, **labels: str) -> list[Row]:
-    return [Row(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)]
+def rows(name: str, value: float, **labels: str) -> list[MetricSample]:
+    return [MetricSample(name, {"pci_bus_id": "00000000:31:00.0", "device": "nvidia0", **labels}, value)]
 
 
 def test_instances_of_a_partitioned_device_say_nothing_of_it() -> None:
     whole = rows("DCGM_FI_DEV_FB_USED", 10) + rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.5)
     part = rows("DCGM_FI_PROF_GR_ENGINE_ACTIVE", 0.9, GPU_I_ID="1") + rows("DCGM_FI_DEV_FB_USED", 99, GPU_I_ID="1")
-    assert figures_of(whole + part, Names().of) == {"/dev/nvidia0": {"memory_used": 10.0 * MIB, "busy": 0.5}}
-    assert figures_of(part, Names().of) == {}
+    assert figures_of(whole + part, DeviceNames().of) == {"/dev/nvidia0": {"memory_used": 10.0 * MIB, "busy": 0.5}}
+    assert figures_of(part, DeviceNames().of) == {}
 
 
 def test_a_device_that_several_pods_share_counts_once() -> None:
     shared = [row for pod in ("a", "b") for row in rows("DCGM_FI_DEV_FB_USED", 10, pod=pod)]
-    assert figures_of(shared, Names().of) == {"/dev/nvidia0": {"memory_used": 10.0 * MIB}}
+    assert figures_of(shared, DeviceNames().of) == {"/dev/nvidia0": {"memory_used": 10.0 * MIB}}
 
 
 def test_tiles_of_a_card_are_summed_where_the_card_has_no_counter() -> None:
     labels = {"pci_bdf": "0000:03:00.0", "hw_sensor_location": "gpu"}
-    tiles = [Row("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0) for tile in "01"]
-    assert figures_of(tiles, Names().of) == {"0000:03:00.0": {"energy_j": 20.0}}
-    card = [Row("hw_energy_joules_total", labels, 25.0)]
-    assert figures_of([tiles[0], *card, tiles[1]], Names().of) == {"0000:03:00.0": {"energy_j": 25.0}}
+    tiles = [MetricSample("hw_energy_joules_total", {**labels, "com_intel_subdevice_id": tile}, 10.0) for tile in "01"]
+    assert figures_of(tiles, DeviceNames().of) == {"0000:03:00.0": {"energy_j": 20.0}}
+    card = [MetricSample("hw_energy_joules_total", labels, 25.0)]
+    assert figures_of([tiles[0], *card, tiles[1]], DeviceNames().of) == {"0000:03:00.0": {"energy_j": 25.0}}
 
 
 def test_rows_without_a_device_or_a_number_are_left_out() -> None:
-    assert figures_of([Row("DCGM_FI_DEV_GPU_UTIL", {}, 50.0)], Names().of) == {}
+    assert figures_of([MetricSample("DCGM_FI_DEV_GPU_UTIL", {}, 50.0)], DeviceNames().of) == {}
     for value in (float("nan"), float("inf"), -1.0):
-        assert figures_of(rows("DCGM_FI_DEV_GPU_UTIL", value), Names().of) == {}
+        assert figures_of(rows("DCGM_FI_DEV_GPU_UTIL", value), DeviceNames().of) == {}
 
 
 def test_names_and_engines_are_bounded() -> None:
     labels = {"hw_id": "x\x1b" * 1000}
-    many = [Row("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5) for number in range(100)]
-    ((name, figures),) = figures_of(many, Names().of).items()
+    many = [
+        MetricSample("hw_gpu_utilization_ratio", {**labels, "hw_gpu_task": f"t{number}"}, 0.5) for number in range(100)
+    ]
+    ((name, figures),) = figures_of(many, DeviceNames().of).items()
     assert len(name) <= 160 - len("device:") and name.isprintable()
     assert len(figures) == 17 and figures["busy"] == 0.5
     NodeSample.from_dict(NodeSample("n", "w", 1.0, 1.0, {f"device:{name}": figures}, {}).to_dict())
 
 
 def test_older_exporters_tell_no_address() -> None:
-    row = Row("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0)
-    assert figures_of([row], Names().of) == {"/dev/nvidia0": {"busy": 0.5}}
+    row = MetricSample("DCGM_FI_DEV_GPU_UTIL", {"gpu": "0", "device": "nvidia0", "UUID": "GPU-1"}, 50.0)
+    assert figures_of([row], DeviceNames().of) == {"/dev/nvidia0": {"busy": 0.5}}
 
 
 @pytest.mark.parametrize(
@@ -346,7 +348,7 @@ def test_an_answer_that_trickles_is_not_waited_for(
 @given(st.text(max_size=200))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        figures_of(exporter._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), Names().of)
+        figures_of(exporter._rows(f"DCGM_FI_DEV_GPU_UTIL{text}\nhw_power_watts {text}"), DeviceNames().of)
     except ValueError:
         pass
 

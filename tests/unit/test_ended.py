@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
-from scaletest.model.ended import LONGEST_ROW, Ended, added, counted, read
+from scaletest.model.ended import LONGEST_ROW, EndedCounts, added, counted, read
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import LAST_BUCKET, bucket, middle
 from scaletest.model.reply import Outcome
-from scaletest.model.slots import RING, unpack
+from scaletest.model.time_slots import RING, unpack
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis
 
@@ -83,7 +83,7 @@ def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(redis: VirtualRedis,
 
 
 def test_nothing_ended_where_there_is_no_row() -> None:
-    assert read(None) == read(b"") == read(b"abc") == Ended()
+    assert read(None) == read(b"") == read(b"abc") == EndedCounts()
     assert added({"a": 1, "b": 2}, {"b": 3, "c": 4}) == {"a": 1, "b": 5, "c": 4}
 
 
@@ -93,6 +93,6 @@ def test_every_bucket_has_numbers_of_its_own(outcome: Outcome, wait: int, run: i
     row = bytearray(LONGEST_ROW)
     for number in numbers:
         struct.pack_into(">q", row, 8 * int(number[1:]), 7)
-    assert read(bytes(row)) == Ended({outcome.value: 7}, {wait: 7}, {run: 7})
+    assert read(bytes(row)) == EndedCounts({outcome.value: 7}, {wait: 7}, {run: 7})
     assert wait_us == pytest.approx(middle(wait) * 1e6, abs=0.5)
     assert run_us == pytest.approx(middle(run) * 1e6, abs=0.5)

@@ -20,13 +20,13 @@ from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.app import READS, make_app
 from scaletest.exporter.buckets import BOUNDS, cumulative
-from scaletest.exporter.lines import Lines
-from scaletest.exporter.reader import Reader
-from scaletest.exporter.service import THREADS, Background
-from scaletest.exporter.view import QueueView, View
+from scaletest.exporter.log_lines import LogLines
+from scaletest.exporter.reader import ViewReader
+from scaletest.exporter.service import THREADS, BackgroundThread
+from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model import NodeSample, histogram
 from scaletest.model.errors import Unreachable
-from scaletest.model.slots import Slot
+from scaletest.model.time_slots import TimeSlot
 from tests.conftest import eventually
 
 OPENMETRICS = {"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -52,13 +52,13 @@ def queue(name: str = "q", **given: Any) -> QueueSnapshot:
     return QueueSnapshot(name, **{**values, **given})
 
 
-def view(*queues: QueueSnapshot) -> View:
+def view(*queues: QueueSnapshot) -> ExporterView:
     window = Window(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
-    return View(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),)))
+    return ExporterView(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),)))
 
 
-def client_of(what: View | None, **options: Any) -> Any:
-    def read() -> View:
+def client_of(what: ExporterView | None, **options: Any) -> Any:
+    def read() -> ExporterView:
         if what is None:
             raise Unreachable("Redis is away", hint="start it")
         return what
@@ -136,7 +136,7 @@ def test_a_version_that_is_none_in_an_accept_header() -> None:
 
 def test_a_queue_that_cannot_be_read_is_named_and_the_others_are_given() -> None:
     seen = view(queue("good"))
-    client = client_of(View(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),)))
+    client = client_of(ExporterView(seen.at_s, seen.read_s, 1, seen.queues, (("<bad>", "no number"),)))
     assert samples(client.get("/metrics").text)[("scaletest_queues_unreadable",)] == 1
     assert client.get("/api/v1/queues").json["unreadable"] == ["<bad>"]
     assert client.get("/api/v1/queues/good").status_code == 200
@@ -148,7 +148,7 @@ def test_probes_are_answered_while_redis_hangs_and_everybody_asks() -> None:
     # given as many scrapes as may wait for Redis, all of them stuck
     entered, free = threading.Semaphore(0), threading.Event()
 
-    def read() -> View:
+    def read() -> ExporterView:
         entered.release()
         assert free.wait(120)
         return view()
@@ -179,7 +179,7 @@ def test_no_path_and_no_accept_header_is_a_bug(path: str, accept: str) -> None:
 
 def test_what_is_unknown_is_missing_and_null() -> None:
     row = view(queue(oldest_waiting_s=None)).queues[0]
-    unknown = View(1.0, 0.1, 0, (QueueView(row.queue, Window(), 5, 5),))
+    unknown = ExporterView(1.0, 0.1, 0, (QueueView(row.queue, Window(), 5, 5),))
     names = {name[0] for name in samples(client_of(unknown).get("/metrics").text)}
     assert not names & {"scaletest_queue_oldest_waiting_seconds", "scaletest_queue_run_mean_seconds"}
     shown = client_of(unknown).get("/api/v1/queues/q").json
@@ -225,7 +225,7 @@ def test_old_maxima_are_of_the_interval_that_their_label_names(
     interval_s: int, label: str, longest_wait_s: float
 ) -> None:
     # given a request that waited long in the slot before the present one, and one that waited longer before that
-    slots = tuple(Slot(100_000_000 - age, ended=1, max_wait_s=wait) for age, wait in ((2, 9.0), (1, 8.0), (0, 0.5)))
+    slots = tuple(TimeSlot(100_000_000 - age, ended=1, max_wait_s=wait) for age, wait in ((2, 9.0), (1, 8.0), (0, 0.5)))
     page = client_of(view(queue(slots=slots)), intel_names=True, log_interval_s=interval_s).get("/metrics").text
     rows = {row: value for row, value in samples(page).items() if row[0].startswith("hpa_queue_max")}
     assert {row[1:] for row in rows} == {(label, "name=q")}
@@ -260,7 +260,7 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
     calm = queue(waiting=0, running=0, workers=(WorkerState("a", False, False), WorkerState("b", False, False)))
     seen = [calm]
     monkeypatch.setattr("scaletest.exporter.reader.snapshot", lambda redis: Snapshot(1e9 + now[0], 0, (seen[-1],)))
-    reader = Reader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
+    reader = ViewReader("redis://nowhere", Targets(window_s=60.0), clock=lambda: now[0])
 
     def look(at: float) -> tuple[int, int]:
         now[0] = at
@@ -272,7 +272,7 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
     assert look(159) == (0, 2)
     assert look(160) == (0, 0)
     # when 90 requests of 1 s wait for a moment, expect three workers for a window after it
-    seen.append(queue(waiting=90, running=0, slots=(Slot(1, ended=1, run_sum_s=1.0),)))
+    seen.append(queue(waiting=90, running=0, slots=(TimeSlot(1, ended=1, run_sum_s=1.0),)))
     assert look(170) == (3, 3)
     seen.append(calm)
     assert look(229) == (0, 3)
@@ -281,8 +281,8 @@ def test_what_was_wanted_is_held_for_a_window_and_a_restart_takes_no_worker_away
 
 def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) -> None:
     now = [0.0]
-    lines = Lines(10.0, clock=lambda: now[0])
-    slots = (Slot(100_000_000, ended=4, max_wait_s=0.5, max_run_s=2.0, max_total_s=2.25, node="n\n1", pod="p"),)
+    lines = LogLines(10.0, clock=lambda: now[0])
+    slots = (TimeSlot(100_000_000, ended=4, max_wait_s=0.5, max_run_s=2.0, max_total_s=2.25, node="n\n1", pod="p"),)
     with caplog.at_level("INFO", "scaletest.exporter"):
         lines(view(queue(slots=slots)))
         now[0] = 9.0
@@ -300,7 +300,7 @@ def test_a_log_line_tells_the_period_and_where_the_longest_run_was(caplog: Any) 
 def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
     # given views every 2.5 s, each a little late
     now = [0.0]
-    lines = Lines(5, clock=lambda: now[0])
+    lines = LogLines(5, clock=lambda: now[0])
     due: list[float] = []
     logged: list[float] = []
     with caplog.at_level("INFO", "scaletest.exporter"):
@@ -318,12 +318,12 @@ def test_log_lines_keep_their_beat_however_late_a_view_is(caplog: Any) -> None:
 
 def test_a_late_log_line_says_its_true_period(caplog: Any) -> None:
     now = [0.0]
-    lines = Lines(5, clock=lambda: now[0])
-    seen = view(queue(slots=(Slot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
+    lines = LogLines(5, clock=lambda: now[0])
+    seen = view(queue(slots=(TimeSlot(100_000_000 - 2, ended=1, max_wait_s=7.0),)))
     with caplog.at_level("INFO", "scaletest.exporter"):
         lines(seen)
         now[0] = 16.0
-        lines(View(seen.at_s + 4.0, 0.001, 1, seen.queues))
+        lines(ExporterView(seen.at_s + 4.0, 0.001, 1, seen.queues))
     assert "0 abandoned in 16 s;" in caplog.text
     assert "longest of the last 24 s: wait 7 s" in caplog.text
 
@@ -334,10 +334,10 @@ def test_log_lines_do_not_wait_for_the_next_heartbeat(caplog: Any) -> None:
         def reap(self) -> None:
             """Nothing is to be given back."""
 
-        def read(self) -> View:
+        def read(self) -> ExporterView:
             return view()
 
-    background = Background(cast(Reader, Calm()), 600.0, [], Lines(1))
+    background = BackgroundThread(cast(ViewReader, Calm()), 600.0, [], LogLines(1))
     with caplog.at_level("INFO", "scaletest.exporter"):
         background.start()
         # expect a line every second all the same

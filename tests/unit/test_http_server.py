@@ -17,7 +17,7 @@ from scaletest.http.server import Server, parse_address
 from scaletest.load import ClosedLoop, Statistics, Steering
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.web.app import make_app
-from scaletest.web.gate import HttpCounts
+from scaletest.web.security import HttpCounts
 from tests.unit.fakes import FakeClient
 
 PIECES = [

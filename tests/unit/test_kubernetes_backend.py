@@ -213,7 +213,7 @@ def test_what_cannot_be_put_back_is_said_and_the_rest_is_put_back(caplog: pytest
     backend.scale(1)
     deployment.fail = fail
     backend.close()
-    assert "put back --replicas=5 yourself" in caplog.text
+    assert "restore --replicas=5 yourself" in caplog.text
     assert deployment.calls[-1] == "resume a"
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.load.closed import HOPELESS
-from scaletest.load.order import Order
+from scaletest.load.level_load import LoadOrder
 from scaletest.load.steering import NotSteerable
 from scaletest.model import Outcome, Record
-from scaletest.model.sample import OK, TIMED_OUT
+from scaletest.model.attempt import OK, TIMED_OUT
 from scaletest.saturation.queue import QueueLoad
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
@@ -223,7 +223,7 @@ def test_a_reply_that_comes_while_a_step_ends_is_counted_once(monkeypatch: pytes
         real(loop)
 
     monkeypatch.setattr(OpenLoop, "close", close)
-    order = Order(60.0, pace=iter([0.0, 0.0, 0.0, 1e6]), patience_s=0.0)
+    order = LoadOrder(60.0, pace=iter([0.0, 0.0, 0.0, 1e6]), patience_s=0.0)
     load = QueueLoad(lambda: nullcontext(client), "q")  # type: ignore[arg-type,return-value]
     found = load.measure(order, lambda: len(client.submitted) == 3, lambda ended, failed: None)
     # expect its record, and the other two as what has no reply

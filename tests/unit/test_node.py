@@ -15,7 +15,7 @@ from scaletest.model import NodeSample
 from scaletest.model.node_sample import FIGURES
 from scaletest.system import control_groups, node_container, node_cpu, node_disks, node_memory, node_networks, proc
 from scaletest.system.node import MOST_DISKS, MOST_NETWORKS, NodeReader
-from scaletest.system.node_reading import Reading, figures
+from scaletest.system.node_reading import ResourceReading, figures
 
 STAT = """cpu  {user} 200 300 5000 {iowait} 10 20 {steal} 7 7
 cpu0 500 100 150 2500 50 5 10 4 0 0
@@ -329,8 +329,8 @@ def test_this_machine_gives_known_figures_only() -> None:
 def test_long_files_are_read_to_their_end(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(9000))
     (tmp_path / "long").write_text(text)
-    assert proc.KeptFile(tmp_path / "long").text() == text
-    assert proc.KeptFile(tmp_path / "none").text() == "" == proc.KeptFile(tmp_path).text()
+    assert proc.OpenFile(tmp_path / "long").text() == text
+    assert proc.OpenFile(tmp_path / "none").text() == "" == proc.OpenFile(tmp_path).text()
 
 
 PARSERS: list[Callable[[str], Any]] = [
@@ -362,7 +362,7 @@ def test_any_text_gives_finite_numbers_and_no_error(parse: Callable[[str], Any],
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    if isinstance(value, Reading):
+    if isinstance(value, ResourceReading):
         value = [value.levels, value.counters, value.quotients]
     if isinstance(value, dict):
         value = list(value.values())
@@ -379,7 +379,7 @@ def _numbers(value: Any) -> Iterator[float]:
     st.just(0.0) | st.floats(1e-3, 1e6),
 )
 def test_a_rate_is_growth_by_time(before: dict[str, float], now: dict[str, float], interval_s: float) -> None:
-    rates = figures(Reading(counters=before), Reading(counters=now), interval_s)
+    rates = figures(ResourceReading(counters=before), ResourceReading(counters=now), interval_s)
     told = {name for name in before.keys() & now.keys() if now[name] >= before[name] and interval_s > 0}
     assert rates.keys() == told
     assert all(rates[name] * interval_s == pytest.approx(now[name] - before[name]) for name in told)

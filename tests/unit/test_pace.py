@@ -60,3 +60,10 @@ def test_no_text_makes_the_parsers_fail_otherwise(text: str) -> None:
             parse(text)
         except InvalidValue:
             pass
+
+
+@given(st.integers(1, 500), st.floats(0.1, 5.0))
+def test_an_exact_poisson_process_has_the_rate_that_was_asked(rate_per_s: int, long: float) -> None:
+    times = list(pace.exact_poisson(rate_per_s, long, random.Random(1)))
+    assert len(times) == max(1, round(rate_per_s * long))
+    assert times == sorted(times) and times[0] >= 0 and times[-1] < long

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scaletest.archive import RunFolder
 from scaletest.model import NodeSample, Plan
 from scaletest.model.errors import UsageError
-from scaletest.validation import Runner, samples
-from scaletest.validation.samples import Collector, KeptSamples
+from scaletest.validation import ValidationRunner, samples
+from scaletest.validation.samples import Collector, SampleStore
 from tests.conftest import eventually
 from tests.unit.test_runner import SECONDS, Nobody, Site, shared
 
@@ -25,13 +25,13 @@ def sample(at_s: float, node: str = "n") -> NodeSample:
     return NodeSample(node, "w", at_s, 1.0, {"cpu": {"user": 1.5}}, {})
 
 
-def run(folder: RunFolder, read: samples.ReadSamples) -> Runner:
+def run(folder: RunFolder, read: samples.ReadSamples) -> ValidationRunner:
     """A run on a virtual clock."""
     site = Site(shared(0.0))
     stored = folder.load() if (folder.path / "plan.json").exists() else None
     if stored is None:
         folder.begin(PLAN, [])
-    site.runner = Runner(PLAN, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
+    site.runner = ValidationRunner(PLAN, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
     site.runner.run(site, site, samples=read)
     return site.runner
 
@@ -47,7 +47,7 @@ def test_what_is_kept_is_bounded_and_even(
     folder = RunFolder.create(tmp_path_factory.mktemp("runs") / "run")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(samples, "MOST_SAMPLES", most)
-        kept = KeptSamples(folder)
+        kept = SampleStore(folder)
         numbers = itertools.count()
         for part in parts:
             kept.add([sample(float(next(numbers)), node) for node in part])
@@ -66,7 +66,7 @@ def test_what_is_kept_is_bounded_and_even(
 def test_long_samples_are_bounded_by_their_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(samples, "MOST_BYTES", 2000)
     folder = RunFolder.create(tmp_path / "run")
-    kept = KeptSamples(folder)
+    kept = SampleStore(folder)
     for number in range(100):
         kept.add([sample(float(number))])
     assert 5 <= len(kept.rows) <= 2000 / len(sample(0.0).to_json())
@@ -120,19 +120,19 @@ def test_where_there_is_nothing_to_read_nobody_reads_again(caplog: pytest.LogCap
 
     def read() -> Sequence[NodeSample]:
         calls.append(1)
-        raise UsageError("this client tells nothing of the nodes")
+        raise UsageError("this client has no samples of the nodes")
 
     collector = Collector(read, lambda rows: None)
     collector.start()
     eventually(lambda: not collector._thread.is_alive())
     collector.collect()
     collector.close()
-    assert len(calls) == 1 and "tells nothing of the nodes" in caplog.text
+    assert len(calls) == 1 and "has no samples of the nodes" in caplog.text
 
 
 def test_a_full_disk_does_not_end_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = RunFolder.create(tmp_path / "run")
     (folder.path / "samples.jsonl").mkdir()
-    collector = Collector(lambda: [sample(1.0)], KeptSamples(folder).add)
+    collector = Collector(lambda: [sample(1.0)], SampleStore(folder).add)
     collector.close()
     assert "cannot be written" in caplog.text

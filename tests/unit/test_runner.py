@@ -17,7 +17,7 @@ from scaletest.archive import RunFolder, Stored
 from scaletest.model import Outcome, Plan, Record, Reply
 from scaletest.report.run import read
 from scaletest.system.waiting import Wake
-from scaletest.validation import Runner, complete
+from scaletest.validation import ValidationRunner, complete
 from tests.unit.valid import checked
 
 SECONDS = 0.4
@@ -35,7 +35,7 @@ class Site(Wake):
     def __init__(self, law: Law, look: Callable[[], None] = lambda: None) -> None:
         super().__init__()
         self.now = 0.0
-        self.runner: Runner
+        self.runner: ValidationRunner
         self._law, self._look = law, look
         self._chance = random.Random(1)
         self._numbers = itertools.count()
@@ -129,7 +129,7 @@ def validated(plan: Plan, folder: RunFolder, site: Site, stored: Stored | None =
     """The result of a run, in the form that is promised."""
     if stored is None:
         folder.begin(plan, ["scaletest", "validate"])
-    site.runner = Runner(plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
+    site.runner = ValidationRunner(plan, folder, Nobody(), clock=site.clock, stored=stored, wake=site)
     return checked(site.runner.run(site, site).to_dict(), "result")
 
 
@@ -222,12 +222,12 @@ def test_what_is_noticed_before_the_first_load_is_told_stored_and_kept_when_the_
         return ["before the run, other programs used 1.3 of 2 cores"]
 
     folder.begin(plan, ["scaletest", "validate"])
-    site.runner = Runner(plan, folder, progress, clock=site.clock, wake=site, look=look)
+    site.runner = ValidationRunner(plan, folder, progress, clock=site.clock, wake=site, look=look)
     result = checked(site.runner.run(site, site).to_dict(), "result")
     assert len(looks) == 1 and looks[0] < 1.0
     assert progress.lines[0] == "warning: before the run, other programs used 1.3 of 2 cores"
     assert result["warnings"][0] == result["noticed"][0] == "before the run, other programs used 1.3 of 2 cores"
-    again = Runner(plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look)
+    again = ValidationRunner(plan, folder, Nobody(), clock=site.clock, stored=folder.load(), wake=site, look=look)
     assert again.result().warnings[0] == result["noticed"][0]
     assert read(folder, folder.path.parent).result.warnings[0] == result["noticed"][0]
 

@@ -19,7 +19,7 @@ from scaletest.archive.environment import environment
 from scaletest.cli import saturate, saturate_file
 from scaletest.cli.main import run as program
 from scaletest.model import Background, Measurement, NodeSample, Plan, Record, Reply
-from scaletest.model.lifecycle import Pod, Stamp, Submission, Workload
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
 from scaletest.model.lifecycle_plan import LifecyclePlan
 from scaletest.model.reply import ALWAYS
 from scaletest.model.schema import DOCUMENTS, parts
@@ -65,8 +65,8 @@ def test_the_schemas_of_lifecycles_have_the_fields_of_the_classes_and_no_other()
     assert set(plan["required"]) == set(plan["properties"]) and plan["additionalProperties"] is False
     assert set(validator("lifecycle-submission").schema["properties"]) == names(Submission) | {"schema_version"}
     workload, pod = validator("lifecycle-record").schema["oneOf"]
-    assert set(workload["properties"]) == names(Workload) - {"pods"} | {"schema_version", "record"}
-    assert set(pod["properties"]) == names(Pod) | {"record", "workload"}
+    assert set(workload["properties"]) == names(LifecycleObject) - {"pods"} | {"schema_version", "record"}
+    assert set(pod["properties"]) == names(LifecyclePod) | {"record", "workload"}
 
 
 @pytest.mark.parametrize("change", [{"until": "never"}, {"count": -1}, {"more": 1}, {"kind_of_run": "validation"}])
@@ -76,7 +76,7 @@ def test_no_other_plan_is_one_of_a_lifecycle(change: dict[str, Any]) -> None:
 
 
 def test_a_pod_is_no_workload_and_no_milestone_is_made_up() -> None:
-    (line, *_) = Workload("w", stamps={"created": Stamp(api_s=1.0)}).lines()
+    (line, *_) = LifecycleObject("w", stamps={"created": Stamp(api_s=1.0)}).lines()
     workload = checked(json.loads(line), "lifecycle-record")
     for change in (
         {"record": "pod"},
@@ -95,7 +95,11 @@ def test_every_setting_is_described() -> None:
 
 def test_descriptions_come_from_the_docstring() -> None:
     found = descriptions(Measurement)
-    assert found["workers"] == found["repeat"] == "which step, counted from 0, it was."
+    assert (
+        found["workers"]
+        == found["repeat"]
+        == "the step that was measured, and which of its measurements this is, from 0."
+    )
     assert found["measured_s"] == "seconds under load."
     assert found["stop"].startswith("why it ended")
 

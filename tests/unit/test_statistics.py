@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.load import Statistics
+from scaletest.load.durations import NEEDED, DurationHistogram
 from scaletest.load.series import MOST_BINS, Series
 from scaletest.load.statistics import Gauges
-from scaletest.load.tally import FAILURES, PLACES, Tally
-from scaletest.load.times import NEEDED, Times
+from scaletest.load.tally import FAILURES, PLACES, LoadTally
 from scaletest.model import Outcome, Record
 from tests.unit.fakes import replied
 
@@ -74,7 +74,7 @@ def test_a_reset_begins_anew_but_not_what_prometheus_counts() -> None:
 
 @given(st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=400))
 def test_percentiles_are_within_one_percent_and_never_outside(values: list[float]) -> None:
-    times = Times()
+    times = DurationHistogram()
     for value in values:
         times.add(value)
     ordered = sorted(values)
@@ -87,7 +87,7 @@ def test_percentiles_are_within_one_percent_and_never_outside(values: list[float
 
 
 def test_percentiles_need_enough_values() -> None:
-    times = Times()
+    times = DurationHistogram()
     for _ in range(NEEDED["p90"]):
         times.add(1.0)
     assert NEEDED == {"p50": 5, "p90": 29, "p95": 59, "p99": 299, "p999": 2995}
@@ -128,7 +128,7 @@ def test_a_long_silence_costs_nothing_and_shows_as_zero() -> None:
 
 def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
     # given more pods and more error texts than the tables hold
-    tally = Tally()
+    tally = LoadTally()
     for number in range(3 * PLACES):
         tally.succeeded(replied(pod=f"pod-{number}"))
         tally.failed(replied(outcome=Outcome.FAILED, error=f"error {number}", pod=f"pod-{number}"), float(number))
@@ -141,7 +141,7 @@ def test_tables_are_bounded_and_nothing_is_lost_from_the_sums() -> None:
 
 
 def test_a_failure_keeps_when_it_was_seen_first_and_last() -> None:
-    tally = Tally()
+    tally = LoadTally()
     for at in (10.0, 20.0, 30.0):
         tally.failed(replied(outcome=Outcome.TIMED_OUT, error="late"), at)
     (row,) = tally.failures()

@@ -31,10 +31,9 @@ from scaletest.report.lifecycle.terminal import placed
 from scaletest.report.progress import PlainProgress
 from tests.conftest import missing
 from tests.unit import runs
-from tests.unit.lifecycles import workload
+from tests.unit.lifecycles import of, workload
 from tests.unit.made import measured
 from tests.unit.test_benchmark_report import stored as stored_benchmarks
-from tests.unit.test_lifecycle import of
 
 
 def later(row: Record, seconds: float) -> Record:

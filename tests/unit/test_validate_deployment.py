@@ -20,7 +20,7 @@ from scaletest.cluster.pod_state import PodState
 from scaletest.cluster.rights import Right
 from scaletest.model import NodeSample, Outcome, Plan, Record, Reply
 from scaletest.model.errors import WaitTimeout
-from scaletest.validation import Runner
+from scaletest.validation import ValidationRunner
 
 RUN_S = 0.02
 URL = "http://client.example:9996"
@@ -221,10 +221,10 @@ def test_pods_may_take_as_long_as_the_backend_says(tmp_path: Path) -> None:
     told: Any = SimpleNamespace(phase=lambda *a: None, tick=lambda *a: None, step=lambda line: None)
     plan = Plan(limit=1, queue="q", seconds=1.0)
 
-    def runner(name: str, **options: Any) -> Runner:
+    def runner(name: str, **options: Any) -> ValidationRunner:
         folder = RunFolder.create(tmp_path / name)
         folder.begin(plan, [])
-        return Runner(plan, folder, told, clock=lambda: now[0], **options)
+        return ValidationRunner(plan, folder, told, clock=lambda: now[0], **options)
 
     class Began(Exception):
         pass

@@ -20,14 +20,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from scaletest.load import ClosedLoop, OpenLoop, Statistics, Steering, pace
 from scaletest.model import NodeSample, Outcome, Reason, Record, Reply
 from scaletest.model.errors import InvalidValue, Unreachable
-from scaletest.web import api, page, values
+from scaletest.web import api, legacy_api, page
 from scaletest.web.app import make_app
-from scaletest.web.gate import HttpCounts
+from scaletest.web.security import HttpCounts
 from tests.conftest import eventually
 from tests.unit.fakes import FakeClient, replied
 
 GOLDEN = Path(__file__).parent / "golden" / "client-http.txt"
-PATHS = [path for module in (values, api, page) for path, _, _ in module.ROUTES]
+PATHS = [path for module in (legacy_api, api, page) for path, _, _ in module.ROUTES]
 HOSTILE = "<script>alert('x')</script>\"&\x1b[31m"
 
 

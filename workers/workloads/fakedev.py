@@ -24,7 +24,7 @@ from typing import IO
 from scaletest.kinds.fakedev import Annotated, FakeWork, Use, annotated, from_words
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.errors import InvalidValue
-from scaletest.system.sampler import Sampler
+from scaletest.system.sampler import RequestSampler
 from workers.devices import Chosen
 from workers.workloads.base import Interrupt, Interrupted, Result
 
@@ -48,7 +48,7 @@ class FakeDevice:
         self,
         words: tuple[str, ...],
         interrupt: Interrupt,
-        sampler: Sampler | None = None,
+        sampler: RequestSampler | None = None,
         *,
         node: str,
         pod: str,

@@ -18,7 +18,7 @@ from scaletest.model import Outcome, Reason
 from scaletest.model.checks import cut
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
-from scaletest.system.sampler import Sampler, Watch
+from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.waiting import end_group, wait_child
 from workers.devices import DEVICE_VARIABLE
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
@@ -58,7 +58,7 @@ class Ended:
 class Program:
     """Runs programs one after the other."""
 
-    def __init__(self, options: ProgramOptions, interrupt: Interrupt, sampler: Sampler | None = None) -> None:
+    def __init__(self, options: ProgramOptions, interrupt: Interrupt, sampler: RequestSampler | None = None) -> None:
         """sampler: None to leave out where programs spend their time."""
         self._options = options
         self._sampler = sampler
@@ -105,7 +105,7 @@ class Program:
         )
 
     def _wait(
-        self, process: subprocess.Popen[bytes], program: str, limit_s: float, silent: bool, watch: Watch | None
+        self, process: subprocess.Popen[bytes], program: str, limit_s: float, silent: bool, watch: ProgramWatch | None
     ) -> Ended:
         self._guard.watch(process.pid)
         if watch is not None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from scaletest.model import Outcome, Reason, State
 from scaletest.model.checks import MAX_TIME_LIMIT_S, cut
-from scaletest.system.sampler import Sampler
+from scaletest.system.sampler import RequestSampler
 from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 
@@ -24,7 +24,7 @@ class Sleep:
         self,
         own_arguments: tuple[str, ...],
         interrupt: Interrupt,
-        sampler: Sampler | None = None,
+        sampler: RequestSampler | None = None,
         *,
         ignore_arguments: bool = False,
     ) -> None:

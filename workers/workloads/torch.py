@@ -24,7 +24,7 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue, UsageError
 from scaletest.model.secrets import without_secrets
 from scaletest.system.guard import Guard
-from scaletest.system.sampler import Sampler, Watch
+from scaletest.system.sampler import ProgramWatch, RequestSampler
 from scaletest.system.tree import Tree
 from scaletest.system.waiting import end_group
 from workers.devices import Chosen, DeviceChooser
@@ -40,7 +40,7 @@ class TorchWorkload:
         interrupt: Interrupt,
         devices: DeviceChooser,
         kill_grace_s: float,
-        sampler: Sampler | None = None,
+        sampler: RequestSampler | None = None,
         *,
         ignore_arguments: bool = False,
     ) -> None:
@@ -115,7 +115,9 @@ class TorchWorkload:
             self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
 
-    def _ask(self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: Watch | None) -> bytes | None:
+    def _ask(
+        self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: ProgramWatch | None
+    ) -> bytes | None:
         """The answer; b"" when the process died, None at the deadline. Raises Interrupted."""
         assert process.stdin is not None and process.stdout is not None
         try:

@@ -9,7 +9,7 @@ from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.rule import Rule
 from scaletest.analysis.desired import Demand, History, desired, wanted
 from scaletest.analysis.window import over
-from scaletest.model.slots import RING, SLOT_S, Slot
+from scaletest.model.time_slots import RING, SLOT_S, TimeSlot
 
 # The exporter looks this often by itself, whoever scrapes.
 LOOK_S = 2.5
@@ -69,7 +69,7 @@ class Scaler:
 
     def _desired(self, now_s: float, waiting: int, running: int) -> int:
         """As the exporter computes it, from slots as Redis keeps them."""
-        slots = [Slot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
+        slots = [TimeSlot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
         window = over(slots, now_s, self.rule.targets.window_s)
         value = wanted(Demand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
         number, self._history = desired(now_s, value, self._history, self.rule.targets.window_s)

@@ -11,7 +11,7 @@ from scaletest.analysis.lifecycle.books import Books, Fate, books, fate
 from scaletest.analysis.lifecycle.judge import ThresholdFound, judge, judged
 from scaletest.analysis.lifecycle.steps import STEPS, Course, Step, at, course, durations, erroneous, order, reference
 from scaletest.analysis.percentiles import Distribution, summary
-from scaletest.model.lifecycle import Submission, Workload
+from scaletest.model.lifecycle import LifecycleObject, Submission
 from scaletest.model.verdict import Verdict
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -110,7 +110,7 @@ class View:
 
 
 def result(
-    workloads: Iterable[Workload],
+    workloads: Iterable[LifecycleObject],
     submissions: Sequence[Submission],
     until: str,
     view: View,

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scaletest.model.lifecycle import POD_MILESTONES, Pod, Source, Stamp, Workload
+from scaletest.model.lifecycle import POD_MILESTONES, LifecycleObject, LifecyclePod, Stamp, TimeSource
 
 CLIPPED_S = -1.0
 # Their own status says when they have finished: their pods may fail and be replaced, or be fewer at once than in all.
@@ -89,7 +89,7 @@ class Duration(NamedTuple):
     """How long a step took. clipped: it came out a little below 0."""
 
     value_s: float
-    source: Source
+    source: TimeSource
     clipped: bool = False
 
 
@@ -100,7 +100,7 @@ class Course:
     passed: all that it has passed, also those for which nobody has a time.
     """
 
-    workload: Workload
+    workload: LifecycleObject
     milestones: Mapping[str, Stamp]
     passed: frozenset[str]
 
@@ -109,7 +109,7 @@ class Course:
         return self.milestones.get(name)
 
 
-def course(workload: Workload) -> Course:
+def course(workload: LifecycleObject) -> Course:
     """Work the milestones out."""
     pods = list(workload.pods.values())
     found = dict(workload.stamps)
@@ -134,7 +134,7 @@ def course(workload: Workload) -> Course:
     return Course(workload, timed, frozenset(passed))
 
 
-def _of_pods(workload: Workload, name: str) -> tuple[list[Stamp], int]:
+def _of_pods(workload: LifecycleObject, name: str) -> tuple[list[Stamp], int]:
     """The stamps of its pods, and how many it needs. Pods that failed have not finished anything."""
     pods = [pod for pod in workload.pods.values() if not (name == "finished" and pod.failed)]
     return [pod.stamps[name] for pod in pods if name in pod.stamps], workload.expected or len(pods)
@@ -165,7 +165,7 @@ def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> Du
 def _by_watch(start: Stamp, end: Stamp) -> Duration | None:
     if start.watch_s is None or end.watch_s is None:
         return None
-    return Duration(end.watch_s - start.watch_s, Source.WATCH)
+    return Duration(end.watch_s - start.watch_s, TimeSource.WATCH)
 
 
 def _by_api(start: Stamp, end: Stamp) -> Duration | None:
@@ -173,13 +173,13 @@ def _by_api(start: Stamp, end: Stamp) -> Duration | None:
     if first is None or last is None:
         return None
     exact = start.event_s is not None or end.event_s is not None
-    return Duration(last - first, Source.EVENT if exact else Source.API)
+    return Duration(last - first, TimeSource.EVENT if exact else TimeSource.API)
 
 
 def _mixed(start: Stamp, end: Stamp) -> Duration | None:
     first = start.watch_s if start.watch_s is not None else _field(start)
     last = _field(end) if _field(end) is not None else end.watch_s
-    return Duration(last - first, Source.MIXED) if first is not None and last is not None else None
+    return Duration(last - first, TimeSource.MIXED) if first is not None and last is not None else None
 
 
 def _field(stamp: Stamp) -> float | None:
@@ -204,7 +204,7 @@ def duration(step: Step, one: Course, since: str, prefer: str = "watch") -> Dura
     return between(one.stamp(since), one.stamp(step.event), prefer)
 
 
-def pod_duration(step: Step, pod: Pod, prefer: str = "watch") -> Duration | None:
+def pod_duration(step: Step, pod: LifecyclePod, prefer: str = "watch") -> Duration | None:
     """How long the step took for one pod."""
     return between(pod.stamps.get(step.references[0]), pod.stamps.get(step.event), prefer)
 

@@ -17,7 +17,7 @@ from scaletest.analysis.saturation.plateau import PLATEAU_SHARE
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full
 from scaletest.analysis.scaling import Measured
 from scaletest.model import Verdict
-from scaletest.model.sample import Sample
+from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -72,7 +72,7 @@ class SaturationResult:
 def evaluate(
     plan: SaturationPlan,
     steps: Sequence[SaturationStep],
-    samples: Mapping[int, Sequence[Sample]],
+    samples: Mapping[int, Sequence[Attempt]],
     *,
     interrupted: str = "",
     lost: str = "",

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.model.attempt import Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.sample import Sample
 
 LONGEST_LINE = 10_000
 
@@ -42,7 +42,7 @@ class PodTimes:
         }
 
 
-def from_headers(samples: Sequence[Sample]) -> list[PodTimes]:
+def from_headers(samples: Sequence[Attempt]) -> list[PodTimes]:
     """By the pod that each answer names; [] when none says its time."""
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for one in samples:

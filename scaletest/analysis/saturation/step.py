@@ -26,8 +26,8 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.percentiles import Distribution, quantile, summary
 from scaletest.analysis.saturation.backlog import growth, rate, scarce_growth
 from scaletest.analysis.saturation.exceedance import Exceedance
-from scaletest.model.around import Around
-from scaletest.model.sample import UNSENT, Sample
+from scaletest.model.attempt import UNSENT, Attempt
+from scaletest.model.machine_use import MachineUse
 from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPlan, SaturationStep, latency_limit
 
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
@@ -128,7 +128,7 @@ class Assessed:
         }
 
 
-def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Sample]) -> Assessed:
+def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
     """Judge one step by its samples, in any order."""
     final = [one for one in samples if one.final]
     begin, end = _window(plan, step, final)
@@ -166,7 +166,7 @@ def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
     return bool(plan.count) or step.phase == Phase.WARM
 
 
-def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Sample]) -> tuple[float, float]:
+def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]) -> tuple[float, float]:
     """From when to when a step counts, in its seconds."""
     if _is_whole(plan, step):
         return 0.0, max((one.ended_s for one in final), default=step.seconds)
@@ -175,8 +175,8 @@ def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Sample])
 
 
 def _counted(
-    plan: SaturationPlan, step: SaturationStep, final: Sequence[Sample], begin: float, end: float
-) -> list[Sample]:
+    plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt], begin: float, end: float
+) -> list[Attempt]:
     """The requests that count, without those that were due when a step was ended early.
 
     These were never asked of the service: they are backlog, and no error.
@@ -212,7 +212,7 @@ def _overload(plan: SaturationPlan, success: float, found: Estimate | None, coun
     return ""
 
 
-def _exceeded(plan: SaturationPlan, good: Sequence[Sample]) -> Exceedance | None:
+def _exceeded(plan: SaturationPlan, good: Sequence[Attempt]) -> Exceedance | None:
     if not plan.limit:
         return None
     name, limit_s = latency_limit(plan.limit)
@@ -241,7 +241,7 @@ def _held(step: SaturationStep) -> str:
     return ", and its CPU limit held it back" if step.throttled_s and not step.throttled_periods else ""
 
 
-def machine_full(around: Around) -> str:
+def machine_full(around: MachineUse) -> str:
     """Who else than the tester filled its machine; "" when nobody did."""
     if around.busy < FULL * around.cores:
         return ""

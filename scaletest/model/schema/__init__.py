@@ -1,7 +1,8 @@
-"""JSON Schemas (draft 2020-12) of everything that is written or read as a document, one file each.
+"""JSON Schemas (draft 2020-12) of all documents that are written or read, one file each.
 
-Made from the dataclasses of the model where a document is one; nothing here reads files or checks results at run time.
-To add a field: add it to the class, and to the document's file where it is not made from a class. The tests say which.
+They are made from the dataclasses of the model where a document is one. Nothing here reads files or
+checks results at run time. To add a field, add it to the class, or to the document's file where no
+class makes it; a test fails until both agree.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What stops a run, in its result: the values of `Causes` in `analysis`, which this room must not import."""
+"""Causes in the result of a run: values of `Causes` in `analysis`, which this package cannot import."""
 
 from __future__ import annotations
 
 from scaletest.model.activity import State
 from scaletest.model.schema.parts import Schema, closed, count, estimate, flag, maybe, number, one_of, rows, table, text
 
-# Where the time of a worker can be spent: in a state of the request that it runs, or in the gap before it.
+# Where a worker's time can be spent: in a state of the request that it runs, or in the gap before it.
 PLACES = (*State, "gap")
 
 
@@ -15,12 +15,12 @@ def causes() -> Schema:
         {
             "kind": one_of(("worker", "device", "node")),
             "name": text(),
-            "place": text("where a slow worker is, when no other worker is there"),
+            "place": text("node or device of a slow worker, when no other worker is on it"),
             "run_s": number("mean run time there"),
-            "others_run_s": number("and elsewhere"),
-            "evidence": rows(text(), "what the resources there did, where that differs from elsewhere"),
+            "others_run_s": number("mean run time elsewhere"),
+            "evidence": rows(text(), "resources there whose use differs from elsewhere"),
         },
-        "the one worker, device or node whose requests got slower alone",
+        "the only worker, device or node whose requests became slower",
     )
     time = closed(
         {
@@ -36,13 +36,13 @@ def causes() -> Schema:
             "headline": text("why no cause is named; empty when one is"),
             "sentence": text("the cause in one line; empty when nothing grew"),
             "grown_s": estimate("by how much the time of a request grew, the gap before it included"),
-            "observed": number("the part of that which was observed"),
-            "covered": number("the part of the requests that say where their time went"),
+            "observed": number("the part of the growth that was observed"),
+            "covered": number("the part of the requests whose states were sampled"),
             "causes": rows(_cause(), "the largest share first"),
             "slow": maybe(slow),
             "times": rows(time, "where the requests of every step spent their time"),
         },
-        "what stops it; null where no request says where its time went",
+        "what keeps throughput from growing; null where no requests were sampled",
     )
 
 
@@ -50,14 +50,14 @@ def _cause() -> Schema:
     return closed(
         {
             "state": one_of(PLACES),
-            "share": estimate("of what the time of a request grew by"),
+            "share": estimate("part of the growth of a request's time"),
             "grown_s": estimate("seconds a request"),
             "before_s": number("seconds a request in the first of the two steps"),
             "after_s": number(),
-            "object": text("what most of the added time was spent on: a path, an address, a device; empty for none"),
+            "object": text("path, address or device that most of the added time was spent on; empty for none"),
             "sentence": text(),
             "remedy": text("what to try"),
-            "evidence": rows(text(), "what the resources of the nodes did meanwhile, the most telling first"),
-            "confirmed": maybe(flag("whether the resources agree; null where nothing measured speaks to it")),
+            "evidence": rows(text(), "use of the nodes' resources in these steps, the most relevant first"),
+            "confirmed": maybe(flag("whether the resources confirm it; null where none was measured")),
         }
     )

@@ -1,6 +1,7 @@
-"""Values that a person wrote against a schema of ours: types and names, with what to do about each mistake.
+"""Check what a person wrote against a schema: types and names, with a hint for each mistake.
 
-Knows only the words that `parts` writes. Ranges are left to the model, whose messages name the unit.
+It knows only the keywords that `parts` writes. The model checks ranges, because its messages name
+the units.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
     "array": list,
     "object": dict,
 }
-_WORDS: Mapping[str, tuple[str, str]] = {
+_EXPECTATIONS: Mapping[str, tuple[str, str]] = {
     "integer": ("a whole number", "write it as in 8"),
     "number": ("a number", "write it as in 2.5"),
     "string": ("text", 'put it in quotes, as in "1"'),
@@ -33,37 +34,37 @@ _WORDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def check(value: Any, schema: Schema, what: str) -> None:
-    """InvalidValue that names `what` when the value is not of the schema."""
+def check(value: Any, schema: Schema, name: str) -> None:
+    """Raise InvalidValue, which calls the value `name`, when it does not fit the schema."""
     types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    if not any(_is(value, name) for name in types):
-        words, hint = _WORDS[types[0]]
-        raise InvalidValue(f"{what} is {checks.cut(repr(value), 60)}, not {words}", hint=hint)
+    if not any(_is(value, kind) for kind in types):
+        expected, hint = _EXPECTATIONS[types[0]]
+        raise InvalidValue(f"{name} is {checks.cut(repr(value), 60)}, not {expected}", hint=hint)
     if isinstance(value, str) and not _is_unicode(value):
-        raise InvalidValue(f"{what} is not valid Unicode", hint="write it without half of a pair of surrogates")
+        raise InvalidValue(f"{name} is not valid Unicode", hint="write it without half of a pair of surrogates")
     if isinstance(value, list):
-        for index, one in enumerate(value):
-            check(one, schema["items"], f"{what}[{index}]")
+        for index, member in enumerate(value):
+            check(member, schema["items"], f"{name}[{index}]")
     if isinstance(value, dict):
-        _check_keys(value, schema, what)
+        _check_keys(value, schema, name)
 
 
-def known(key: Any, properties: Mapping[str, Any], what: str) -> str:
-    """The key, when it is one of them; InvalidValue with the nearest one otherwise."""
+def known(key: Any, properties: Mapping[str, Any], name: str) -> str:
+    """The key, when it is one of the properties; InvalidValue suggests the nearest otherwise."""
     if isinstance(key, str) and key in properties:
         return key
     near = difflib.get_close_matches(str(key).replace("-", "_"), properties, n=1)
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(properties)}"
-    raise InvalidValue(f"{what} does not know {checks.cut(repr(key), 60)}", hint=hint)
+    raise InvalidValue(f"{name} does not know {checks.cut(repr(key), 60)}", hint=hint)
 
 
-def _check_keys(value: dict[Any, Any], schema: Schema, what: str) -> None:
-    for key, one in value.items():
-        known(key, schema["properties"], what)
-        check(one, schema["properties"][key], f"{key} in {what}")
+def _check_keys(value: dict[Any, Any], schema: Schema, name: str) -> None:
+    for key, member in value.items():
+        known(key, schema["properties"], name)
+        check(member, schema["properties"][key], f"{key} in {name}")
     missing = [name for name in schema["required"] if name not in value]
     if missing:
-        raise InvalidValue(f"{what} lacks {', '.join(missing)}", hint="add it")
+        raise InvalidValue(f"{name} lacks {', '.join(missing)}", hint="add it")
 
 
 def _is_unicode(text: str) -> bool:

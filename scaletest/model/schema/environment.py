@@ -1,4 +1,4 @@
-"""environment.json of a run: where and with what it was made."""
+"""environment.json of a run: its machine and the versions of its software."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from scaletest.model.schema.parts import Schema, count, document, maybe, rows, t
 
 
 def environment() -> Schema:
-    """What a reader needs to make the run again."""
+    """Everything that a reader needs to repeat the run."""
     return document(
         "environment",
-        "Where and with what a run was made. What cannot be read is empty.",
+        "Machine and versions of a run. What cannot be read is empty.",
         {
             "schema_version": count("version of the format", 1),
             "scaletest": text("version"),
-            "began": text("when, ISO 8601 in UTC"),
+            "began": text("when the run began, ISO 8601 in UTC"),
             "command_line": rows(text(), "passwords in URLs are masked"),
             "host": text(),
             "python": text("version"),

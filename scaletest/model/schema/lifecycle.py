@@ -1,12 +1,20 @@
-"""The files of a lifecycle run, and what comparing two of them prints.
+"""The files of a lifecycle run, and the comparison of two runs.
 
-Plan, submissions, workloads and pods are made from their classes. The result comes from `analysis`, as that of
-validations does: objects are closed and complete, and tests check real ones.
+The schemas of plan, submissions, objects and pods are made from their classes. The result comes from
+`analysis`, which this package cannot import; a test checks real results against its schema.
 """
 
 from __future__ import annotations
 
-from scaletest.model.lifecycle import OWN_MILESTONES, POD_INCIDENTS, POD_MILESTONES, Pod, Source, Submission, Workload
+from scaletest.model.lifecycle import (
+    OWN_MILESTONES,
+    POD_INCIDENTS,
+    POD_MILESTONES,
+    LifecycleObject,
+    LifecyclePod,
+    Submission,
+    TimeSource,
+)
 from scaletest.model.lifecycle_plan import KIND, TOOLS, UNTIL, LifecyclePlan
 from scaletest.model.schema.parts import (
     DRAFT,
@@ -55,9 +63,9 @@ def submission() -> Schema:
 
 def record() -> Schema:
     """A line of records.jsonl: a workload, or one of the pods that follow it."""
-    workload = properties_of(Workload, skip=("stamps", "pods"))
+    workload = properties_of(LifecycleObject, skip=("stamps", "pods"))
     mine = {"schema_version": _VERSION, "record": {"const": "workload"}, **workload, "stamps": _stamps(OWN_MILESTONES)}
-    pod = properties_of(Pod, skip=("stamps",))
+    pod = properties_of(LifecyclePod, skip=("stamps",))
     its = {"record": {"const": "pod"}, "workload": text("its name"), **pod}
     return {
         "$schema": DRAFT,
@@ -71,12 +79,16 @@ def record() -> Schema:
 
 
 def _stamps(milestones: tuple[str, ...]) -> Schema:
-    names = {"api_s": "by the API, whole seconds", "watch_s": "our clock when it was seen", "event_s": "by an Event"}
-    stamp = closed({name: number(said) for name, said in names.items()}, optional=tuple(names))
+    names = {
+        "api_s": "by the API, whole seconds",
+        "watch_s": "this machine's clock when it was seen",
+        "event_s": "by an Event",
+    }
+    stamp = closed({name: number(description) for name, description in names.items()}, optional=tuple(names))
     described = closed(dict.fromkeys(milestones, stamp), optional=milestones)
     return {
         **described,
-        "description": "when each milestone was passed, seconds since the epoch; never a time nobody saw",
+        "description": "when each milestone was passed, seconds since the epoch; never a guess",
     }
 
 
@@ -129,16 +141,22 @@ def comparison() -> Schema:
 
 def _books() -> Schema:
     counts = {
-        "planned": "workloads", "rejected": "by the API server", "submitted": "measured + pending + failed + lost",
-        "measured": "reached the milestone", "pending": "not yet", "failed": "ended badly", "lost": "vanished unseen",
-        "running": "of the pending ones, those that only have to end", "not_tried": "planned and not submitted yet",
-    }  # fmt: skip
+        "planned": "objects to submit",
+        "rejected": "refused by the API server",
+        "submitted": "measured + pending + failed + lost",
+        "measured": "reached the milestone",
+        "pending": "have not reached the milestone yet",
+        "failed": "ended badly",
+        "lost": "disappeared without a known end",
+        "running": "pending ones that only have to end",
+        "not_tried": "planned and not submitted yet",
+    }
     return closed(
         {
-            **{name: count(said) for name, said in counts.items()},
+            **{name: count(description) for name, description in counts.items()},
             "rejections": table(count(), "how often each reason was given"),
-            "failures": table(count(), "the same of failures"),
-            "balanced": flag("whether nothing is missing from the sum"),
+            "failures": table(count(), "how often each reason of a failure was given"),
+            "balanced": flag("whether the counts add up"),
         }
     )
 
@@ -147,13 +165,13 @@ def _step() -> Schema:
     return closed(
         {
             "step": text("its name"),
-            "title": text("in words"),
-            "since": text("the milestone from which it counts"),
+            "title": text("as people read it"),
+            "since": text("the milestone at which the phase begins"),
             "of_pods": flag("whether there is a value for each pod, not for each workload"),
             "seconds": distribution("how long it took"),
             "sources": {
                 "type": "object",
-                "propertyNames": one_of(Source),
+                "propertyNames": one_of(TimeSource),
                 "additionalProperties": count(),
                 "description": "how many values come from where: watch, api, event, or mixed",
             },
@@ -166,15 +184,15 @@ def _step() -> Schema:
 def _throughput() -> Schema:
     return closed(
         {
-            "pods": count("whose time of scheduling is known"),
+            "pods": count("pods whose time of scheduling is known"),
             "seen": count("pods that were seen"),
             "per_s": maybe(number("from the first to the last; null for less than a second")),
-            "peak_per_s": maybe(number("in the best bin")),
+            "peak_per_s": maybe(number("in the bin with the most pods")),
             "began_s": number("seconds since the epoch"),
             "bin_s": number(),
-            "counts": rows(count(), "in bins side by side from began_s on"),
+            "counts": rows(count(), "pods in consecutive bins from began_s on"),
         },
-        "of scheduling",
+        "throughput of scheduling",
     )
 
 

@@ -1,7 +1,8 @@
-"""Small words for JSON Schema (draft 2020-12), and objects made from dataclasses.
+"""Functions that build JSON Schemas (draft 2020-12), also from dataclasses.
 
-Types come from annotations, defaults from the fields, descriptions from the class's docstring: a line of it that begins
-with the names of fields and a colon describes these. So a field has one description, in one place.
+Types come from annotations, defaults from the fields, descriptions from the class's docstring: a
+sentence that begins with the names of fields and a colon describes these fields. So each field is
+described in one place.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ def one_of(values: Sequence[str] | type[Enum], description: str = "") -> Schema:
 
 
 def maybe(schema: Schema) -> Schema:
-    """That, or null for what is not known."""
+    """A schema that also allows null, for unknown values."""
     return _union([schema, {"type": "null"}])
 
 
-def rows(items: Schema, description: str = "") -> Schema:
+def rows(member: Schema, description: str = "") -> Schema:
     """A list."""
-    return _described({"type": "array", "items": items}, description)
+    return _described({"type": "array", "items": member}, description)
 
 
 def table(values: Schema, description: str = "") -> Schema:
@@ -67,7 +68,7 @@ def table(values: Schema, description: str = "") -> Schema:
 
 
 def closed(properties: Mapping[str, Schema], description: str = "", optional: Sequence[str] = ()) -> Schema:
-    """An object of exactly these properties, of which some may be missing."""
+    """An object with exactly these properties, of which the optional ones may be missing."""
     return _described(
         {
             "type": "object",
@@ -86,7 +87,7 @@ def estimate(description: str = "") -> Schema:
 
 
 def document(name: str, description: str, properties: Mapping[str, Schema], optional: Sequence[str] = ()) -> Schema:
-    """A whole document of version 1."""
+    """A whole document, schema version 1."""
     return {
         "$schema": DRAFT,
         "$id": f"urn:scaletest:{name}:1",
@@ -98,26 +99,26 @@ def document(name: str, description: str, properties: Mapping[str, Schema], opti
 def properties_of(
     kind: type, names: Mapping[str, str] | None = None, *, written: bool = True, skip: Sequence[str] = ()
 ) -> dict[str, Schema]:
-    """The properties of a dataclass by field, renamed by `names`, without those to skip.
+    """The properties of a dataclass by field, renamed by `names`, without the fields to skip.
 
-    written: whether objects in it are as we write them, with all fields, or as somebody gives them, who may leave out
-    whatever has a default.
+    written: true for documents that scaletest writes, with all fields; false for those that people
+    write, who may leave out fields with a default.
     """
     hints, notes = typing.get_type_hints(kind), descriptions(kind)
-    found = {}
-    for item in dataclasses.fields(kind):
-        if item.name in skip:
+    properties = {}
+    for field in dataclasses.fields(kind):
+        if field.name in skip:
             continue
-        schema = _described(_of(hints[item.name], names or {}, written), notes.get(item.name, ""))
-        if item.default is not dataclasses.MISSING:
-            schema["default"] = _plain(item.default)
-        found[(names or {}).get(item.name, item.name)] = schema
-    return found
+        schema = _described(_of(hints[field.name], names or {}, written), notes.get(field.name, ""))
+        if field.default is not dataclasses.MISSING:
+            schema["default"] = _plain(field.default)
+        properties[(names or {}).get(field.name, field.name)] = schema
+    return properties
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """What the docstring says of each field, one sentence or more."""
-    names = {item.name for item in dataclasses.fields(kind)}
+    """The description of each field in a docstring, one sentence or more."""
+    names = {field.name for field in dataclasses.fields(kind)}
     prose = " ".join((kind.__doc__ or "").split())
     heads = [
         match
@@ -125,11 +126,11 @@ def descriptions(kind: type) -> dict[str, str]:
         if set(match[1].split(", ")) & names
     ]
     ends = [match.start() for match in heads[1:]] + [len(prose)]
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for match, end in zip(heads, ends, strict=False):
-        said = prose[match.end() : end].strip().rstrip(";")
-        found.update(dict.fromkeys(match[1].split(", "), said))
-    return {name: said for name, said in found.items() if name in names}
+        description = prose[match.end() : end].strip().rstrip(";")
+        texts.update(dict.fromkeys(match[1].split(", "), description))
+    return {name: description for name, description in texts.items() if name in names}
 
 
 def _of(hint: Any, names: Mapping[str, str], written: bool) -> Schema:
@@ -146,15 +147,20 @@ def _of(hint: Any, names: Mapping[str, str], written: bool) -> Schema:
         return one_of(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         inner = properties_of(hint, names, written=written)
-        return closed(inner, optional=[] if written else [name for name, one in inner.items() if "default" in one])
+        with_default = [name for name, schema in inner.items() if "default" in schema]
+        return closed(inner, optional=[] if written else with_default)
     raise TypeError(f"no schema for {hint!r}")
 
 
 def _union(schemas: Sequence[Schema]) -> Schema:
     if all(set(schema) == {"type"} for schema in schemas):
         return {"type": list(dict.fromkeys(schema["type"] for schema in schemas))}
-    note = {key: value for schema in schemas for key, value in schema.items() if key == "description"}
-    return {"anyOf": [{key: one for key, one in schema.items() if key not in note} for schema in schemas], **note}
+    alternatives = [dict(schema) for schema in schemas]
+    notes = [schema.pop("description", None) for schema in alternatives]
+    note = next((text for text in reversed(notes) if text is not None), None)
+    if note is None:
+        return {"anyOf": alternatives}
+    return {"anyOf": alternatives, "description": note}
 
 
 def _plain(value: Any) -> Any:
@@ -164,4 +170,6 @@ def _plain(value: Any) -> Any:
 
 
 def _described(schema: Schema, description: str) -> Schema:
-    return {**schema, "description": description} if description else schema
+    if description:
+        return {**schema, "description": description}
+    return schema

@@ -1,4 +1,4 @@
-"""The plan: as it is stored, and as a person writes it, where keys are the names of the options of validate."""
+"""The plan of a validation: as it is stored, and as a person writes it with the names of options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS: Mapping[str, str] = {
     "time_limit_s": "time_limit",
 }
 _FIELDS = {key: field for field, key in KEYS.items()}
-# made up or found for every run
+# generated or counted for every run
 _NOT_IN_FILES = {"queue", "devices"}
 _LIMITS: Mapping[str, Schema] = {
     "limit": {"minimum": 1, "maximum": MAX_WORKERS},
@@ -36,12 +36,12 @@ _LIMITS: Mapping[str, Schema] = {
 
 def stored() -> Schema:
     """plan.json of a run."""
-    return document("plan", "What a run was to do.", _stored_properties())
+    return document("plan", "The plan of a run.", _stored_properties())
 
 
 def stored_object() -> Schema:
-    """The same within another document."""
-    return closed(_stored_properties(), "what the run was to do")
+    """A stored plan within another document."""
+    return closed(_stored_properties(), "the plan of the run")
 
 
 def _stored_properties() -> dict[str, Schema]:
@@ -49,27 +49,32 @@ def _stored_properties() -> dict[str, Schema]:
 
 
 def file() -> Schema:
-    """A plan file, as `validate -f` takes it. Every key may be left out."""
-    found = _limited(properties_of(Plan, KEYS, written=False), KEYS)
-    properties = {key: schema for key, schema in found.items() if key not in _NOT_IN_FILES}
+    """A plan file for `validate -f`. Every key may be left out."""
+    schemas = _limited(properties_of(Plan, KEYS, written=False), KEYS)
+    properties = {key: schema for key, schema in schemas.items() if key not in _NOT_IN_FILES}
     properties["order"]["default"] = MIRRORED  # a stored plan without an order is older than the mirrored one
     return document("plan-file", "Settings of scaletest validate -f.", properties, tuple(properties))
 
 
 def as_plan(values: Mapping[str, Any], queue: str, devices: int = 0) -> Plan:
-    """The plan of a file's values, already checked, on that queue and that number of devices."""
-    row = {_FIELDS.get(key, key): value for key, value in values.items()} | {"devices": devices}
-    if "background" in row:
-        row["background"] = [{_FIELDS.get(key, key): value for key, value in one.items()} for one in row["background"]]
-    return Plan.from_dict({**row, "queue": queue})
+    """The plan of a file's values, which are checked already, for a queue and a number of devices."""
+    fields = _renamed(values, _FIELDS) | {"devices": devices}
+    if "background" in fields:
+        fields["background"] = [_renamed(background, _FIELDS) for background in fields["background"]]
+    return Plan.from_dict({**fields, "queue": queue})
 
 
 def as_file(stored_plan: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a stored plan under the keys of a file, so that a run's plan can be run again."""
-    row = Plan.from_dict(dict(stored_plan)).to_dict()
-    row["background"] = [{KEYS.get(name, name): value for name, value in one.items()} for one in row["background"]]
-    dropped = _NOT_IN_FILES | {"schema_version"}
-    return {KEYS.get(name, name): value for name, value in row.items() if name not in dropped}
+    """The values of a stored plan with the keys of a plan file, so that the plan can be run again."""
+    fields = Plan.from_dict(dict(stored_plan)).to_dict()
+    fields["background"] = [_renamed(background, KEYS) for background in fields["background"]]
+    for name in (*_NOT_IN_FILES, "schema_version"):
+        fields.pop(name, None)
+    return _renamed(fields, KEYS)
+
+
+def _renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {names.get(name, name): value for name, value in values.items()}
 
 
 def _limited(properties: dict[str, Schema], names: Mapping[str, str]) -> dict[str, Schema]:

@@ -23,13 +23,13 @@ from scaletest.model.schema.parts import (
 
 
 def record() -> Schema:
-    """One finished request; what is empty is left out of it."""
+    """One finished request; empty fields are left out."""
     own = properties_of(Record, skip=("reply",))
     reply = {**properties_of(Reply, skip=("activity",)), "activity": _activity()}
     properties = {
         **own,
         **reply,
-        "overhead_s": number("what the tester itself cost: total - wait - run"),
+        "overhead_s": number("time that the tester itself added: total - wait - run"),
         "schema_version": count("version of the format", 1),
     }
     optional = ["per_device", *(name for name in reply if name not in ALWAYS)]
@@ -39,7 +39,7 @@ def record() -> Schema:
 def measurement() -> Schema:
     """One step that was measured."""
     properties = {**properties_of(Measurement), "schema_version": count("version of the format", 1)}
-    return document("measurement", "One measuring of one step.", properties)
+    return document("measurement", "One measurement of one step.", properties)
 
 
 def node_sample() -> Schema:
@@ -55,7 +55,7 @@ def node_sample() -> Schema:
 
 
 def _activity() -> Schema:
-    """Zeros are left out; so is the whole where nothing was sampled."""
+    """Schema of an activity: zeros are left out, and all of it where nothing was sampled."""
     notes = descriptions(Activity)
     seconds = {state.value: number() for state in State}
     wait = closed(

@@ -1,4 +1,4 @@
-"""What the nodes did, in the result of a validation: values of `analysis`, which this room must not import."""
+"""Use of the nodes in the result of a validation: values of `analysis`, which cannot be imported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ INTERFERENCE = ("other programs", "steal", "pressure", "heat", "clock", "device"
 
 
 def resources() -> Schema:
-    """The resources of every step of which samples are there."""
+    """The resources of every step that has samples."""
     energy = closed(
         {
             "joules": number("the difference of the device's counter"),
@@ -17,14 +17,14 @@ def resources() -> Schema:
             "requests": number("of the whole step in these seconds, with fractions"),
             "joules_per_request": number(),
             "power_w": number("the mean, from the counter"),
-            "idle_w": maybe(number("before the first request")),
+            "idle_w": maybe(number("power before the first request")),
             "source": text("where the counter was read"),
         }
     )
     node = closed(
         {
             "node": text("its name in replies"),
-            "samples": count("that lie in the time of the step", 1),
+            "samples": count("samples within the step", 1),
             "resources": table(table(number()), f"means by resource and figure; kinds: {', '.join(FIGURES)}"),
             "energy": table(energy, "by the device's name"),
             "cores_busy": maybe(number("cores that run programs or the kernel")),
@@ -38,25 +38,25 @@ def resources() -> Schema:
             "per_device": count("workers on each device, in a run that compares that; else 0"),
             "cores": maybe(number("of all nodes that served the step")),
             "cores_busy": maybe(number()),
-            "joules_per_request": maybe(number("of all devices that requests ran on; null where one has no number")),
-            "joules_per_unit": table(number(), "by work: joules a frame, a sample, a byte"),
+            "joules_per_request": maybe(number("of all devices that requests ran on; null where one is unknown")),
+            "joules_per_unit": table(number(), "by unit of work: joules per frame, sample or byte"),
             "nodes": rows(node),
         }
     )
-    return rows(step, "what the nodes did while a step was measured; empty without samples")
+    return rows(step, "use of the nodes while a step was measured; empty without samples")
 
 
 def interference() -> Schema:
-    """What disturbed the run."""
+    """Disturbances of the run from outside."""
     spell = closed(
         {
             "kind": one_of(INTERFERENCE),
             "node": text(),
             "begin_s": number("on Redis's clock, as in records"),
             "end_s": number(),
-            "cost": number("how much of the node it took or held back, a part of 1"),
-            "text": text("what it was, with its figure"),
-            "sentence": text("the same with its time"),
+            "cost": number("how much of the node it took, a part of 1"),
+            "text": text("the disturbance with its figure"),
+            "sentence": text("the disturbance with its figure and time"),
         }
     )
-    return rows(spell, "what disturbed the run from outside, in the order of time")
+    return rows(spell, "disturbances of the run from outside, in the order of time")

@@ -1,7 +1,7 @@
-"""The result of a validation: what `validate -o json` prints and result.json holds.
+"""The result of a validation, as `validate -o json` prints it and result.json contains it.
 
-The values come from the `to_dict` of classes in `analysis`, which this room must not import. So their names stand here
-once more; objects are closed and complete, and every result that a test makes is checked, so that neither can drift.
+The values come from the `to_dict` of classes in `analysis`, which this package cannot import. So
+their names are repeated here; tests check every result that they make, so that both agree.
 """
 
 from __future__ import annotations
@@ -37,22 +37,22 @@ def result() -> Schema:
             "schema_version": count("version of the format", 1),
             "kind": {"const": "validation"},
             "plan": plan.stored_object(),
-            "steps": rows(_step(), "one for every number of workers that was measured"),
+            "steps": rows(_step(), "one step for every number of workers that was measured"),
             **_growth(),
             "sharing": maybe(_sharing()),
             "failures": rows(_failure_group(), "failed requests that have all of this in common, most first"),
-            "background": rows(_background(), "the plan's other queues, in every measuring of a step"),
-            "warnings": rows(text(), "what a reader should know although it decides nothing"),
-            "noticed": rows(text(), "those of the warnings that are from before the run"),
+            "background": rows(_background(), "the plan's other queues, in every measurement of a step"),
+            "warnings": rows(text(), "remarks that do not change the verdict"),
+            "noticed": rows(text(), "the warnings from before the run"),
             "verdict": verdict(),
             "interrupted": text("what ended the run early; empty when nothing did"),
             "elapsed_s": number("wall seconds of the whole run"),
-            "trend_per_s": number("by which part the machine's speed changed every second of a mirrored run"),
+            "trend_per_s": number("relative change of the machine's speed per second, in a mirrored run"),
             "causes": maybe(causes()),
             "resources": resources(),
             "interference": interference(),
             "thresholds": rows(_threshold(), "further conditions of a PASS, in the plan's order"),
-            "folder": text("where the run is kept; printed, not stored"),
+            "folder": text("where the run is stored; printed, not stored"),
         },
         optional=("folder",),
     )
@@ -77,21 +77,21 @@ def _step() -> Schema:
         {
             "workers": count("workers, and requests in flight", 1),
             **_rate(),
-            "interval": one_of(("between repeats", "within the run"), "what the interval of the rate holds"),
-            "repeats": rows(_sample(), "one for every measuring of the step"),
+            "interval": one_of(("between repeats", "within the run"), "variation that the interval of the rate covers"),
+            "repeats": rows(_sample(), "one for every measurement of the step"),
             "ratio": maybe(_ratio()),
             "efficiency": maybe(number("throughput over that of as many single workers")),
             "failures": count("requests that failed for a reason of their own"),
             "wait_s": distribution("from enqueued to started, successful requests"),
             "run_s": distribution("run time of successful requests"),
-            "overhead_s": number("mean time that the tester itself cost a request"),
-            "overhead_share": number("the same as a part of the request's whole time"),
+            "overhead_s": number("mean time that the tester itself added to a request"),
+            "overhead_share": number("the overhead as a part of the request's whole time"),
             "suspects": rows(text(), "workers that failed all of at least five requests"),
             "fairness": table(_fairness(), "by worker, node and device, where there is more than one"),
             "per_device": count("workers on each device, in a run that compares that; else 0"),
             "work": table(
                 closed({"per_s": maybe(number()), "half_width_per_s": maybe(number("of the 95 % interval"))}),
-                "what requests report to have done, per second: frames, samples, bytes",
+                "work that requests report, per second: frames, samples, bytes",
             ),
             "memory_limit_hits": count("requests that met the limit of a device's memory"),
         }
@@ -103,9 +103,9 @@ def _sample() -> Schema:
         {
             "repeat": count("counted from 0; of a mirrored run even on the way up and odd on the way down"),
             **_rate(),
-            "scale_s": number("from the order to scale until all workers served"),
+            "scale_s": number("from the request to scale until all workers served"),
             "measured_s": number("time under load"),
-            "stop": text("why the measuring ended"),
+            "stop": text("why the measurement ended"),
             "warmup_s": number("beginning that does not count"),
             "settled": flag("whether the warm-up ended in time"),
             "drift": closed(
@@ -117,7 +117,7 @@ def _sample() -> Schema:
                 }
             ),
             "slow": count("requests that took more than three times as long as usual"),
-            "little": maybe(number("throughput x time in the system / requests in flight; 1 when the books balance")),
+            "little": maybe(number("throughput x time in the system / requests in flight; 1 by Little's law")),
         }
     )
 
@@ -133,7 +133,7 @@ def _ratio() -> Schema:
             "up": maybe(number("the ratio on the way up; null where the run is not mirrored")),
             "down": maybe(number("the ratio on the way down")),
             "widened_by": one_of(
-                ("", "ways", "slow requests"), "what widens the interval beside the requests' scatter"
+                ("", "ways", "slow requests"), "what widens the interval, besides the variation of requests"
             ),
             "verdict": one_of(JUDGEMENTS),
         }
@@ -168,7 +168,7 @@ def _fairness() -> Schema:
 
 
 def _growth() -> dict[str, Schema]:
-    """The properties of a run that say how throughput grows with the workers."""
+    """Properties of the result that describe how throughput grows with the workers."""
     names = ("rate_per_s", "contention", "coherency", "ceiling_per_s", "peak_workers")
     law = closed(
         {
@@ -184,13 +184,13 @@ def _growth() -> dict[str, Schema]:
     )
     return {
         "law": maybe(law),
-        "lacking": table(text(), "by law: what would be needed to fit it"),
+        "lacking": table(text(), "by law: measurements that are missing to fit it"),
         "peak": _peak(),
         "knees": rows(_knee(), "where more workers bring less, by three definitions"),
         "scaling": rows(_scaled()),
         "serial_fraction": closed(
             {
-                "course": text("what it does as workers are added"),
+                "course": text("how it changes as workers are added"),
                 "sentence": text(),
                 "level": maybe(estimate("mean")),
                 "rise": maybe(estimate("from the first step to the last")),
@@ -213,7 +213,7 @@ def _sharing() -> Schema:
             "devices": count("", 1),
             "best": maybe(count("the least number of workers per device that is not worse than the leader", 1)),
             "leader": maybe(count("the number with the highest throughput", 1)),
-            "equals": rows(count("", 1), "all that cannot be told from the leader"),
+            "equals": rows(count("", 1), "all that do not differ from the leader beyond chance"),
             "candidates": rows(candidate),
             "sentence": text(),
         },
@@ -242,7 +242,7 @@ def _failure_group() -> Schema:
             "node": text(),
             "device": text(),
             "count": count("", 1),
-            "first_s": number("Redis seconds of the first of them, 0 when none began"),
+            "first_s": number("when the first of them ended, on Redis's clock; 0 when none began"),
             "last_s": number(),
         }
     )
@@ -283,8 +283,8 @@ def _peak() -> Schema:
             "workers": maybe(number("where throughput is highest; null when that cannot be said")),
             "low": maybe(number()),
             "high": maybe(number()),
-            "extrapolated": flag("whether it lies beyond what was measured"),
-            "measured": flag("whether it was seen, not fitted"),
+            "extrapolated": flag("whether it lies beyond the measured steps"),
+            "measured": flag("whether it was measured, not fitted"),
             "reason": text(),
         }
     )
@@ -297,6 +297,6 @@ def _knee() -> Schema:
             "workers": maybe(count("", 1)),
             "low": maybe(count("least that the intervals allow", 1)),
             "high": maybe(count("", 1)),
-            "reached": flag("whether it lies within what was measured"),
+            "reached": flag("whether it lies within the measured steps"),
         }
     )

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.archive.saturation import StoredSaturation
+from scaletest.model.attempt import UNSENT, Attempt
 from scaletest.model.errors import UsageError
-from scaletest.model.sample import UNSENT, Sample
 from scaletest.model.saturation import LoadKind, SaturationStep
 from scaletest.render.text import cell
 
@@ -89,7 +89,7 @@ def _history(step: SaturationStep, total: int, stored: StoredSaturation) -> list
     ]
 
 
-def _handled(step: SaturationStep, samples: Sequence[Sample]) -> list[int]:
+def _handled(step: SaturationStep, samples: Sequence[Attempt]) -> list[int]:
     """How many requests each place in flight handled, those of each agent apart.
 
     A request takes the place that has been free for longest, as under closed load the next one follows the one that
@@ -103,7 +103,7 @@ def _handled(step: SaturationStep, samples: Sequence[Sample]) -> list[int]:
     return counts + [0] * unused
 
 
-def _places(samples: Sequence[Sample]) -> list[int]:
+def _places(samples: Sequence[Attempt]) -> list[int]:
     """How many requests of one tester each of its places handled. With retries a request lasts until the last."""
     began: dict[int, float] = {}
     ended: dict[int, float] = {}

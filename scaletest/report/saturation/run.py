@@ -11,7 +11,7 @@ from typing import Any
 from scaletest.analysis.saturation.evaluation import SaturationResult, evaluate
 from scaletest.archive.saturation import SaturationFolder
 from scaletest.model import wire
-from scaletest.model.sample import Sample
+from scaletest.model.attempt import Attempt
 from scaletest.report.run import reference
 
 
@@ -23,7 +23,7 @@ class SaturationRun:
     folder: str
     result: SaturationResult
     environment: dict[str, Any] = field(default_factory=dict)
-    samples: Mapping[int, Sequence[Sample]] = field(default_factory=dict)
+    samples: Mapping[int, Sequence[Attempt]] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

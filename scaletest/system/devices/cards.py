@@ -1,6 +1,7 @@
-"""What sysfs and hwmon say of the graphics cards of this machine, whoever uses them: i915, xe, amdgpu.
+"""Figures of this machine's graphics cards by sysfs and hwmon: i915, xe, amdgpu.
 
-A card that sleeps is not woken: of it only that is known. A file that is not there, or may not be read, is left out.
+A card that sleeps is not woken; then its figures say only that. Files that are absent, or may not be
+read, are left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scaletest.system import proc
-from scaletest.system.devices.source import Figures, Reading
+from scaletest.system.devices.source import DeviceReading, Figures
 
 SYSFS, HWMON = "sysfs", "hwmon"
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
@@ -21,22 +22,24 @@ _LEVEL = re.compile(r"^\S+:\s*(\d+)\s*mhz\s*(\*?)", re.IGNORECASE | re.MULTILINE
 
 
 def parse_levels(text: str) -> float | None:
-    """The present clock over the highest one, of amdgpu's pp_dpm_sclk, which marks the present one with a star."""
+    """The present clock over the highest, in amdgpu's pp_dpm_sclk, which marks the present with a star."""
     levels = [(int(match[1]), bool(match[2])) for match in _LEVEL.finditer(text)]
     highest = max((clock for clock, _ in levels), default=0)
     present = next((clock for clock, now in levels if now), None)
-    return present / highest if highest and present is not None else None
+    if highest and present is not None:
+        return present / highest
+    return None
 
 
 @dataclass(slots=True)
-class Sleep:
+class SleepCounter:
     """A file that counts milliseconds of sleep; from two readings, the part of the time that was not slept."""
 
     path: str
     last: tuple[float, float] | None = None
 
     def awake(self, now_s: float) -> float | None:
-        """Since the last reading; None at the first one, and when the counter was reset."""
+        """Part of the time since the last reading that the card was awake; None at the first reading."""
         slept_ms = _number(self.path)
         last, self.last = self.last, None if slept_ms is None else (slept_ms, now_s)
         if last is None or slept_ms is None or slept_ms < last[0] or now_s <= last[1]:
@@ -45,13 +48,13 @@ class Sleep:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class CardClock:
     """Files of one part of a card: its clock, the highest one, what lowers it, and its sleep."""
 
     actual: str
     highest: str
     throttled: tuple[str, ...]
-    sleep: Sleep | None
+    sleep: SleepCounter | None
 
     def forget(self) -> None:
         """Let the next reading of its sleep be the first one."""
@@ -70,7 +73,7 @@ class Card:
     link: Path
     folder: Path
     node: str = ""
-    clocks: tuple[Clock, ...] = ()
+    clocks: tuple[CardClock, ...] = ()
     numbers: tuple[tuple[str, str, float], ...] = ()
     levels: str = ""
     sensors: tuple[tuple[str, str, float], ...] = ()
@@ -102,16 +105,16 @@ class Cards:
         cards = [known.get((link, folder)) or _card(link, folder) for link, folder in places if folder]
         self.cards = [card for card in cards if card is not None]
 
-    def read(self, card: Card) -> Reading:
+    def read(self, card: Card) -> DeviceReading:
         """A card's figures, and where they come from."""
         if card.asleep():
             for clock in card.clocks:
                 clock.forget()
-            return Reading({"awake": 0.0}, [SYSFS])
+            return DeviceReading({"awake": 0.0}, [SYSFS])
         device = self._device_figures(card)
         sensors = dict(_numbers(card.sensors))
         sources = [name for name, figures in ((SYSFS, device), (HWMON, sensors)) if figures]
-        return Reading({**sensors, **device}, sources)
+        return DeviceReading({**sensors, **device}, sources)
 
     def _device_figures(self, card: Card) -> Figures:
         now_s = self.clock()
@@ -122,8 +125,11 @@ class Cards:
         clocks = (_ratio(_number(clock.actual), _number(clock.highest)) for clock in card.clocks)
         level = parse_levels(_text(card.levels)) if card.levels else None
         _highest(figures, "frequency", [*clocks, level])
-        reasons = (_number(path) for clock in card.clocks for path in clock.throttled)
-        _highest(figures, "throttled", (None if value is None else float(value > 0) for value in reasons))
+        for clock in card.clocks:
+            for path in clock.throttled:
+                reason = _number(path)
+                if reason is not None:
+                    figures["throttled"] = max(figures.get("throttled", 0.0), float(reason > 0))
         _highest(figures, "awake", (clock.sleep.awake(now_s) for clock in card.clocks if clock.sleep))
         return figures
 
@@ -157,12 +163,12 @@ def _card(link: Path, folder: Path) -> Card | None:
     )
 
 
-def _i915(link: Path, folder: Path) -> Iterable[Clock]:
-    """Of every part of the card; kernels before 5.18 have one, in the card's own folder."""
+def _i915(link: Path, folder: Path) -> Iterable[CardClock]:
+    """Clocks of all parts of the card; kernels before 5.18 have one, in the card's own folder."""
     for part in sorted((link / "gt").glob("gt*")):
         status = part / "throttle_reason_status"
         reasons = (status,) if _is_readable(status) else tuple(sorted(part.glob("throttle_reason_*")))
-        yield Clock(
+        yield CardClock(
             str(part / "rps_act_freq_mhz"),
             str(part / "rps_RP0_freq_mhz"),
             tuple(map(str, reasons)),
@@ -170,15 +176,15 @@ def _i915(link: Path, folder: Path) -> Iterable[Clock]:
         )
     if not (link / "gt").is_dir():
         sleep = _sleep(link / "power/rc6_residency_ms")
-        yield Clock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
+        yield CardClock(str(link / "gt_act_freq_mhz"), str(link / "gt_RP0_freq_mhz"), (), sleep)
 
 
-def _xe(link: Path, folder: Path) -> Iterable[Clock]:
-    """Of every part of every tile."""
+def _xe(link: Path, folder: Path) -> Iterable[CardClock]:
+    """Clocks of all parts of all tiles."""
     for part in sorted(folder.glob("tile*/gt*")):
         status = part / "freq0/throttle/status"
         reasons = (status,) if _is_readable(status) else tuple(sorted((part / "freq0/throttle").glob("reason_*")))
-        yield Clock(
+        yield CardClock(
             str(part / "freq0/act_freq"),
             str(part / "freq0/rp0_freq"),
             tuple(map(str, reasons)),
@@ -186,17 +192,17 @@ def _xe(link: Path, folder: Path) -> Iterable[Clock]:
         )
 
 
-def _amdgpu(link: Path, folder: Path) -> Iterable[Clock]:
+def _amdgpu(link: Path, folder: Path) -> Iterable[CardClock]:
     """Its clocks are levels, in one file."""
     return ()
 
 
-def _sleep(path: Path) -> Sleep | None:
-    return Sleep(str(path)) if _is_readable(path) else None
+def _sleep(path: Path) -> SleepCounter | None:
+    return SleepCounter(str(path)) if _is_readable(path) else None
 
 
 def _sensors(folder: Path, driver: str) -> tuple[tuple[str, str, float], ...]:
-    """Of the card as a whole: i915 has further sensors, of its parts, under other names."""
+    """Sensors of the whole card; i915 has further sensors of its parts, under other names."""
     folders = sorted(_entries(folder / "hwmon"))
     whole = next((path for path in folders if _text(str(path / "name")) == driver), None)
     if whole is None:
@@ -232,7 +238,9 @@ def _highest(figures: Figures, figure: str, values: Iterable[float | None]) -> N
 
 
 def _ratio(value: float | None, whole: float | None) -> float | None:
-    return value / whole if value is not None and value >= 0 and whole else None
+    if value is not None and value >= 0 and whole:
+        return value / whole
+    return None
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -251,10 +259,12 @@ def _text(path: str) -> str:
 
 def _number(path: str) -> float | None:
     text = _text(path)
-    return float(text) if re.fullmatch(r"-?[0-9]{1,20}", text) else None
+    if re.fullmatch(r"-?[0-9]{1,20}", text):
+        return float(text)
+    return None
 
 
-_CLOCKS: dict[str, Callable[[Path, Path], Iterable[Clock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
+_CLOCKS: dict[str, Callable[[Path, Path], Iterable[CardClock]]] = {"i915": _i915, "xe": _xe, "amdgpu": _amdgpu}
 _AMD_NUMBERS = (
     ("busy", "gpu_busy_percent", 0.01),
     ("memory_busy", "mem_busy_percent", 0.01),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from scaletest.system import proc
-from scaletest.system.devices.drm import Client, parse_fdinfo
+from scaletest.system.devices.drm import DrmClient, parse_fdinfo
 
 PROCFS = "/proc"
 FOLDERS = ("/dev/dri", "/dev/accel")
@@ -27,7 +27,7 @@ _LEAST_CLOCK_S = 0.05
 Key = tuple[str, str]
 
 
-class Clocks:
+class CycleClocks:
     """How fast the clocks run of devices that count cycles, in ticks a second; learned from two looks at each."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Clients:
     def __init__(self, procfs: str = PROCFS, denied: Callable[[str], None] = lambda _: None) -> None:
         self._procfs = procfs
         self._denied = denied
-        self._clocks = Clocks()
+        self._clocks = CycleClocks()
         self._device = ""
         self._processes: dict[int, _Files] = {}
         self._counts: dict[Key, dict[str, _Count]] = {}
@@ -159,7 +159,7 @@ class Clients:
 
     def _read(self, pid: int, files: _Files, memory: dict[Key, int]) -> None:
         """Read each client once: other descriptors of it are left out until the descriptors are listed again."""
-        kept = []
+        numbers = []
         for number in files.numbers[:_MOST_FILES]:
             try:
                 client = parse_fdinfo(proc.read(f"{self._procfs}/{pid}/fdinfo/{number}").decode(errors="replace"))
@@ -169,12 +169,12 @@ class Clients:
             except OSError:  # closed, or the process is gone
                 continue
             if client is not None and (client.device, client.id) not in memory:
-                kept.append(number)
+                numbers.append(number)
                 memory[client.device, client.id] = client.memory_bytes
                 self._take(client)
-        files.numbers = kept
+        files.numbers = numbers
 
-    def _take(self, client: Client) -> None:
+    def _take(self, client: DrmClient) -> None:
         at_s = time.monotonic()
         self._seen.add((client.device, client.id))
         counts = self._counts.setdefault((client.device, client.id), {})

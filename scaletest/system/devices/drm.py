@@ -31,7 +31,7 @@ class Engine(NamedTuple):
     capacity: int
 
 
-class Client(NamedTuple):
+class DrmClient(NamedTuple):
     """One opening of one device, which several descriptors and processes may share.
 
     device: PCI address, or the driver's name for a device that is not on PCI. id: unique for the device.
@@ -44,7 +44,7 @@ class Client(NamedTuple):
     memory_bytes: int
 
 
-def parse_fdinfo(text: str) -> Client | None:
+def parse_fdinfo(text: str) -> DrmClient | None:
     """None when the file is no graphics driver's, or does not tell clients apart."""
     rows = _rows(text)
     device, client = rows.get("drm-pdev") or rows.get("drm-driver", ""), rows.get("drm-client-id", "")
@@ -53,15 +53,15 @@ def parse_fdinfo(text: str) -> Client | None:
     names = _named(rows, "drm-engine-") | _named(rows, "drm-cycles-")
     names = {name for name in names if not name.startswith("capacity-")}
     engines = {name: _engine(rows, name) for name in sorted(names)}
-    return Client(device, client, engines, _memory_bytes(rows))
+    return DrmClient(device, client, engines, _memory_bytes(rows))
 
 
 def _rows(text: str) -> dict[str, str]:
     rows = {}
     for line in text.splitlines():
-        key, colon, value = line.partition(":")
+        key, colon, text = line.partition(":")
         if colon and key.startswith(_PREFIX):
-            rows[key.strip()] = value.strip()
+            rows[key.strip()] = text.strip()
     return rows
 
 
@@ -79,11 +79,11 @@ def _engine(rows: Mapping[str, str], name: str) -> Engine:
     )
 
 
-def _number(value: str, unit: str = "") -> int | None:
-    words = value.split()
-    if words[1:] not in ([], [unit]) or not words or not (words[0].isascii() and words[0].isdigit()):
+def _number(text: str, unit: str = "") -> int | None:
+    fields = text.split()
+    if fields[1:] not in ([], [unit]) or not fields or not (fields[0].isascii() and fields[0].isdigit()):
         return None
-    return int(words[0])
+    return int(fields[0])
 
 
 def _memory_bytes(rows: Mapping[str, str]) -> int:
@@ -95,7 +95,7 @@ def _memory_bytes(rows: Mapping[str, str]) -> int:
     return sum((own or resident).values())
 
 
-def _bytes(value: str) -> int:
-    number, _, unit = value.partition(" ")
+def _bytes(text: str) -> int:
+    number, _, unit = text.partition(" ")
     size = _number(number)
     return (size or 0) * _UNITS.get(unit.strip().upper(), 0)

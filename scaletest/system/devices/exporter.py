@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from scaletest.system.devices.metrics import Row, figures_of, wanted
-from scaletest.system.devices.source import AGAIN_S, Names, Reading, Tell
+from scaletest.system.devices.metrics import MetricSample, figures_of, wanted
+from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading, Tell
 
 if TYPE_CHECKING:
     from http.client import HTTPResponse
@@ -27,7 +27,7 @@ MOST_BYTES = 4 * 1024**2
 class ExporterSource:
     """All devices of which one URL tells."""
 
-    def __init__(self, url: str, names: Names, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, url: str, names: DeviceNames, tell: Tell, clock: Callable[[], float] = time.monotonic) -> None:
         self._url = url
         self._host = urlsplit(url).netloc
         self._names = names
@@ -35,7 +35,7 @@ class ExporterSource:
         self._clock = clock
         self._next_s = float("-inf")
 
-    def read(self) -> Mapping[str, Reading]:
+    def read(self) -> Mapping[str, DeviceReading]:
         """Asks every few seconds, and more rarely while nothing useful comes; nothing in between."""
         now_s = self._clock()
         if now_s < self._next_s:
@@ -48,22 +48,22 @@ class ExporterSource:
             self._tell("device metrics", f"the device metrics at {self._url} cannot be read: {_reason(error)}")
             return {}
         if not devices:
-            text = "has no metrics of devices: those of DCGM, XPU Manager 2 and OpenTelemetry (hw.gpu) are known"
+            text = "has no known metrics of devices: it needs those of DCGM, XPU Manager 2 or OpenTelemetry (hw.gpu)"
             self._tell("device metrics", f"{self._url} {text}")
             return {}
         self._next_s = now_s + min(LONGEST_S, max(SHORTEST_S, (time.thread_time() - cpu_s) / SHARE))
-        return {name: Reading(figures, [self._host]) for name, figures in devices.items()}
+        return {name: DeviceReading(figures, [self._host]) for name, figures in devices.items()}
 
 
 def problem(url: str) -> str:
-    """Why this URL tells of no device now; "" when it does."""
-    told: list[str] = []
-    ExporterSource(url, Names(dict), lambda _key, text: told.append(text)).read()
-    return told[0] if told else ""
+    """Why this URL has no metrics of devices now; "" when it has."""
+    reasons: list[str] = []
+    ExporterSource(url, DeviceNames(dict), lambda _key, text: reasons.append(text)).read()
+    return reasons[0] if reasons else ""
 
 
 def _get(url: str) -> str:
-    """What is there. Raises OSError, and ValueError when it is no HTTP, too much or too little."""
+    """The metrics at a URL. Raises OSError, and ValueError for a malformed, long or cut response."""
     import urllib.request
     from http.client import HTTPException
 
@@ -93,7 +93,7 @@ def _read(answer: HTTPResponse) -> bytes:
     return b"".join(parts)
 
 
-def _rows(text: str) -> Iterable[Row]:
+def _rows(text: str) -> Iterable[MetricSample]:
     """The samples that are known. Raises ValueError on text that is none of Prometheus."""
     from prometheus_client.parser import text_string_to_metric_families
 
@@ -101,7 +101,7 @@ def _rows(text: str) -> Iterable[Row]:
     families: Any = text_string_to_metric_families(f"{lines}\n")
     for family in families:
         for sample in family.samples:
-            yield Row(sample.name, sample.labels, sample.value)
+            yield MetricSample(sample.name, sample.labels, sample.value)
 
 
 def _reason(error: Exception) -> str:

@@ -26,18 +26,18 @@ _ENGINE = re.compile(r"[a-z0-9_-]{1,30}")
 _NVIDIA = re.compile(r"nvidia\d+")
 
 
-class Row(NamedTuple):
-    """One sample of an exporter."""
+class MetricSample(NamedTuple):
+    """One line of an exporter: a metric's name, its labels and its value."""
 
     name: str
     labels: Mapping[str, str]
     value: float
 
 
-class _Value(NamedTuple):
-    """What one row says: a figure, or part of one. Of several the lowest rank counts, and of these the highest value.
+class _FigurePart(NamedTuple):
+    """A figure, or a part of a figure. The lowest rank counts, and of equal ranks the highest value.
 
-    adds: values of the same rank are those of parts, and are summed.
+    adds: values of the same rank belong to different parts, and are summed.
     """
 
     figure: str
@@ -51,30 +51,37 @@ def wanted(line: str) -> bool:
     return _KNOWN.match(line) is not None
 
 
-def figures_of(rows: Iterable[Row], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
-    """Figures by the device's name. name_of: makes it of a PCI address and the name to use where that is not known."""
-    known = list(rows)
-    addresses = {row.labels["hw_id"]: row.labels["pci_bdf"] for row in known if {"hw_id", "pci_bdf"} <= set(row.labels)}
-    devices: dict[str, dict[str, _Value]] = {}
-    for row in known:
-        value = _value(row)
-        name = checks.cut(_name(row.labels, addresses, name_of), _MOST_NAME)
-        if value is not None and name:
+def figures_of(samples: Iterable[MetricSample], name_of: Callable[[str, str], str]) -> dict[str, Figures]:
+    """Figures by the device's name.
+
+    name_of: returns it for a PCI address, with a second name for unknown addresses.
+    """
+    known = list(samples)
+    addresses = {
+        sample.labels["hw_id"]: sample.labels["pci_bdf"]
+        for sample in known
+        if {"hw_id", "pci_bdf"} <= set(sample.labels)
+    }
+    devices: dict[str, dict[str, _FigurePart]] = {}
+    for sample in known:
+        part = _figure_part(sample)
+        name = checks.cut(_name(sample.labels, addresses, name_of), _MOST_NAME)
+        if part is not None and name:
             figures = devices.setdefault(name, {})
-            figures[value.figure] = _combined(figures.get(value.figure), value)
+            figures[part.figure] = _combined(figures.get(part.figure), part)
     finished = {name: _finished(values) for name, values in devices.items()}
     return {name: figures for name, figures in finished.items() if figures}
 
 
-def _value(row: Row) -> _Value | None:
-    is_part = row.labels.get("GPU_I_ID", "") != "" or row.labels.get("hw_type", "gpu") != "gpu"
-    if is_part or not math.isfinite(row.value) or row.value < 0:
+def _figure_part(sample: MetricSample) -> _FigurePart | None:
+    is_part = sample.labels.get("GPU_I_ID", "") != "" or sample.labels.get("hw_type", "gpu") != "gpu"
+    if is_part or not math.isfinite(sample.value) or sample.value < 0:
         return None
-    rule = _RULES.get(row.name)  # a damaged line may have another name than it began with
-    return rule(row) if rule else None
+    rule = _RULES.get(sample.name)  # a damaged line may have another name than it began with
+    return rule(sample) if rule else None
 
 
-def _combined(before: _Value | None, new: _Value) -> _Value:
+def _combined(before: _FigurePart | None, new: _FigurePart) -> _FigurePart:
     if before is None or new.rank < before.rank:
         return new
     if new.rank > before.rank:
@@ -82,9 +89,9 @@ def _combined(before: _Value | None, new: _Value) -> _Value:
     return new._replace(value=before.value + new.value if new.adds else max(before.value, new.value))
 
 
-def _finished(values: Mapping[str, _Value]) -> Figures:
-    known = {name: value.value for name, value in values.items()}
-    figures = {name: value for name, value in known.items() if not name.startswith("_")}
+def _finished(parts: Mapping[str, _FigurePart]) -> Figures:
+    known = {name: part.value for name, part in parts.items()}
+    figures = {name: number for name, number in known.items() if not name.startswith("_")}
     if "memory_used" in known and "_memory_free" in known:
         figures["memory_total"] = known["memory_used"] + known["_memory_free"] + known.get("_memory_reserved", 0.0)
     if "_clock" in known and known.get("_highest_clock"):
@@ -95,7 +102,7 @@ def _finished(values: Mapping[str, _Value]) -> Figures:
     for name in engines[_MOST_ENGINES:]:
         del figures[name]
     engines = engines[:_MOST_ENGINES]
-    # encoder and decoder alone say nothing of the rest
+    # encoder and decoder alone do not describe the whole device
     if set(engines) - {"busy.encoder", "busy.decoder"}:
         figures["busy"] = max(figures[name] for name in engines)
     return figures
@@ -113,60 +120,66 @@ def _name(labels: Mapping[str, str], addresses: Mapping[str, str], name_of: Call
     return own or labels.get("UUID") or ids[0]
 
 
-def _plain(figure: str, scale: float = 1.0, rank: int = 0) -> Callable[[Row], _Value]:
-    return lambda row: _Value(figure, row.value * scale, rank)
+def _plain(figure: str, scale: float = 1.0, rank: int = 0) -> Callable[[MetricSample], _FigurePart]:
+    return lambda sample: _FigurePart(figure, sample.value * scale, rank)
 
 
-def _sensor(figure: str, *, adds: bool = True) -> Callable[[Row], _Value | None]:
-    """By the place of the sensor; those of tiles come last."""
+def _sensor(figure: str, *, adds: bool = True) -> Callable[[MetricSample], _FigurePart | None]:
+    """A rule that ranks sensors by their location; sensors of tiles come last."""
 
-    def read(row: Row) -> _Value | None:
-        location = row.labels.get("hw_sensor_location", "")
+    def read(sample: MetricSample) -> _FigurePart | None:
+        location = sample.labels.get("hw_sensor_location", "")
         if location not in _LOCATIONS:
             return None
-        is_tile = row.labels.get("com_intel_subdevice_id", "") != ""
-        return _Value(figure, row.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds)
+        is_tile = sample.labels.get("com_intel_subdevice_id", "") != ""
+        return _FigurePart(figure, sample.value, _LOCATIONS.index(location) + is_tile * len(_LOCATIONS), adds)
 
     return read
 
 
-def _memory(figure: str) -> Callable[[Row], _Value | None]:
-    """Of the device itself, all of its parts together."""
+def _memory(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
+    """A rule that sums the memory of the device's parts."""
 
-    def read(row: Row) -> _Value | None:
-        own = row.labels.get("hw_memory_location", "device") == "device"
-        return _Value(figure, row.value, rank=1, adds=True) if own else None
+    def read(sample: MetricSample) -> _FigurePart | None:
+        own = sample.labels.get("hw_memory_location", "device") == "device"
+        if own:
+            return _FigurePart(figure, sample.value, rank=1, adds=True)
+        return None
 
     return read
 
 
-def _utilization(row: Row) -> _Value | None:
-    """Of the device, or of a kind of engine: "compute-all" is that of all compute engines."""
-    task = row.labels.get("hw_gpu_task", "").lower()
+def _utilization(sample: MetricSample) -> _FigurePart | None:
+    """Utilisation of the device or of a kind of engine, as "compute-all" for all compute engines."""
+    task = sample.labels.get("hw_gpu_task", "").lower()
     if task in ("", "all", "general"):
-        return _Value("busy", row.value)
+        return _FigurePart("busy", sample.value)
     engine = task.removesuffix("-all").removesuffix("-single")
-    return _Value(f"busy.{engine}", row.value) if _ENGINE.fullmatch(engine) else None
+    if _ENGINE.fullmatch(engine):
+        return _FigurePart(f"busy.{engine}", sample.value)
+    return None
 
 
-def _frequency(figure: str) -> Callable[[Row], _Value | None]:
-    def read(row: Row) -> _Value | None:
-        is_mean = row.labels.get("aggregation", "avg") == "avg"
-        is_gpu = row.labels.get("hw_frequency_domain", "gpu") == "gpu"
-        return _Value(figure, row.value) if is_mean and is_gpu else None
+def _frequency(figure: str) -> Callable[[MetricSample], _FigurePart | None]:
+    def read(sample: MetricSample) -> _FigurePart | None:
+        is_mean = sample.labels.get("aggregation", "avg") == "avg"
+        is_gpu = sample.labels.get("hw_frequency_domain", "gpu") == "gpu"
+        if is_mean and is_gpu:
+            return _FigurePart(figure, sample.value)
+        return None
 
     return read
 
 
-def _reasons(row: Row) -> _Value:
-    return _Value("throttled", float(bool(int(row.value) & ~NO_LIMIT)))
+def _reasons(sample: MetricSample) -> _FigurePart:
+    return _FigurePart("throttled", float(bool(int(sample.value) & ~NO_LIMIT)))
 
 
-def _throttle_status(row: Row) -> _Value:
-    return _Value("throttled", float(row.value > 0))
+def _throttle_status(sample: MetricSample) -> _FigurePart:
+    return _FigurePart("throttled", float(sample.value > 0))
 
 
-_RULES: Mapping[str, Callable[[Row], _Value | None]] = {
+_RULES: Mapping[str, Callable[[MetricSample], _FigurePart | None]] = {
     "DCGM_FI_DEV_GPU_UTIL": _plain("busy", 0.01),
     "DCGM_FI_PROF_GR_ENGINE_ACTIVE": _plain("busy", rank=1),
     "DCGM_FI_DEV_ENC_UTIL": _plain("busy.encoder", 0.01),

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from scaletest.system.devices.metrics import NO_LIMIT
-from scaletest.system.devices.source import AGAIN_S, Figures, Names, Reading, Tell
+from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading, Figures, Tell
 
 NVML = "NVML"
 # Without one of these there is no driver: of Linux, and of Windows' subsystem for Linux.
@@ -36,7 +36,7 @@ class NvmlSource:
     """All devices of NVIDIA's driver."""
 
     def __init__(
-        self, names: Names, tell: Tell, dev: Path = Path("/dev"), clock: Callable[[], float] = time.monotonic
+        self, names: DeviceNames, tell: Tell, dev: Path = Path("/dev"), clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._names = names
         self._tell = tell
@@ -47,14 +47,14 @@ class NvmlSource:
         self._complete = False
         self._module: ModuleType | None = None
 
-    def read(self) -> Mapping[str, Reading]:
+    def read(self) -> Mapping[str, DeviceReading]:
         """Looks for devices now and then, unless all are there, and reads those that are."""
         now_s = self._clock()
         if not self._complete and now_s >= self._next_s:
             self._next_s = now_s + AGAIN_S
             self._find()
         figures = {device.name: self._ask(device) for device in list(self._devices)}
-        return {name: Reading(values, [NVML]) for name, values in figures.items() if values}
+        return {name: DeviceReading(values, [NVML]) for name, values in figures.items() if values}
 
     def _find(self) -> None:
         if not any((self._dev / name).exists() for name in _NODES):
@@ -171,8 +171,16 @@ def _temperature(pynvml: ModuleType, handle: Any) -> Figures:
 
 
 _READERS: tuple[Read, ...] = (
-    _utilisation, _encoder, _decoder, _memory, _energy, _power, _clock, _throttled, _temperature,
-)  # fmt: skip
+    _utilisation,
+    _encoder,
+    _decoder,
+    _memory,
+    _energy,
+    _power,
+    _clock,
+    _throttled,
+    _temperature,
+)
 # Not supported, no permission, function not found, deprecated: it will not be otherwise next time.
 _ABSENT = frozenset((3, 4, 13, 26))
 # Invalid argument, not found, timeout, in use, no data, not ready, invalid state, unknown.

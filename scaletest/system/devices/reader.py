@@ -9,7 +9,7 @@ from pathlib import Path
 from scaletest.system.devices.cards import Cards
 from scaletest.system.devices.exporter import ExporterSource
 from scaletest.system.devices.nvml import NvmlSource
-from scaletest.system.devices.source import AGAIN_S, Figures, Names, Reading, Source, Tell
+from scaletest.system.devices.source import AGAIN_S, DeviceNames, DeviceReading, DeviceSource, Figures, Tell
 
 # A node's sample holds 64 resources in all.
 MOST_DEVICES = 32
@@ -18,13 +18,13 @@ MOST_DEVICES = 32
 class CardSource:
     """Graphics cards of which the kernel tells."""
 
-    def __init__(self, names: Names, root: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, names: DeviceNames, root: Path, clock: Callable[[], float]) -> None:
         self._names = names
         self._cards = Cards(root, clock)
         self._clock = clock
         self._next_s = float("-inf")
 
-    def read(self) -> Mapping[str, Reading]:
+    def read(self) -> Mapping[str, DeviceReading]:
         """Looks for cards now and then."""
         now_s = self._clock()
         if now_s >= self._next_s:
@@ -51,8 +51,11 @@ class DeviceReader:
         """
         tell = _once(tell)
         self._tell = tell
-        names = Names(paths)
-        self._sources: list[Source] = [CardSource(names, root, clock), NvmlSource(names, tell, root / "dev", clock)]
+        names = DeviceNames(paths)
+        self._sources: list[DeviceSource] = [
+            CardSource(names, root, clock),
+            NvmlSource(names, tell, root / "dev", clock),
+        ]
         if url:
             self._sources.append(ExporterSource(url, names, tell, clock))
         self._energy_j: dict[str, float] = {}
@@ -93,17 +96,17 @@ class DeviceReader:
 
 
 def _once(tell: Tell) -> Tell:
-    told: set[str] = set()
+    reported: set[str] = set()
 
     def first(key: str, text: str) -> None:
-        if key not in told:
-            told.add(key)
+        if key not in reported:
+            reported.add(key)
             tell(key, text)
 
     return first
 
 
-def _merge(figures: Figures, sources: list[str], reading: Reading) -> None:
-    new = {name: value for name, value in reading.figures.items() if name not in figures}
+def _merge(figures: Figures, sources: list[str], reading: DeviceReading) -> None:
+    new = {name: figure for name, figure in reading.figures.items() if name not in figures}
     figures.update(new)
     sources += [source for source in reading.sources if new and source not in sources]

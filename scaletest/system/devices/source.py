@@ -14,21 +14,21 @@ Tell = Callable[[str, str], None]
 _PCI = re.compile(r"([0-9a-f]{4,}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 
 
-class Reading(NamedTuple):
+class DeviceReading(NamedTuple):
     """A device's figures, as `model.node_sample.FIGURES` names them, and where they come from."""
 
     figures: Figures
     sources: list[str]
 
 
-class Source(Protocol):
+class DeviceSource(Protocol):
     """Something that knows devices."""
 
-    def read(self) -> Mapping[str, Reading]:
+    def read(self) -> Mapping[str, DeviceReading]:
         """By the device's name; nothing when there is nothing to read."""
 
 
-class Names:
+class DeviceNames:
     """Devices by PCI address, under the path by which workers know them."""
 
     def __init__(self, paths: Callable[[], Mapping[str, str]] = dict) -> None:

@@ -16,8 +16,8 @@ import yaml
 from hack.kubernetes import ControlPlane
 from scaletest import __version__
 from scaletest.model import State
-from scaletest.model.view import node_gaps
-from scaletest.system.view import view
+from scaletest.model.visibility import visibility_gaps
+from scaletest.system.visibility import visibility
 from tests.cluster.charts import CHART
 from tests.cluster.conftest import Helm, helm_program, kubeconfig_of, restricted
 from tests.conftest import call
@@ -147,8 +147,8 @@ def test_pods_with_a_limit_each_are_linear(real: ControlPlane, tmp_path: Path) -
     checked = call("cluster", "check", "-n", namespace, "-o", "json", env={**os.environ, "KUBECONFIG": str(config)})
     assert checked.returncode == 0, checked.stderr
     (row,) = json.loads(checked.stdout)["causes"]
-    here = dataclasses.replace(view(), devices={}, counters=())
-    assert (row["node"], row["known"], row["gaps"]) == ("real", True, node_gaps(here)), row
+    here = dataclasses.replace(visibility(), devices={}, counters=())
+    assert (row["node"], row["known"], row["gaps"]) == ("real", True, visibility_gaps(here)), row
     # when they are doubled
     done = call(
         *("validate", "-n", namespace, "--deployment", "bench-scaletest-sleep", "--limit", "2", "-o", "json"),

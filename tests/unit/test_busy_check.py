@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from scaletest.analysis.busy import Resources
-from scaletest.load.before import Before
+from scaletest.load.busy_check import BusyCheck
 from scaletest.system import proc
 from scaletest.system.cores import own_used_s, used_s
 from tests.unit.node_samples import cpu
@@ -28,8 +28,8 @@ class Machine:
         self.now += seconds
         self.waited += seconds
 
-    def before(self) -> Before:
-        return Before(self.read, lambda: self.own_cores * (self.now - 50.0), lambda: self.now, self.wait)
+    def before(self) -> BusyCheck:
+        return BusyCheck(self.read, lambda: self.own_cores * (self.now - 50.0), lambda: self.now, self.wait)
 
 
 def test_a_busy_machine_is_told_and_the_look_waits_for_what_is_left_of_a_second() -> None:

@@ -1,4 +1,4 @@
-"""What this process can see of its own children and of its node, tried on a child that sleeps."""
+"""Find out what this process can read of its children and of its node, with a sleeping child."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from scaletest.model.view import View
+from scaletest.model.visibility import Visibility
 from scaletest.system import proc
 from scaletest.system.control_groups import CGROUPS
 
@@ -21,13 +21,13 @@ _DRM = Path("/sys/class/drm")
 _DEVICES = Path("/dev")
 
 
-def view(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> View:
-    """Look now. A child is started for it, and ended."""
+def visibility(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) -> Visibility:
+    """What this process can read now. It starts a child for the test, and ends it."""
     with _sleeping() as pid:
         times, calls, functions = _of_child(pid)
     drivers = _drivers(devices, drm)
     counting = [*COUNTING_DRIVERS, *(["nvidia"] if find_spec("pynvml") else [])]
-    return View(
+    return Visibility(
         times=times,
         calls=calls,
         functions=functions,
@@ -43,8 +43,9 @@ def view(devices: Path = _DEVICES, drm: Path = _DRM, cgroups: Path = CGROUPS) ->
 def _sleeping() -> Iterator[int]:
     """A child that waits until it is not needed any more."""
     nothing = subprocess.DEVNULL
-    with subprocess.Popen(["/bin/sh", "-c", "read line"], stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as one:
-        yield one.pid
+    command = ["/bin/sh", "-c", "read line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing) as child:
+        yield child.pid
 
 
 def _of_child(pid: int) -> tuple[bool, bool, bool]:
@@ -88,13 +89,14 @@ def _is_readable(path: str) -> bool:
 def _cgroup(root: Path) -> int:
     if (root / "cgroup.controllers").exists():
         return 2
-    return 1 if any((root / name).is_dir() for name in ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")) else 0
+    controllers = ("cpu", "cpu,cpuacct", "cpuacct,cpu", "memory")
+    return int(any((root / name).is_dir() for name in controllers))
 
 
 def _drivers(devices: Path, drm: Path) -> dict[str, str]:
     """The render nodes and NVIDIA's devices that are here, each with its driver, "" when that is hidden."""
-    found = {}
+    drivers = {}
     for path in sorted((devices / "dri").glob("renderD*")):
         driver = drm / path.name / "device" / "driver"
-        found[str(path)] = driver.resolve().name if driver.exists() else ""
-    return {**found, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}
+        drivers[str(path)] = driver.resolve().name if driver.exists() else ""
+    return {**drivers, **{str(path): "nvidia" for path in sorted(devices.glob("nvidia[0-9]*"))}}

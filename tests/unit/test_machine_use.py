@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.saturation.evaluation import evaluate
 from scaletest.analysis.saturation.step import assess, machine_full
-from scaletest.load.order import Measured, Order
+from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.model import Activity, State
 from scaletest.model.activity import Wait
-from scaletest.model.around import Around
+from scaletest.model.attempt import OK, Attempt
 from scaletest.model.errors import InvalidValue
-from scaletest.model.sample import OK, Sample
+from scaletest.model.machine_use import MachineUse
 from scaletest.model.saturation import SaturationPlan, SaturationStep
 from scaletest.report.saturation import words
 from scaletest.saturation.watched import Watched, idle_between_requests
@@ -30,13 +30,13 @@ from scaletest.system.cores import machine_time, parse_machine, used_s
 from scaletest.system.proc import TICKS_PER_S
 from scaletest.system.sockets import CLIENTS
 
-QUIET = Around(cores=4, busy=0.6, tester=0.3, service=0.2)
-OTHERS = Around(cores=4, busy=3.9, tester=0.3, service=0.2)
-SERVICE = Around(cores=4, busy=3.9, tester=0.5, service=3.2)
-LATE = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+QUIET = MachineUse(cores=4, busy=0.6, tester=0.3, service=0.2)
+OTHERS = MachineUse(cores=4, busy=3.9, tester=0.3, service=0.2)
+SERVICE = MachineUse(cores=4, busy=3.9, tester=0.5, service=3.2)
+LATE = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
 
 
-def step(around: Around | None, **more: float) -> SaturationStep:
+def step(around: MachineUse | None, **more: float) -> SaturationStep:
     return SaturationStep(0, "ramp", "open", 100.0, 10.0, 1000, 1.0, around=around, **more)  # type: ignore[arg-type]
 
 
@@ -52,7 +52,7 @@ def step(around: Around | None, **more: float) -> SaturationStep:
         (None, 0.9, "the tester was the bottleneck"),
     ],
 )
-def test_a_late_step_blames_who_had_the_cores(around: Around | None, cpu: float, blamed: str) -> None:
+def test_a_late_step_blames_who_had_the_cores(around: MachineUse | None, cpu: float, blamed: str) -> None:
     assert assess(SaturationPlan("t"), step(around, cpu=cpu), LATE).tester.startswith(blamed)
 
 
@@ -92,8 +92,8 @@ def test_the_report_says_what_limits_the_service() -> None:
     plan = SaturationPlan("t", mode="sweep", start=100.0, maximum=200.0, increment=100.0, warm_s=0.0)
     lock = Activity({State.FILE_LOCK: 9.0, State.ON_CPU: 1.0}, (Wait(State.FILE_LOCK, "/l", 9.0),))
     idle = Activity({State.IDLE: 10.0})
-    held = [Sample(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
-    late = [Sample(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
+    held = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(1000)]
+    late = [Attempt(n, 1, True, n / 200, n / 200, n / 200, n / 100 + 0.01, OK) for n in range(2000)]
     first = replace(step(replace(QUIET, activities=(idle,))), phase="sweep")
     second = replace(first, number=1, level=200.0, requests=2000, around=replace(QUIET, activities=(lock,)))
     result = evaluate(plan, [first, second], {0: held, 1: late})
@@ -191,11 +191,11 @@ class Waits:
     def __init__(self, until: Callable[[], bool], begin: Callable[[], object] = bool) -> None:
         self._until, self._begin = until, begin
 
-    def measure(self, order: Order, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> Measured:
+    def measure(self, order: LoadOrder, stopping: Callable[[], bool], tell: Callable[[int, int], None]) -> LoadResult:
         self._begin()
         while not self._until():
             pass
-        return Measured([], 1.0, 0.0, 0.0, 0.0, 0)
+        return LoadResult([], 1.0, 0.0, 0.0, 0.0, 0)
 
     def close(self) -> None:
         """Nothing."""
@@ -208,7 +208,7 @@ def test_tester_and_service_are_told_apart() -> None:
         assert process.stdin is not None
         load = Watched(Waits(lambda: used_s([process.pid]) >= 0.4, process.stdin.close), lambda: [process.pid])
         try:
-            around = load.measure(Order(1.0), lambda: False, lambda ended, failed: None).around
+            around = load.measure(LoadOrder(1.0), lambda: False, lambda ended, failed: None).around
         finally:
             process.kill()
     assert around is not None and around.cores == machine_time().cores
@@ -222,7 +222,7 @@ def test_a_service_that_is_gone_leaves_the_machine() -> None:
         pass
     around = (
         Watched(Waits(lambda: True), lambda: [process.pid])
-        .measure(Order(1.0), lambda: False, lambda ended, failed: None)
+        .measure(LoadOrder(1.0), lambda: False, lambda ended, failed: None)
         .around
     )
     assert around is not None and around.service == 0.0

@@ -1,11 +1,12 @@
-"""What every HTTP request must pass, and what every answer carries. Refusals have a reason, and are counted.
+"""Checks of every HTTP request, and security headers of every response. Refusals have a reason.
 
-* no bodies: every value is in the query, as scripts have always sent it
-* request lines of at most 2 KiB
-* nothing is answered under a name that a stranger may point at us (`scaletest.http.hosts`), except with the token
-* what changes something does so for no other site's page and for no prefetching browser. Browsers send Sec-Fetch-Site
-  only over TLS and to this machine, and Origin not with a GET; a browser that sends neither must come from our page
-* and only with the token where one is set
+* bodies are not accepted: every value is in the query, as scripts have always sent it
+* request lines have at most 2 KiB
+* host names that a stranger may register (`scaletest.http.hosts`) are refused, except with the token
+* a change is refused when a page of another site or a prefetching browser asks for it. Browsers send
+  Sec-Fetch-Site only over TLS and to this machine, and Origin not with a GET; a browser that sends
+  neither must come from the client's own page
+* a change needs the token where one is set
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ logger = logging.getLogger("scaletest.client")
 
 LONGEST_URI = 2048
 PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+){1,16}")
-# What changes something, and the parameter without which it only reads ("": it always changes something).
+# Endpoints that change something, and the parameter without which they only read ("": always change).
 CHANGING = {"reset": "", "parallel": "value", "parallelism": "value"}
 MISSING = "\0"
 POLICY = (
@@ -71,7 +72,7 @@ class HttpCounts:
 
 
 def install(app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Collection[str]) -> None:
-    """Put the gate in front of the application."""
+    """Check all requests of the application, and add headers to all responses."""
 
     @app.before_request
     def check() -> None:
@@ -98,11 +99,13 @@ def install(app: Flask, counts: HttpCounts, token: str, prefix: str, hosts: Coll
 
 
 def refuse(error: HTTPException) -> Response:
-    """Say what was wrong, in the form that was asked for."""
+    """The error in the requested form."""
     if error.response is not None:
         return make_response(error.response)
     form = answer_form()
-    reason = "there is nothing at this address" if isinstance(error, NotFound) else error.description or error.name
+    reason = error.description or error.name
+    if isinstance(error, NotFound):
+        reason = "there is nothing at this address"
     if form == "plain":
         response = make_response(f"ERROR: {reason}\n")
         response.mimetype = "text/plain"
@@ -127,7 +130,7 @@ def answer_form() -> str:
 
 
 def _failed(error: Exception) -> Response:
-    logger.exception("a page could not be made", exc_info=error)
+    logger.exception("a request could not be answered", exc_info=error)
     return refuse(HTTPException("this is a bug of scaletest: please report it with the lines in its log"))
 
 
@@ -136,10 +139,7 @@ def _check_host(token: str, hosts: Collection[str]) -> None:
         return
     if token:
         raise _unauthorized()  # so that a browser asks for it
-    raise Forbidden(
-        "without a token nothing is answered under this host name, which may be a stranger's; "
-        "start the client with --allow-host NAME"
-    )
+    raise Forbidden("this host name is not allowed without a token; start the client with --allow-host NAME")
 
 
 def _check_change(token: str) -> None:
@@ -147,7 +147,7 @@ def _check_change(token: str) -> None:
         raise MethodNotAllowed(["GET", "POST"], "this changes something: use GET or POST")
     _check_site()
     if "prefetch" in request.headers.get("Sec-Purpose", "") or "prefetch" in request.headers.get("Purpose", ""):
-        raise Forbidden("a browser asked for this ahead of time; nothing was changed")
+        raise Forbidden("a browser asked for this in advance (prefetch); nothing was changed")
     if token and not _has(token):
         raise _unauthorized()
 
@@ -167,7 +167,9 @@ def _check_site() -> None:
         return
     browser = request.headers.get("User-Agent", "").startswith("Mozilla/")
     if browser and _authority(request.headers.get("Referer", "")) != host:
-        raise Forbidden("a browser asked for this, perhaps for another site's page; nothing was changed. Use our page")
+        raise Forbidden(
+            "a browser asked for this, perhaps for another site's page; nothing was changed. Use the client's page"
+        )
 
 
 def _authority(url: str) -> str:
@@ -187,17 +189,17 @@ def _unauthorized() -> Unauthorized:
 def _has(token: str) -> bool:
     if not token:
         return False
-    # a proxy that wants Authorization for itself, as Kubernetes' does, passes this on
+    # a proxy that uses Authorization itself, as Kubernetes' does, forwards this header
     text = request.headers.get("Scaletest-Token")
-    given = request.authorization
+    authorization = request.authorization
     if text is None:
-        if given is None:
+        if authorization is None:
             return False
-        text = given.token if given.type == "bearer" else given.password
+        text = authorization.token if authorization.type == "bearer" else authorization.password
     return hmac.compare_digest((text or "").encode("utf-8", "replace"), token.encode("utf-8", "replace"))
 
 
 def _root(prefix: str) -> str:
-    """What every link begins with: the path under which a proxy shows us."""
+    """Beginning of every link: the path under which a proxy shows the page."""
     forwarded = request.headers.get("X-Forwarded-Prefix", "").rstrip("/")
     return forwarded if PREFIX.fullmatch(forwarded) else prefix

@@ -1,6 +1,7 @@
-"""One value an answer, for scripts: /fails, /reqs-per-sec, /parallel, /reset; and the statistics as text.
+"""The API of the original Go client: one value per response, and the statistics as text.
 
-Paths, parameters and bodies are those that scripts of the Go client rely on, see docs/reference/http.md.
+/fails, /reqs-per-sec, /parallel, /reset and others have the paths, parameters and bodies on which
+scripts rely; see docs/reference/http.md.
 """
 
 from __future__ import annotations
@@ -13,51 +14,51 @@ from typing import Any
 from flask import Response, current_app, g, make_response, redirect, render_template, request
 from werkzeug.exceptions import BadRequest, Conflict
 
-from scaletest.load import Snapshot, Steering
+from scaletest.load import LoadSnapshot, Steering
 from scaletest.load.steering import NotSteerable
 from scaletest.model.checks import cut
 from scaletest.web import text
-from scaletest.web.gate import HttpCounts, answer_form
+from scaletest.web.security import HttpCounts, answer_form
 
 NUMBER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 
 def steering() -> Steering:
     """The load of this application."""
-    found: Steering = current_app.config["STEERING"]
-    return found
+    control: Steering = current_app.config["STEERING"]
+    return control
 
 
 def counts() -> HttpCounts:
     """HTTP queries so far."""
-    found: HttpCounts = current_app.config["COUNTS"]
-    return found
+    counted: HttpCounts = current_app.config["COUNTS"]
+    return counted
 
 
 def fails() -> Response:
     """Failed requests since the last reset."""
-    return _value(steering().snapshot().failed, "request failures")
+    return _single(steering().snapshot().failed, "request failures")
 
 
 def reqs_per_sec() -> Response:
-    """Requests that succeeded a second, since the last reset."""
-    return _value(round(steering().snapshot().per_s, 6), "requests per second")
+    """Requests that succeeded per second, since the last reset."""
+    return _single(round(steering().snapshot().per_s, 6), "requests per second")
 
 
 def parallel() -> Response:
-    """Read or set how many requests are kept in flight; the statistics go on."""
+    """Read or set how many requests are kept in flight; the statistics continue."""
     return _parallel(reset=False)
 
 
 def parallelism() -> Response:
-    """Read or set how many requests are kept in flight; setting begins the statistics anew."""
+    """Read or set how many requests are kept in flight; setting it resets the statistics."""
     return _parallel(reset=True)
 
 
 def reset() -> Response:
-    """Begin the statistics anew."""
+    """Reset the statistics."""
     steering().reset()
-    return _value("Reseted", "")
+    return _single("Reseted", "")
 
 
 def stats() -> Response:
@@ -65,8 +66,8 @@ def stats() -> Response:
     snapshot = steering().snapshot()
     if answer_form() == "json":
         return as_json(with_http(snapshot.to_dict()))
-    found = counts()
-    return _text(text.stats(snapshot, found.completed, found.rejected), "Statistics")
+    queries = counts()
+    return _text(text.stats(snapshot, queries.completed, queries.rejected), "Statistics")
 
 
 def nodes() -> Response:
@@ -79,37 +80,37 @@ def pods() -> Response:
     return _spread(text.pods, "Nodes and pods")
 
 
-def as_json(data: dict[str, Any]) -> Response:
+def as_json(body: dict[str, Any]) -> Response:
     """Answer with JSON."""
-    response = make_response(json.dumps(data, allow_nan=False))
+    response = make_response(json.dumps(body, allow_nan=False))
     response.mimetype = "application/json"
     return response
 
 
-def with_http(row: dict[str, Any]) -> dict[str, Any]:
+def with_http(statistics: dict[str, Any]) -> dict[str, Any]:
     """Add the counts of HTTP queries."""
-    found = counts()
-    return {**row, "http_completed": found.completed, "http_rejected": found.rejected}
+    queries = counts()
+    return {**statistics, "http_completed": queries.completed, "http_rejected": queries.rejected}
 
 
 def _parallel(*, reset: bool) -> Response:
     if "value" not in request.args:
-        return _value(steering().parallel, "requests in parallel")
-    given = request.args["value"]
-    if not NUMBER.fullmatch(given):
-        raise BadRequest(f"value is {cut(given, 40)!r}, not a whole number from 0 on")
+        return _single(steering().parallel, "requests in parallel")
+    written = request.args["value"]
+    if not NUMBER.fullmatch(written):
+        raise BadRequest(f"value is {cut(written, 40)!r}, not a whole number from 0 on")
     try:
-        wanted = steering().set_parallel(int(given), reset=reset)
+        wanted = steering().set_parallel(int(written), reset=reset)
     except NotSteerable as error:
         raise Conflict(f"this client follows a schedule ({steering().load}); its parallelism cannot be set") from error
-    return _value(wanted, "requests in parallel")
+    return _single(wanted, "requests in parallel")
 
 
-def _value(value: float | str, info: str) -> Response:
+def _single(number: float | str, info: str) -> Response:
     form = answer_form()
-    shown = f"{value:.6f}" if isinstance(value, float) else str(value)
+    shown = f"{number:.6f}" if isinstance(number, float) else str(number)
     if form == "json":
-        return as_json({"result": value, "info": info})
+        return as_json({"result": number, "info": info})
     if form == "plain":
         return _plain(shown)
     if form == "page":
@@ -129,8 +130,8 @@ def _text(body: str, title: str) -> Response:
     return make_response(render_template("text.html", title=title, text=body))
 
 
-def _spread(render: Callable[[Snapshot], str], title: str) -> Response:
-    """Without a type it is plain text: that is how these two have always been."""
+def _spread(render: Callable[[LoadSnapshot], str], title: str) -> Response:
+    """Statistics by node; without a type plain text, as these two paths have always been."""
     snapshot = steering().snapshot()
     form = answer_form()
     if form == "json":

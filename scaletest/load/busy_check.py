@@ -1,4 +1,4 @@
-"""A look at this machine before a load begins: what else keeps it busy changes what is measured."""
+"""Check of this machine before a load begins: other programs would change the measurement."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from scaletest.analysis.busy import Resources, busy
 from scaletest.system.cores import own_used_s
 from scaletest.system.node import NodeReader
 
-# So long a look lasts at least; workers usually take longer to start.
+# The least time between two readings; workers usually take longer to start.
 LOOK_S = 1.0
 
 
-class Before:
-    """Reads the machine at once, and again when it is asked for warnings."""
+class BusyCheck:
+    """Reads the machine's resources when it is created, and again for the warnings."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class Before:
         self._began, self._own_s = clock(), own_cpu_s()
 
     def warnings(self) -> list[str]:
-        """What else keeps the machine busy. A second after the first look at the earliest: it waits for that."""
+        """Warnings about other programs on the machine; waits until a second after the first reading."""
         self._wait(max(0.0, LOOK_S - (self._clock() - self._began)))
         resources = self._read()
         own_cores = (self._own_cpu_s() - self._own_s) / (self._clock() - self._began)
         return busy(resources, own_cores)
 
 
-def of_this_machine(own_cpu_s: Callable[[], float] = own_used_s) -> Before:
-    """The look begins now. own_cpu_s: CPU seconds of what belongs to the run."""
-    return Before(NodeReader().read, own_cpu_s)
+def of_this_machine(own_cpu_s: Callable[[], float] = own_used_s) -> BusyCheck:
+    """Begin the check of this machine now. own_cpu_s: CPU seconds of the run's own processes."""
+    return BusyCheck(NodeReader().read, own_cpu_s)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scaletest.cli import clustercheck
 from scaletest.cluster import rights, views
 from scaletest.cluster.rights import Right
-from scaletest.model.view import MARK, View, node_gaps
-from scaletest.system.view import view
+from scaletest.model.visibility import MARK, Visibility, visibility_gaps
+from scaletest.system.visibility import visibility
 from tests.unit.fake_api import Answer, api
 
-ALL = View(
+ALL = Visibility(
     times=True,
     calls=True,
     functions=True,
@@ -29,7 +29,7 @@ ALL = View(
 
 
 def test_all_can_be_read_of_a_child_here(tmp_path: Path) -> None:
-    seen = view(tmp_path, tmp_path, tmp_path)
+    seen = visibility(tmp_path, tmp_path, tmp_path)
     assert (seen.times, seen.locks, seen.cgroup, seen.devices) == (True, True, 0, {})
     # where Yama hides the calls, the functions stay
     assert seen.calls or seen.functions
@@ -43,7 +43,7 @@ def test_devices_have_their_drivers(tmp_path: Path) -> None:
     driver.mkdir(parents=True)
     (tmp_path / "renderD128" / "device").mkdir(parents=True)
     (tmp_path / "renderD128" / "device" / "driver").symlink_to(driver)
-    seen = view(tmp_path, tmp_path, tmp_path)
+    seen = visibility(tmp_path, tmp_path, tmp_path)
     assert [(Path(path).name, driver) for path, driver in seen.devices.items()] == [
         ("renderD128", "xe"),
         ("renderD129", ""),
@@ -55,11 +55,11 @@ def test_devices_have_their_drivers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("version", "name"), [(2, "cgroup.controllers"), (1, "cpu,cpuacct"), (0, "other")])
 def test_the_version_of_control_groups(tmp_path: Path, version: int, name: str) -> None:
     (tmp_path / name).mkdir()
-    assert view(tmp_path, tmp_path, tmp_path).cgroup == version
+    assert visibility(tmp_path, tmp_path, tmp_path).cgroup == version
 
 
 def test_nothing_is_missing_where_all_can_be_read() -> None:
-    assert node_gaps(ALL) == []
+    assert visibility_gaps(ALL) == []
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_nothing_is_missing_where_all_can_be_read() -> None:
     ],
 )
 def test_what_is_missing_says_what_follows(change: dict[str, Any], missing: str, effect: str) -> None:
-    (gap,) = node_gaps(dataclasses.replace(ALL, **change))
+    (gap,) = visibility_gaps(dataclasses.replace(ALL, **change))
     assert gap["missing"] == missing and effect in gap["effect"] and gap["remedy"]
 
 
 def test_a_line_is_read_as_it_was_written() -> None:
-    assert View.from_line(ALL.to_line()) == ALL
+    assert Visibility.from_line(ALL.to_line()) == ALL
 
 
 @given(st.text(max_size=60))
 def test_any_other_line_is_none(text: str) -> None:
-    assert View.from_line(text) is None
-    assert View.from_line(MARK + text) is None
-    assert View.from_line(MARK + json.dumps({"times": text})) is None
+    assert Visibility.from_line(text) is None
+    assert Visibility.from_line(MARK + text) is None
+    assert Visibility.from_line(MARK + json.dumps({"times": text})) is None
 
 
 def pod(name: str, node: str, *arguments: str) -> dict[str, Any]:

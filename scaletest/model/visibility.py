@@ -1,24 +1,27 @@
-"""What a worker can see of its programs and its node: by that it is known how well causes will be named there."""
+"""Visibility: what a worker can read of its programs and its node, which limits how causes are named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 from scaletest.model import checks, wire
 from scaletest.model.errors import InvalidValue
 
-# How a line of a worker's log begins that holds its view as JSON.
+# Beginning of the line in a worker's log that contains its visibility as JSON.
 MARK = "causes can be read from: "
 MOST_DEVICES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """Of its programs' threads, whether their times, system calls and kernel functions, and file locks can be read.
+class Visibility:
+    """Information that a worker can read.
 
-    pressure: whether the kernel counts it. cgroup: the version of control groups, 0 when there are none.
-    devices: path -> driver. counters: the drivers of these that tell how busy a device is.
+    times, calls, functions: CPU times, system calls and kernel functions of its programs' threads.
+    locks: file locks. pressure: whether the kernel counts pressure (PSI). cgroup: the version of
+    control groups, 0 without them. devices: path -> driver. counters: drivers of these devices that
+    report how busy a device is.
     """
 
     times: bool
@@ -35,16 +38,16 @@ class View:
         return MARK + wire.dump(asdict(self))
 
     @classmethod
-    def from_line(cls, line: str) -> View | None:
-        """Read what `to_line` wrote; None for any other line, which a program may have written."""
+    def from_line(cls, line: str) -> Visibility | None:
+        """Read what `to_line` wrote; None for any other line."""
         if not line.startswith(MARK):
             return None
         try:
-            row = wire.take(wire.load(line.removeprefix(MARK), "the view"), "the view", _TYPES)
-            row["devices"] = {checks.cut(str(path), 100): checks.cut(str(row["devices"][path]), 40) for path in
-                              list(row["devices"])[:MOST_DEVICES]}  # fmt: skip
-            row["counters"] = tuple(map(str, row["counters"]))
-            return cls(**row)
+            fields = wire.take(wire.load(line.removeprefix(MARK), "the view"), "the view", _TYPES)
+            devices = islice(fields["devices"].items(), MOST_DEVICES)
+            fields["devices"] = {checks.cut(str(path), 100): checks.cut(str(driver), 40) for path, driver in devices}
+            fields["counters"] = tuple(map(str, fields["counters"]))
+            return cls(**fields)
         except (InvalidValue, KeyError, TypeError):
             return None
 
@@ -57,42 +60,48 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 }
 
 
-def node_gaps(view: View) -> list[dict[str, str]]:
-    """What cannot be read, what is not known for that, and what to do about it."""
+def visibility_gaps(visibility: Visibility) -> list[dict[str, str]]:
+    """Information that cannot be read, the effect of each gap, and its remedy."""
     return [
-        {"missing": missing, "effect": effect, "remedy": remedy} for missing, effect, remedy in _gaps(view) if missing
+        {"missing": missing, "effect": effect, "remedy": remedy}
+        for missing, effect, remedy in _gaps(visibility)
+        if missing
     ]
 
 
-def _gaps(view: View) -> list[tuple[str, str, str]]:
+def _gaps(visibility: Visibility) -> list[tuple[str, str, str]]:
     return [
-        ("" if view.times else "times of threads", "no cause is named", "use a kernel with CONFIG_SCHED_INFO"),
-        _calls_gap(view),
-        ("" if view.locks else "/proc/locks", "the holder of a lock file is unknown", "let the kernel show it"),
+        ("" if visibility.times else "times of threads", "no cause is named", "use a kernel with CONFIG_SCHED_INFO"),
+        _calls_gap(visibility),
+        ("" if visibility.locks else "/proc/locks", "the holder of a lock file is unknown", "make it readable"),
         (
-            "" if view.pressure else "pressure",
+            "" if visibility.pressure else "pressure",
             "nothing confirms that the node's CPU, memory or disk is scarce",
             "boot the node with psi=1, or use a kernel with CONFIG_PSI",
         ),
-        _cgroup_gap(view),
-        *(_device_gap(path, driver) for path, driver in view.devices.items() if driver not in view.counters),
+        _cgroup_gap(visibility),
+        *(
+            _device_gap(path, driver)
+            for path, driver in visibility.devices.items()
+            if driver not in visibility.counters
+        ),
     ]
 
 
-def _calls_gap(view: View) -> tuple[str, str, str]:
+def _calls_gap(visibility: Visibility) -> tuple[str, str, str]:
     remedy = "set kernel.yama.ptrace_scope to 0 or 1 on the node, and mount /proc without hidepid"
-    if view.calls:
+    if visibility.calls:
         return "", "", ""
-    if view.functions:
+    if visibility.functions:
         return "system calls", "waits have a state, and lock files and addresses may have no name", remedy
     return "system calls and kernel functions", "waits count as not observed", remedy
 
 
-def _cgroup_gap(view: View) -> tuple[str, str, str]:
-    if view.cgroup == 2:
+def _cgroup_gap(visibility: Visibility) -> tuple[str, str, str]:
+    if visibility.cgroup == 2:
         return "", "", ""
     effect = "a container's pressure and the reclaim of its memory are unknown; its CPU limit is known"
-    if view.cgroup == 1:
+    if visibility.cgroup == 1:
         return (
             "control groups of version 2",
             effect,

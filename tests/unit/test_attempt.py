@@ -1,0 +1,40 @@
+"""Attempts of a load test as lines of JSON."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.model.attempt import Attempt, from_json, to_json
+from scaletest.model.errors import InvalidValue
+
+SAMPLES = st.builds(
+    Attempt,
+    st.integers(0, 1 << 40),
+    st.integers(1, 100),
+    st.booleans(),
+    *[st.floats(0, 1e6).map(lambda value: round(value, 6))] * 4,
+    st.text(min_size=1, max_size=20),
+    st.integers(0, 1 << 40),
+    st.none() | st.floats(0, 1e6),
+    st.text(max_size=20),
+    st.text(max_size=20),
+    st.integers(0, 1 << 40),
+)
+
+
+@given(SAMPLES, st.integers(0, 1 << 30))
+def test_a_sample_survives_its_line(sample: Attempt, number: int) -> None:
+    try:
+        line = to_json(sample, number)
+        line.encode()
+    except UnicodeEncodeError:
+        return
+    assert from_json(line) == (number, sample)
+
+
+@given(st.text(max_size=200) | st.binary(max_size=200))
+def test_any_line_is_a_sample_or_an_error_that_says_so(text: str | bytes) -> None:
+    with pytest.raises(InvalidValue):
+        from_json(text)

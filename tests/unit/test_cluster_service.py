@@ -1,0 +1,14 @@
+"""References to services of a cluster."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaletest.cluster.service import reference
+from scaletest.model.errors import InvalidValue
+
+
+@pytest.mark.parametrize("text", ["model", "svc/", "svc/Model", "svc/a:b:c", "svc/a b", "pod/a"])
+def test_what_is_no_service_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue):
+        reference(text)

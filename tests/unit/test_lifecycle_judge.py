@@ -1,0 +1,55 @@
+"""Thresholds of a lifecycle."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaletest.analysis.lifecycle import judge
+from scaletest.model.errors import InvalidValue
+from scaletest.model.lifecycle import Stamp
+from scaletest.model.verdict import VerdictKind
+from tests.unit.lifecycles import of, workload
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ready.mean<1s", VerdictKind.PASS),
+        ("ready.mean<10ms", VerdictKind.FAIL),
+        ("total_ready.p50<=6.5s", VerdictKind.PASS),
+        ("ready.p99<30s", VerdictKind.INVALID),  # too few
+        ("pvc_bound.p50<1s", VerdictKind.INVALID),  # nothing measured
+        ("failed<=0", VerdictKind.PASS),
+        ("rejected<1%", VerdictKind.PASS),
+        ("throughput>=0.5/min", VerdictKind.PASS),
+    ],
+)
+def test_thresholds(text: str, kind: VerdictKind) -> None:
+    rows = [workload(f"j-{index}", submitted=float(index), step=1.0 if index % 2 else 0.999) for index in range(20)]
+    for row in rows:
+        row.pods[f"{row.name}-0"].stamps["ready"] = row.pods[f"{row.name}-0"].stamps["scheduled"].merged(Stamp())
+        at = row.pods[f"{row.name}-0"].stamps["scheduled"].watch_s or 0.0
+        row.pods[f"{row.name}-0"].stamps["ready"] = Stamp(watch_s=at + 0.5)
+    found = of(*rows, thresholds=[text])
+    assert found.thresholds[0].kind is kind, found.thresholds[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("ready.p99", "cannot be read"), ("redy.p99<1s", "not measured"), ("ready.p98<1s", "says p98"),
+        ("ready<1s", "says nothing"), ("failed<1s", "unit s"), ("throughput>1%", "unit %"),
+        ("x" * 300, "cannot be read"),
+    ],
+)  # fmt: skip
+def test_bad_thresholds_are_explained(text: str, what: str) -> None:
+    with pytest.raises(InvalidValue, match=what):
+        judge.parse(text)
+
+
+def test_pending_ones_make_a_run_invalid() -> None:
+    half = workload("j-2")
+    del half.stamps["finished"]
+    found = of(workload("j-1"), half)
+    assert found.verdict.kind is VerdictKind.INVALID
+    assert "1 of 2 have not reached finished" in found.verdict.reason

@@ -1,0 +1,39 @@
+"""Durations between the milestones of a lifecycle."""
+
+from __future__ import annotations
+
+import pytest
+
+from scaletest.analysis.lifecycle.steps import STEPS, between
+from scaletest.model.lifecycle import Stamp, TimeSource
+from tests.unit.lifecycles import of, workload
+
+
+def test_both_ends_come_from_one_clock_where_one_saw_both() -> None:
+    start, end = Stamp(10.0, 110.2), Stamp(15.0, 113.7)
+    assert between(start, end) == (pytest.approx(3.5), TimeSource.WATCH, False)
+    assert between(start, end, "api") == (5.0, TimeSource.API, False)
+    assert between(Stamp(watch_s=9.5), Stamp(api_s=12.0)) == (2.5, TimeSource.MIXED, False)
+    assert between(Stamp(), end) is None
+
+
+@pytest.mark.parametrize(("back", "value", "clipped"), [(0.4, 0.0, True), (1.5, -1.5, False)])
+def test_a_little_below_zero_is_zero_and_counted(back: float, value: float, clipped: bool) -> None:
+    found = between(Stamp(watch_s=100.0), Stamp(watch_s=100.0 - back))
+    assert found is not None and found[0] == pytest.approx(value) and found.clipped is clipped
+
+
+def test_missing_values_are_counted_and_are_no_zero() -> None:
+    whole, half = workload("j-1"), workload("j-2")
+    del half.pods["j-2-0"].stamps["ready"]
+    found = of(whole, half).step("ready")
+    assert found is not None
+    assert (found.spread.count, found.missing, found.values[1]) == (1, 1, None)
+
+
+def test_every_step_has_words() -> None:
+    from scaletest.analysis.lifecycle.steps import WORDS, since_words
+
+    for step in STEPS:
+        assert {step.event, *step.references} <= set(WORDS)
+        assert since_words(step, step.references[0]).startswith("the pod's ") == step.of_pods

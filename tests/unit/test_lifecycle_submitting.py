@@ -1,0 +1,75 @@
+"""Submission of a lifecycle's objects into its folder."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from scaletest.cli.main import run
+from scaletest.lifecycle.cleanup import delete_all
+from scaletest.lifecycle.store import Store
+from scaletest.lifecycle.submitting import Answer, Submitter
+from scaletest.lifecycle.templating import text_of
+from tests.unit.lifecycles import BEGAN, plan
+
+
+def test_defect_14_a_second_run_in_the_folder_takes_nothing_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given a folder in which a submit was interrupted after two of five
+    made = plan(count=5, processes=2, api_version="batch/v1", object_kind="Job", template=text_of("job", None))
+    store, tool = Store(tmp_path), Stopping(2)
+    store.begin(made, [])
+    Submitter(made, store, tool, lambda: BEGAN, fresh=True, stop=tool.stop).run()
+    assert [row["jobName"] for row in json.loads((tmp_path / "submitted.json").read_text())] == tool.names
+    # then the next one goes on, and the one after that has nothing to do
+    for expected in (5, 5):
+        Submitter(made, store, tool, lambda: BEGAN + 9).run()
+        assert tool.names == list(made.names())[:expected]
+        rows = json.loads((tmp_path / "submitted.json").read_text())
+        assert [row["jobName"] for row in rows] == tool.names
+    # a dry run submits nothing, and another run is refused the folder
+    words = ["lifecycle", "submit", "-o", str(tmp_path), "--dry-run"]
+    assert run(words) == 0
+    assert run([*words, "-n", "6"]) == 2
+    assert "another --output-dir for a new run" in capsys.readouterr().err
+    # and what was submitted is taken away, by its label
+    there = Gone(tool.names)
+    assert delete_all(made, there) == 5  # type: ignore[arg-type]
+    assert (there.names_left, there.selector) == ([], f"scaletest/run={made.run}")
+
+
+class Stopping:
+    """A tool that accepts everything, and stops the submitter when it has seen so many."""
+
+    def __init__(self, most: int) -> None:
+        self.names: list[str] = []
+        self.stop, self._most = threading.Event(), most
+        self._lock = threading.Lock()
+
+    def submit(self, name: str) -> Answer:
+        with self._lock:
+            self.names.append(name)
+            if len(self.names) == self._most:
+                self.stop.set()
+        return Answer(True, True, 201, "")
+
+
+class Gone:
+    """Objects of a cluster that can be listed and deleted."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names_left, self.selector = list(names), ""
+
+    def resource(self, api_version: str, kind: str) -> str:
+        return kind
+
+    def names(self, found: str, namespace: str, selector: str) -> list[str]:
+        self.selector = selector
+        return list(self.names_left)
+
+    def delete(self, found: str, namespace: str, names: list[str]) -> None:
+        self.names_left = [name for name in self.names_left if name not in names]

@@ -1,0 +1,102 @@
+"""Templates of submitted objects."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.lifecycle import kinds
+from scaletest.lifecycle.templating import Extras, Workloads, text_of
+from scaletest.model.errors import InvalidValue
+from tests.unit.lifecycles import plan
+
+
+@pytest.mark.parametrize("name", [*kinds.KINDS, *kinds.ALIASES])
+def test_defect_02_every_type_has_a_template_that_works(name: str) -> None:
+    kind = kinds.find(name)
+    made = plan(kind=name, workers=3, template=text_of(kind.template, None))
+    body = Workloads(made.template, made.values(), made.run).make("j-1")
+    assert body["metadata"]["name"] == "j-1"
+    assert body["metadata"]["labels"]["scaletest/workload"] == "j-1"
+    assert "${" not in json.dumps(body)
+
+
+def test_defect_15_a_claim_touches_nothing_but_the_pods() -> None:
+    text = text_of("job", None).replace("backoffLimit: 0", "backoffLimit: 0\n  # status:\n  suspend: false")
+    text = text.replace("  name: ${name}", '  name: ${name}\n  annotations: {note: "status: here"}')
+    made = Workloads(text, plan().values(), "r", Extras(pvc=True, storage_class="fast", claim_template="gpu"))
+    body = made.make("j-1")
+    assert body["metadata"]["annotations"] == {"note": "status: here"}
+    assert body["spec"]["suspend"] is False
+    spec = body["spec"]["template"]["spec"]
+    volume = spec["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
+    assert volume["spec"]["storageClassName"] == "fast"
+    assert volume["metadata"]["labels"]["scaletest/workload"] == "j-1"
+    assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/path-new"
+    assert spec["resourceClaims"] == [{"name": "device", "resourceClaimTemplateName": "gpu"}]
+
+
+def test_any_yaml_passes_through_and_gets_our_labels() -> None:
+    text = """
+apiVersion: batch.volcano.sh/v1alpha1
+kind: Job
+metadata: {name: theirs, labels: {team: a}}
+spec:
+  queue: gold
+  tasks:
+    - name: worker
+      replicas: ${workers}
+      note: "${workers}"
+      template: {spec: {containers: [{name: c, command: ["echo", "$${HOME} ${gpus}"]}]}}
+"""
+    body = Workloads(text, plan(workers=4).values(), "r").make("j-1")
+    assert body["metadata"]["labels"] == {"team": "a", "scaletest/run": "r", "scaletest/workload": "j-1"}
+    task = body["spec"]["tasks"][0]
+    assert (body["spec"]["queue"], task["replicas"], task["note"]) == ("gold", 4, "4")
+    assert task["template"]["spec"]["containers"][0]["command"] == ["echo", "${HOME} 1"]
+    assert task["template"]["metadata"]["labels"]["scaletest/run"] == "r"
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("a: [", "no YAML"),
+        ("- 1", "no Kubernetes object"),
+        ("kind: Job", "no Kubernetes object"),
+        ("[" * 5000, "nests too deeply"),
+        ("kind: A\napiVersion: v1\n---\nkind: B\napiVersion: v1", "2 objects"),
+        ("", "0 objects"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '${nmae}'}]}", "nothing fills"),
+        ("apiVersion: v1\nkind: Pod\nspec: {containers: [{name: '$('}]}\nx: '${'", "nothing fills"),
+    ],
+)
+def test_bad_templates_are_explained(text: str, what: str) -> None:
+    with pytest.raises(InvalidValue, match=what):
+        Workloads(text, plan().values(), "r")
+
+
+def test_no_devices_asks_for_no_kind_of_device() -> None:
+    body = Workloads(text_of("job", None), plan(gpus="0").values(), "r").make("j-1")
+    assert body["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "pods"),
+    [("indexed-job", 7, 7), ("jobset", 7, 7), ("pytorchjob", 7, 8), ("deployment", 3, 3), ("runai-distributed", 7, 8)],
+)
+def test_the_pods_of_a_gang_are_known(kind: str, workers: int, pods: int) -> None:
+    made = plan(workers=workers)
+    body = Workloads(text_of(kinds.KINDS[kind].template, None), made.values(), "r").make("j")
+    assert kinds.expected(body) == pods
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+                    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+                    max_leaves=8))  # fmt: skip
+def test_any_object_has_some_number_of_pods(spec: object) -> None:
+    for kind in ("Job", "JobSet", "PyTorchJob", "Deployment", "DistributedWorkload"):
+        found = kinds.expected({"kind": kind, "spec": spec if isinstance(spec, dict) else {}})
+        assert found is None or isinstance(found, int)

@@ -1,0 +1,18 @@
+"""Options of the command line without their secrets."""
+
+from __future__ import annotations
+
+from scaletest.cli.saturate_options import public
+
+
+def test_a_command_line_loses_its_secrets() -> None:
+    words = [
+        "saturate",
+        "--url",
+        "http://me:word@h/?code=abc&x=1",
+        "-H",
+        "Authorization: Bearer abc",
+        "--header=K: abc",
+    ]
+    assert "abc" not in " ".join(public(words)) and "word" not in " ".join(public(words))
+    assert public(["-H", "K: abc"]) == ["-H", "K: ***"]

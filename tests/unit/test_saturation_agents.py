@@ -1,0 +1,106 @@
+"""Several load agents as one tester."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.saturation.step import assess
+from scaletest.broker.agents import Meeting
+from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
+from scaletest.model import histogram
+from scaletest.model.attempt import OK, Attempt
+from scaletest.saturation.agents import AgentsLoad, merged, serve
+from tests.unit.simulated import PLAN, step
+
+
+@given(st.integers(1, 7), st.integers(0, 1 << 30))
+@settings(max_examples=20)
+def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> None:
+    # given so many agents, each with its part of the requests, whose findings go over the wire
+    chance = random.Random(seed)
+    rows = []
+    for number in range(2000):
+        due = number / 200
+        rows.append(Attempt(number, 1, True, due, due, due, due + chance.lognormvariate(-4, 1), OK))
+    parts = [rows[index::agents] for index in range(agents)]
+    known = {"open": True, "late_s": 0.0, "seconds": 10.0, "cpu": 0.1, "beat_s": 0.0, "throttled_s": 0.0, "unsent": 0}
+    brought = [
+        {**known, "agent": index, "samples": [list(one._replace(request=n)) for n, one in enumerate(part)]}
+        for index, part in enumerate(parts)
+    ]
+    chance.shuffle(brought)
+    joined = merged(json.loads(json.dumps(brought)), agents).samples
+    # expect every request once, the same percentiles and intervals, and the sum of their histograms
+    assert sorted(one.request for one in joined) == list(range(2000))
+    mine, theirs = assess(PLAN, step(), joined), assess(PLAN, step(), rows)
+    assert (mine.latency, mine.goodput, mine.growth) == (theirs.latency, theirs.goodput, theirs.growth)
+    added = sum((Counter(histogram.bucket(one.latency_s) for one in part) for part in parts), Counter[int]())
+    whole = Counter(histogram.bucket(one.latency_s) for one in rows)
+    assert added == whole
+    for share in (0.5, 0.9, 0.95, 0.99, 0.999):
+        assert histogram.quantile(added, share) == histogram.quantile(whole, share)
+
+
+class Table(Meeting):
+    """A meeting at one table: an agent works when its order is there."""
+
+    def __init__(self, agents: int, load: LevelLoad) -> None:
+        self.agents, self.load, self.coming, self.done = agents, load, iter(range(agents)), list[dict[str, Any]]()
+
+    def offset_s(self) -> float:
+        return 0.0
+
+    def plan(self) -> dict[str, Any]:
+        return {}
+
+    def join(self) -> int:
+        return next(self.coming)
+
+    def order(self, orders: list[dict[str, Any]]) -> None:
+        self.orders = {index: [one] for index, one in enumerate(orders)}
+        for _ in range(self.agents):
+            serve(self, lambda plan, name: self.load, sleep=lambda seconds: None)
+
+    def next_order(self, index: int) -> dict[str, Any] | None:
+        return self.orders[index].pop() if self.orders[index] else None
+
+    def alive(self) -> bool:
+        return False
+
+    def bring(self, number: int, found: dict[str, Any]) -> None:
+        self.done.append(found)
+
+    def brought(self, number: int) -> dict[str, Any] | None:
+        return self.done.pop(0)
+
+
+class Counting:
+    """Ends what it is asked for at once."""
+
+    def __init__(self) -> None:
+        self.orders: list[LoadOrder] = []
+
+    def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
+        self.orders.append(order)
+        return LoadResult([Attempt(n, 1, True, 0.0, 0.0, 0.0, 0.1, OK) for n in range(order.count)], 1.0, 0, 0, 0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(("parallel", "count"), [(1, 5), (2, 5), (5, 7), (9, 2), (1, 0), (2, 0)])
+def test_agents_that_keep_nothing_in_flight_have_nothing_to_do(parallel: int, count: int) -> None:
+    # given three agents under closed load; expect the whole number in flight, and exactly so many requests
+    load = Counting()
+    found = AgentsLoad(Table(3, load), 3).measure(LoadOrder(1.0, parallel=parallel, count=count), lambda: False, print)
+    assert len(found.samples) == count
+    assert sum(one.count for one in load.orders) == count
+    assert sum(one.parallel for one in load.orders) == (parallel if count != 2 else 6)
+    assert all(one.parallel for one in load.orders)

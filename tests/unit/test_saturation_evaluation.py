@@ -1,0 +1,140 @@
+"""Verdict of a search for saturation, or of a sweep."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from scaletest.analysis.saturation.course import LONGEST, Course
+from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.step import assess
+from scaletest.model import VerdictKind
+from scaletest.model.saturation import SaturationPlan
+from tests.unit.simulated import PLAN, Simulated, run, step
+
+# Requests a second of which 5 % take longer than 11 ms: 8 slots of 10 ms, simulated for ten minutes.
+LIMIT_11MS = 430.0
+
+
+def swept(rates: list[float], load: str, wanted: float, maximum: float, slots: int = 8) -> SaturationResult:
+    """A sweep of a service of so many slots of 10 ms."""
+    plan = replace(PLAN, mode="sweep", load=load, start=rates[0], maximum=maximum, increment=rates[1], wanted=wanted)
+    return run(plan, Simulated(slots), 1)
+
+
+@pytest.mark.parametrize(
+    ("load", "start", "increment", "maximum", "wanted", "kind"),
+    [
+        # the levels end below what is wanted, reach it, just reach it, or one below it is too much
+        ("open", 10.0, 10.0, 30.0, 100.0, "FAIL"),
+        ("open", 100.0, 100.0, 400.0, 300.0, "PASS"),
+        ("open", 100.0, 100.0, 300.0, 300.0, "INVALID"),
+        ("open", 500.0, 400.0, 1000.0, 700.0, "INVALID"),
+        ("open", 400.0, 200.0, 1000.0, 1200.0, "FAIL"),
+        ("open", 900.0, 100.0, 1000.0, 1000.0, "FAIL"),
+        ("open", 900.0, 100.0, 1000.0, 500.0, "INVALID"),
+        # one in flight does 100 a second, eight do 800
+        ("closed", 1.0, 1.0, 3.0, 1000.0, "FAIL"),
+        ("closed", 1.0, 1.0, 9.0, 700.0, "PASS"),
+        ("closed", 1.0, 1.0, 9.0, 1000.0, "FAIL"),
+    ],
+)
+def test_a_sweep_is_judged_by_what_is_wanted(
+    load: str, start: float, increment: float, maximum: float, wanted: float, kind: str
+) -> None:
+    verdict = swept([start, increment], load, wanted, maximum).verdict
+    assert verdict.kind == kind, verdict
+    assert verdict.remedy or kind == "PASS"
+
+
+def test_closed_load_below_what_is_wanted_fails() -> None:
+    result = run(replace(PLAN, load="closed", wanted=100.0), Simulated(slots=4, service_s=0.1), 1)
+    assert result.point is not None and result.point.high < 100
+    assert result.verdict.kind is VerdictKind.FAIL, result.verdict
+    # and one whose plateau was not reached decides nothing
+    short = run(replace(PLAN, load="closed", wanted=100.0, maximum=2.0), Simulated(slots=4, service_s=0.1), 1)
+    assert short.verdict.kind is VerdictKind.INVALID
+
+
+@pytest.mark.parametrize(("wanted", "kind"), [(700.0, "PASS"), (1000.0, "FAIL"), (0.0, "PASS")])
+def test_what_is_wanted_decides(wanted: float, kind: str) -> None:
+    assert run(replace(PLAN, wanted=wanted), Simulated(), 1).verdict.kind == kind
+
+
+def test_a_point_at_which_growth_is_hardly_known_is_told() -> None:
+    # given service times so different that steps of a second tell little of the backlog
+    chance = random.Random(1)
+    wild = Simulated(noise=lambda: chance.expovariate(1.0))
+    short = run(replace(PLAN, step_s=1.0), wild, 1)
+    assert any("backlog may still have grown" in one for one in short.warnings)
+    assert not any("backlog may" in one for one in run(replace(PLAN, step_s=10.0), Simulated(), 1).warnings)
+
+
+def test_a_service_that_is_never_saturated_is_undecided() -> None:
+    result = run(replace(PLAN, maximum=400.0), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "400" in result.verdict.reason
+    assert run(replace(PLAN, maximum=400.0, wanted=300.0), Simulated(), 1).verdict.kind is VerdictKind.PASS
+
+
+def test_a_latency_limit_saturates_too() -> None:
+    # given M/D/8, of which 5 % take longer than 11 ms at LIMIT_11MS requests a second
+    held = 0
+    for seed in range(10):
+        result = run(replace(PLAN, limit="p95<11ms"), Simulated(), seed)
+        assert result.point is not None and result.verdict.kind is VerdictKind.PASS, result.verdict
+        held += result.point.low <= LIMIT_11MS <= result.point.high
+    assert held >= 9
+
+
+def test_few_requests_that_are_all_too_slow_refute_a_latency_limit_at_once() -> None:
+    # given a service of 100 ms, and steps of fewer requests than the percentile itself needs
+    plan = SaturationPlan("simulated", step_s=5.0, warm_s=0.5, limit="p99<50ms")
+    result = run(plan, Simulated(1, 0.1), 1)
+    searched = [one for one in result.steps if one.step.phase == "ramp" and one.latency.count]
+    assert searched and all(one.saturated and not one.undecided for one in searched)
+    assert result.point is None and result.verdict.kind is VerdictKind.INVALID
+    assert "took longer than 50 ms" in result.verdict.reason
+    # and where a rate is wanted, that is an answer
+    assert run(replace(plan, wanted=100.0), Simulated(1, 0.1), 1).verdict.kind is VerdictKind.FAIL
+
+
+@pytest.mark.parametrize("load", ["open", "closed"])
+@pytest.mark.parametrize("mode", ["search", "sweep"])
+def test_a_latency_limit_that_too_few_requests_meet_stays_undecided(mode: str, load: str) -> None:
+    # given levels at which four steps together have fewer requests than show p99, none of them too slow
+    ends = {"start": 2.0, "maximum": 8.0, "increment": 2.0} if load == "open" else {"start": 1.0, "maximum": 1.0}
+    plan = SaturationPlan("simulated", load, mode, step_s=2.0, warm_s=0.5, limit="p99<500ms", wanted=0.0, **ends)  # type: ignore[arg-type]
+    result = run(plan, Simulated(1, 0.05), 1)
+    assert all(one.undecided for one in result.steps if one.step.phase != "warm")
+    assert result.verdict.kind is VerdictKind.INVALID and "neither refuted nor shown" in result.verdict.reason
+    assert "--step-time" in result.verdict.remedy and "percentile" in result.verdict.remedy
+
+
+def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
+    # given 30 requests a second, of which a step counts about 96, and p99 needs 299
+    plan = replace(PLAN, mode="sweep", start=30.0, limit="p99<50ms")
+    result = run(plan, Simulated(), 1)
+    steps = [one for one in result.steps if one.step.phase == "sweep"]
+    assert len(steps) == LONGEST
+    assert [bool(one.undecided) for one in steps] == [True, True, True, False]
+    assert steps[-1].exceeded is not None and steps[-1].exceeded.count >= 299
+    assert result.verdict.kind is VerdictKind.PASS
+
+
+def test_a_repeat_that_says_the_contrary_is_counted() -> None:
+    # given a step that held by chance at the rate that was too much
+    plan = replace(PLAN, warm_s=0.0, start=100.0, maximum=125.0, precision=0.25, confirm=2)
+    course = Course(plan)
+    turn = iter(range(100))
+    while course.next is not None:
+        level = course.next.level
+        per_s = 100.0 if level > 100 and next(turn) != 1 else level
+        rows = Simulated(slots=1, service_s=1 / per_s).open([n / level for n in range(int(level * 4))])
+        course.tell(assess(plan, step(level, 4.0, phase=course.next.phase), rows))
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert "same when repeated" not in result.verdict.reason
+    assert "1 of the 5 steps at these two rates said the contrary" in result.verdict.reason

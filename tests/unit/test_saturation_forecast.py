@@ -1,0 +1,84 @@
+"""The forecast of a search: how long it takes at most."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scaletest.analysis.saturation.course import LONGEST
+from scaletest.analysis.saturation.forecast import forecast
+from scaletest.load.level_load import LoadOrder, LoadResult
+from scaletest.saturation import Runner
+from tests.unit.simulated import PLAN, Simulated
+
+
+class OnItsOwnClock:
+    """A simulated service as a load that takes as long as its requests do."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+
+    def measure(self, order: LoadOrder, stopping: Any, tell: Any) -> LoadResult:
+        if order.pace is None:
+            rows = Simulated().closed(order.parallel, order.seconds)
+        else:
+            due = itertools.takewhile(lambda at: at < order.seconds, order.pace)
+            rows = Simulated().open(list(itertools.islice(due, order.count or None)))
+        ended = max(one.ended_s for one in rows)
+        self.now_s += ended if order.count else max(order.seconds, ended)
+        return LoadResult(rows, ended if order.count else order.seconds, 0.1, 0.0, 0.0, 0)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Silent:
+    """Hears how a run goes."""
+
+    def note(self, line: str) -> None:
+        """Nothing."""
+
+    def step(self, line: str) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"load": "closed"},
+        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0},
+        {"mode": "sweep", "start": 100.0, "increment": 100.0, "maximum": 1000.0, "repeats": 2, "step_s": 10.0},
+        {"mode": "sweep", "start": 20.0, "increment": 20.0, "maximum": 60.0, "count": 1000, "warm_s": 0.0},
+    ],
+)
+def test_a_dry_run_tells_how_long_a_run_takes(more: dict[str, Any]) -> None:
+    plan = replace(PLAN, **more)
+    load = OnItsOwnClock()
+
+    def sleep(seconds: float) -> None:
+        load.now_s += seconds
+
+    result = Runner(plan, load, [], Silent(), clock=lambda: load.now_s, sleep=sleep).run()
+    expected = forecast(plan)
+    assert expected.usual_s is not None and expected.longest_s is not None
+    assert expected.usual_s == pytest.approx(result.elapsed_s, rel=0.2)
+    assert result.elapsed_s <= expected.longest_s
+    measured = sum(one.step.phase not in ("warm", "operate") for one in result.steps)
+    assert measured <= expected.most and (plan.mode == "search" or measured == expected.steps)
+
+
+def test_a_dry_run_knows_what_it_cannot_know() -> None:
+    # given steps that end by a number of requests whose rate the search is to find
+    assert forecast(replace(PLAN, count=100)).usual_s is None
+    assert forecast(replace(PLAN, mode="sweep", load="closed", start=2.0, count=100)).usual_s is None
+    # expect a latency limit to make it four times as long at most, and agents half a second a step
+    plain, limited = forecast(PLAN), forecast(replace(PLAN, limit="p99<50ms"))
+    assert plain.longest_s is not None and limited.longest_s is not None
+    assert 3 * plain.longest_s < limited.longest_s <= LONGEST * plain.longest_s
+    agents = forecast(replace(PLAN, agents=4))
+    assert agents.usual_s is not None and plain.usual_s is not None
+    assert agents.usual_s - plain.usual_s == pytest.approx(0.5 * (plain.steps + 2))

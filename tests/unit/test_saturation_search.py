@@ -1,0 +1,348 @@
+"""The search for saturation, against services with a known capacity."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scaletest.analysis.estimate import Estimate
+from scaletest.analysis.saturation.backlog import pooled
+from scaletest.analysis.saturation.search import most_measured, open_search, search
+from scaletest.analysis.saturation.step import timing
+from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Trial
+from scaletest.model import VerdictKind
+from scaletest.model.attempt import Attempt
+from scaletest.model.saturation import SaturationPlan
+from tests.unit.simulated import PLAN, Simulated, run
+
+CAPACITY = 800.0
+
+
+def noisy(seed: int) -> Simulated:
+    """Service times with a standard deviation of a fifth."""
+    chance = random.Random(seed)
+    return Simulated(noise=lambda: chance.lognormvariate(-0.02, 0.2))
+
+
+@pytest.mark.parametrize("kind", ["M/D/8", "refuses", "noisy"])
+def test_open_load_finds_the_capacity_in_19_of_20_runs(kind: str) -> None:
+    found = []
+    for seed in range(20):
+        service = {"M/D/8": Simulated(), "refuses": Simulated(room=64), "noisy": noisy(seed)}[kind]
+        result = run(PLAN, service, seed)
+        assert result.searched <= 12
+        found.append(result.point is not None and abs(result.point.value / CAPACITY - 1) <= 0.03)
+    assert sum(found) >= 19
+
+
+class Mortal(Simulated):
+    """It serves so many steps, then every request ends so."""
+
+    def __init__(self, lives: int, outcome: str) -> None:
+        super().__init__()
+        self._lives, self._outcome = lives, outcome
+
+    def open(self, due: list[float]) -> list[Attempt]:
+        self._lives -= 1
+        return super().open(due) if self._lives >= 0 else [self._failed(n, at) for n, at in enumerate(due)]
+
+    def closed(self, parallel: int, seconds: float) -> list[Attempt]:
+        self._lives -= 1
+        return (
+            super().closed(parallel, seconds)
+            if self._lives >= 0
+            else [self._failed(n, n * seconds / 99) for n in range(99)]
+        )
+
+    def _failed(self, number: int, at: float) -> Attempt:
+        return Attempt(number, 1, True, at, at, at, at + 0.001, self._outcome)
+
+
+@pytest.mark.parametrize("outcome", ["refused", "timed out"])
+@pytest.mark.parametrize("load", ["open", "closed"])
+def test_a_service_that_ends_in_the_midst_of_a_run_ends_the_run(load: str, outcome: str) -> None:
+    plan = replace(PLAN, load=load, maximum=64.0 if load == "closed" else 0.0)
+    whole = len(run(plan, Simulated(), 1).steps)
+    for lives in range(2, whole, 2):
+        result = run(plan, Mortal(lives, outcome), 1)
+        # then the search does not follow it down for minutes, and says no point that it has not measured
+        assert result.verdict.kind is VerdictKind.INVALID and "the service is gone" in result.verdict.reason, lives
+        assert outcome in result.verdict.reason and len(result.steps) <= lives + (3 if outcome == "refused" else 20)
+    # a sweep upwards blames no level
+    sweep = replace(plan, mode="sweep", start=1.0, maximum=30.0, increment=1.0)
+    result = run(sweep, Mortal(4, "refused"), 1)
+    assert "the service is gone" in result.verdict.reason and len(result.steps) == 7
+
+
+def disturbed(seed: int) -> Simulated:
+    """A machine that others use: every half second it stands still for a tenth, on average."""
+    chance, at, stalls = random.Random(seed), 0.0, list[tuple[float, float]]()
+    while at < 60:
+        at += chance.expovariate(2)
+        stalls.append((at, at := at + chance.expovariate(10)))
+    return Simulated(slots=1, stalls=stalls)
+
+
+def scattered(seed: int) -> Simulated:
+    """Service times that are exponential: as long as they like."""
+    chance = random.Random(seed)
+    return Simulated(slots=1, noise=lambda: chance.expovariate(1.0))
+
+
+@pytest.mark.parametrize("kind", ["M/D/1", "exponential", "exponential, closed", "disturbed"])
+def test_the_interval_of_the_point_contains_the_truth_in_nine_of_ten_runs(kind: str) -> None:
+    # given services that do 100 a second, and so few requests a step that chance and pauses count
+    plan = replace(PLAN, load="closed" if "closed" in kind else "open")
+    make = {"M/D/1": lambda seed: Simulated(slots=1), "disturbed": disturbed}.get(kind, scattered)
+    held = 0
+    for seed in range(30):
+        result = run(plan, make(seed), seed)
+        assert result.point is not None and result.searched <= 12
+        held += result.point.low <= 100 <= result.point.high
+    assert held >= 27
+
+
+def test_what_is_too_uneven_to_say_is_no_saturation_point() -> None:
+    # given a machine that stands still every third of a second, for as long
+    result = run(PLAN, Simulated(slots=2, stalls=[(n / 1.5, n / 1.5 + 0.6) for n in range(90)]), 1)
+    assert result.point is not None and result.point.low <= 200 <= result.point.high
+    assert result.verdict.kind is VerdictKind.INVALID and "too uneven" in result.verdict.reason
+
+
+@pytest.mark.parametrize(("slots", "service_s"), [(1, 1.0), (1, 0.6), (2, 2.0)])
+def test_a_slow_service_is_not_taken_for_one_that_holds_everything(slots: int, service_s: float) -> None:
+    # given one that ends fewer than 16 requests in a step
+    plan = replace(PLAN, step_s=10.0, start=0.2, wanted=10 * slots / service_s)
+    result = run(plan, Simulated(slots, service_s), 1)
+    # expect it no farther up than twice its capacity, with an interval that says how little is known
+    assert result.point is not None
+    assert result.point.low <= slots / service_s <= result.point.high < 2.5 * slots / service_s
+    assert result.verdict.kind is VerdictKind.FAIL
+    assert run(replace(plan, wanted=0.0), Simulated(slots, service_s), 1).verdict.kind is VerdictKind.INVALID
+
+
+def test_a_level_whose_growth_nobody_knows_proves_nothing() -> None:
+    # given steps of a few requests each
+    result = run(replace(PLAN, start=1.0, maximum=2.0, wanted=1.5), Simulated(), 1)
+    assert result.point == Estimate(2.0, 0.0, math.inf)
+    assert result.verdict.kind is VerdictKind.INVALID and "0/s for sure" in result.verdict.reason
+
+
+def test_what_all_trials_refute_together_is_no_limit_of_the_tester() -> None:
+    # given an upper end whose trials each leave open what they refute together
+    plan = SaturationPlan("x", confirm=2, precision=0.25, start=100.0, maximum=125.0)
+    course = open_search(plan, 100.0)
+    probe, end = next(course), None
+    while end is None:
+        grown = 3.0 if probe.level > 100 else 0.0
+        trial = Trial(
+            probe.level, probe.phase == "ramp" and grown > 0, 100.0, False, Estimate(grown, grown - 4, grown + 4)
+        )
+        try:
+            probe = course.send(trial)
+        except StopIteration as stop:
+            end = stop.value
+    assert (end.low, end.high, end.confirmed, end.unfit) == (100.0, 125.0, True, False)
+
+
+def test_trials_that_leave_it_open_alone_may_refute_a_level_together() -> None:
+    # given a backlog that grows by 50 a second beyond 800, as far as each step can tell also by nothing
+    unsure, steady = Estimate(50.0, -10.0, 110.0), Estimate(0.0, -5.0, 5.0)
+
+    def found(level: float) -> Trial:
+        return Trial(level, level > 900, min(level, 800.0), growth=unsure if level > 800 else steady)
+
+    bracket = answer_with(open_search(PLAN, 100.0), found)
+    assert bracket.low is not None and bracket.low <= 800
+    assert pooled([unsure] * 4) == Estimate(50.0, 20.0, 80.0)
+
+
+def test_closed_load_finds_the_plateau_and_the_fewest_in_flight() -> None:
+    result = run(replace(PLAN, load="closed"), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.PASS
+    assert result.point is not None and result.point.value == pytest.approx(CAPACITY, rel=0.01)
+    assert result.parallel == 8
+    # a knee that a straight rise to a ceiling has by every definition that looks at its own point
+    assert {one.workers for one in result.knees if one.method in ("kneedle", "marginal")} == {8}
+
+
+def test_closed_load_stays_below_its_latency_limit() -> None:
+    # given 8 slots of 10 ms: with 9 in flight and more, requests wait
+    result = run(replace(PLAN, load="closed", limit="p95<10.5ms"), Simulated(), 1)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert result.parallel == 8 and result.point is not None
+    assert result.point.value == pytest.approx(CAPACITY, rel=0.01)
+
+
+def test_a_number_in_flight_that_does_not_hold_again_is_none_of_the_plateau() -> None:
+    # given 32 in flight that hold once, and fail whenever they are repeated
+    calls = Counter[float]()
+
+    def found(level: float) -> Trial:
+        calls[level] += 1
+        return Trial(level, level == 32 and calls[level] > 1, 10 * min(level, 32.0) if level < 64 else 300.0)
+
+    bracket = answer_with(search(replace(PLAN, load="closed", maximum=64.0), 1.0), found)
+    assert calls[32.0] == 2
+    assert (bracket.low, bracket.plateau_per_s) == (31.0, 310.0)
+
+
+def test_the_operating_point_has_the_latency_of_theory() -> None:
+    # given M/D/8 at 70 % of its capacity: wait of M/M/8 by Erlang C, over 2 and corrected (Cosmetatos 1975)
+    result = run(replace(PLAN, step_s=60.0, start=400.0), Simulated(), 3)
+    assert result.operating is not None
+    theory = 0.010 + md_c_wait(result.operating.step.level, 8, 0.010)
+    values = result.operating.latency
+    assert values.mean == pytest.approx(theory, rel=0.02)
+    assert values.p50 is not None and values.p50.value == pytest.approx(0.010, rel=0.01)
+
+
+def md_c_wait(per_s: float, slots: int, service_s: float) -> float:
+    """Mean wait of M/D/c; Cosmetatos' approximation, within 1 % here."""
+    load = per_s * service_s
+    part = load / slots
+    terms = sum(load**k / math.factorial(k) for k in range(slots))
+    last = load**slots / math.factorial(slots) / (1 - part)
+    wait = last / (terms + last) / (slots / service_s - per_s)
+    factor = 1 + (1 - part) * (slots - 1) * (math.sqrt(4 + 5 * slots) - 2) / (16 * part * slots)
+    return wait / 2 * factor
+
+
+def test_a_service_that_collapses_under_overload_is_still_bracketed() -> None:
+    # given one that holds 500 a second and does next to nothing when it is given more
+    search = open_search(PLAN, 50.0)
+    bracket = answer_with(search, lambda level: Trial(level, level > 500, level if level <= 500 else 5.0))
+    assert bracket.low is not None and bracket.high is not None
+    assert bracket.low <= 500 < bracket.high
+    assert bracket.high / bracket.low <= 1.1 and bracket.steps <= 12
+
+
+@given(st.floats(1.0, 50_000.0), st.floats(0.0, 1.0), st.floats(0.5, 2000.0))
+@settings(max_examples=200)
+def test_any_capacity_ends_in_a_bracket_around_it(capacity: float, left: float, start: float) -> None:
+    # given a service without noise that keeps `left` of its capacity under overload
+    plan = replace(PLAN, most_steps=40)
+    bracket = answer_with(
+        open_search(plan, start), lambda level: Trial(level, level > capacity, min(level, capacity * left))
+    )
+    if bracket.low is not None and bracket.high is not None:
+        assert bracket.low <= capacity < bracket.high
+        assert bracket.confirmed
+        assert bracket.high / bracket.low <= 1.0 + 1.01 * plan.precision
+
+
+def test_an_end_that_says_something_else_when_repeated_moves() -> None:
+    # given a level that held by chance once and never again
+    calls: dict[float, int] = {}
+
+    def found(level: float) -> Trial:
+        calls[level] = calls.get(level, 0) + 1
+        return Trial(level, level > 800 or (level > 700 and calls[level] > 1), min(level, 800.0))
+
+    bracket = answer_with(open_search(PLAN, 100.0), found)
+    assert bracket.low is not None and bracket.low <= 700 and bracket.confirmed
+
+
+def test_a_level_that_never_settles_is_not_confirmed() -> None:
+    flip = iter(range(10_000))
+    bracket = answer_with(open_search(PLAN, 100.0), lambda level: Trial(level, next(flip) % 3 == 0, level))
+    assert bracket.steps <= PLAN.most_steps
+
+
+def test_a_limit_of_the_tester_is_never_taken_for_one_of_the_service() -> None:
+    # given a tester that is late from 300 a second on, most of the time, and a service that holds it
+    turn = iter(range(10_000))
+    bracket = answer_with(
+        open_search(PLAN, 100.0), lambda level: Trial(level, False, level, unfit=level > 300 and next(turn) % 3 < 2)
+    )
+    assert bracket.unfit and not bracket.confirmed
+    # given one that is late in most repeats of a level that was saturated once
+    calls: dict[float, int] = {}
+
+    def found(level: float) -> Trial:
+        calls[level] = calls.get(level, 0) + 1
+        return Trial(
+            level, level > 800 and calls[level] == 1, min(level, 800.0), unfit=level > 800 and calls[level] > 1
+        )
+
+    assert answer_with(open_search(PLAN, 100.0), found).unfit
+
+
+def test_open_load_bends_at_one_knee() -> None:
+    result = run(replace(PLAN, step_s=10.0), Simulated(), 1)
+    (knee,) = result.knees
+    assert knee.workers is not None and 700 <= knee.workers <= 850
+
+
+def test_a_ramp_that_begins_too_high_goes_down() -> None:
+    bracket = answer_with(open_search(PLAN, 6400.0), lambda level: Trial(level, level > 90, min(level, 90.0)))
+    assert bracket.low is not None and bracket.high is not None and bracket.low <= 90 < bracket.high
+
+
+def answer_with(search: Any, found: Any) -> Bracket:
+    """Drive a search."""
+    probe: Probe = next(search)
+    while True:
+        try:
+            probe = search.send(found(probe.level))
+        except StopIteration as stop:
+            assert isinstance(stop.value, Bracket)
+            return stop.value
+
+
+def test_a_sweep_measures_what_it_was_told() -> None:
+    plan = replace(PLAN, mode="sweep", load="closed", start=2.0, maximum=6.0, increment=2.0, repeats=2)
+    levels = []
+
+    def found(level: float) -> Trial:
+        levels.append(level)
+        return Trial(level, level >= 6, 10 * level)
+
+    bracket = answer_with(search(plan, plan.start), found)
+    assert levels == [2, 2, 4, 4, 6, 6]
+    assert (bracket.low, bracket.high) == (4.0, 6.0)
+
+
+@given(st.lists(st.tuples(st.sampled_from(Finding), st.floats(0.1, 1.2)), min_size=1, max_size=40), st.data())
+@settings(max_examples=200)
+def test_a_search_ends_within_the_steps_that_its_plan_is_said_to_take(
+    findings: list[tuple[Finding, float]], data: st.DataObject
+) -> None:
+    # given answers by chance, over and over
+    load = data.draw(st.sampled_from(["open", "closed"]))
+    plan = replace(PLAN, load=load, most_steps=data.draw(st.integers(3, 14)), confirm=data.draw(st.integers(0, 4)))
+    answers_by_chance, steps = itertools.cycle(findings), 0
+
+    def found(level: float) -> Trial:
+        nonlocal steps
+        steps += 1
+        finding, part = next(answers_by_chance)
+        return Trial(level, finding is Finding.FAILED, part * level, undecided=finding is Finding.OPEN)
+
+    answer_with(search(plan, 100.0 if load == "open" else 1.0), found)
+    assert steps <= most_measured(plan)
+
+
+def test_a_ramp_may_be_linear_as_the_original_one() -> None:
+    plan = replace(PLAN, load="closed", increment=3.0, maximum=10.0)
+    levels = []
+
+    def found(level: float) -> Trial:
+        levels.append(level)
+        return Trial(level, False, 10 * level)
+
+    answer_with(search(plan, 1.0), found)
+    assert levels[:4] == [1, 4, 7, 10]
+
+
+def test_slow_requests_get_longer_steps_and_warm_ups() -> None:
+    assert timing(10.0, 0.01) == (10.0, 1.0)
+    assert timing(10.0, 5.0) == (50.0, 10.0)

@@ -1,0 +1,88 @@
+"""Assessment of one step of a search for saturation."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from scaletest.analysis.saturation.course import MOST_AGAIN, Course
+from scaletest.analysis.saturation.evaluation import conclude
+from scaletest.analysis.saturation.step import assess
+from scaletest.load import pace
+from scaletest.model import VerdictKind
+from scaletest.model.attempt import OK, UNSENT, Attempt
+from scaletest.model.saturation import SaturationStep
+from tests.unit.simulated import PLAN, Simulated, step
+
+
+def test_errors_are_counted_by_kind_and_retries_apart() -> None:
+    rows = []
+    for number in range(1000):
+        at = number / 100
+        kind = "503" if number % 10 == 0 else "refused" if number % 10 == 1 else OK
+        if kind == "503":
+            rows.append(Attempt(number, 1, False, at, at, at, at + 0.01, "reset"))
+        rows.append(Attempt(number, 2 if kind == "503" else 1, True, at, at, at, at + 0.02, kind))
+    found = assess(PLAN, step(), rows)
+    assert found.errors == {"503": 90, "refused": 90}
+    assert found.attempts == 1100
+    assert found.saturated.startswith("80.0% succeeded")
+
+
+def test_what_was_never_sent_is_backlog_and_no_error() -> None:
+    rows = [Attempt(n, 1, True, n / 100, n / 100, n / 100, n / 100 + 0.01, OK) for n in range(900)]
+    rows += [Attempt(900 + n, 1, True, 9 + n / 100, 9.0, 30.0, 30.0, UNSENT) for n in range(100)]
+    found = assess(PLAN, step(), rows)
+    assert found.errors == {} and found.success == 1.0
+
+
+@pytest.mark.parametrize(("per_s", "saturated"), [(600, False), (1000, True)])
+def test_a_fixed_number_of_requests_saturates_by_its_backlog_too(per_s: int, saturated: bool) -> None:
+    # given 2,000 requests, evenly, for a service that does 800 a second; the step ends when the last one has
+    rows = Simulated().open([n / per_s for n in range(2000)])
+    whole = step(per_s, max(one.ended_s for one in rows))
+    found = assess(replace(PLAN, count=2000), whole, rows)
+    assert bool(found.saturated) is saturated
+    assert found.growth is not None and found.growth.value == pytest.approx(max(0, per_s - 800), abs=5)
+    assert found.latency.count == 2000
+
+
+def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
+    rows = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
+    found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
+    assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
+    course = Course(replace(PLAN, warm_s=0.0, start=100.0))
+    asked = course.next
+    for _ in range(MOST_AGAIN):
+        course.tell(found)
+        assert course.next == asked
+    for _ in range(1000):
+        if course.next is None:
+            break
+        course.tell(found)
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.INVALID
+    assert "the tester was the bottleneck" in result.verdict.reason
+
+
+def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
+    # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in every try
+    plan = replace(PLAN, step_s=10.0)
+    course, chance = Course(plan), random.Random(1)
+    while course.next is not None:
+        probe = course.next
+        late_s = 0.08 if probe.phase == "operate" else 0.0
+        if probe.phase == "warm":
+            rows, kind = Simulated().closed(1, 10.0), "closed"
+        else:
+            rows, kind = Simulated().open(list(pace.exact_poisson(probe.level, 10.0, chance))), "open"
+        late = [one._replace(noticed_s=one.due_s + late_s, sent_s=one.due_s + late_s) for one in rows]
+        course.tell(assess(plan, SaturationStep(0, probe.phase, kind, probe.level, 10.0, 0, 1.0, cpu=0.1), late))
+    result = conclude(course)
+    assert result.verdict.kind is VerdictKind.PASS, result.verdict
+    assert result.operating is None
+    (warning,) = result.warnings
+    # who uses a tenth of a core is not what was too slow
+    assert "is not known" in warning and "disturbed" in warning and "bottleneck" not in warning

@@ -1,0 +1,50 @@
+"""Combinations of settings, and how they change a Deployment."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scaletest.analysis.saturation import tuning
+from scaletest.cluster.tuning import changed, with_argument
+from scaletest.model.errors import InvalidValue, UsageError
+
+
+def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
+    made = tuning.settings(["cpu=250m,1", "replicas=1,2"])
+    assert made == [
+        {"cpu": "250m", "replicas": "1"},
+        {"cpu": "250m", "replicas": "2"},
+        {"cpu": "1", "replicas": "1"},
+        {"cpu": "1", "replicas": "2"},
+    ]
+    slow = tuning.Tried(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.Tried(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.Tried(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
+    assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
+    assert slow.worth == 80.0
+
+
+@given(st.lists(st.text(max_size=20) | st.sampled_from(["cpu=1,2", "cpu=3", "replicas=0", "memory=1Gi"]), max_size=4))
+def test_any_settings_are_read_or_an_error(texts: list[str]) -> None:
+    try:
+        made = tuning.settings(texts)
+    except InvalidValue:
+        return
+    assert len(made) <= tuning.MOST_SETTINGS
+
+
+def test_a_container_is_changed_where_its_concurrency_lives() -> None:
+    container = {"name": "m", "args": ["--workers=1", "x"], "env": [{"name": "W", "value": "1"}, {"name": "B"}]}
+    by_env = changed(container, {"concurrency": "4"}, "W", "")
+    # its place is kept: variables may refer to those before them
+    assert by_env["env"] == [{"name": "W", "value": "4"}, {"name": "B"}] and by_env["args"] == container["args"]
+    assert changed(container, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4", "x"]
+    assert changed({}, {"concurrency": "4"}, "", "--workers")["args"] == ["--workers=4"]
+    assert with_argument(["--workers", "1"], "--workers", "4") == ["--workers", "4"]
+    with pytest.raises(UsageError, match="concurrency"):
+        changed(container, {"concurrency": "4"}, "", "")
+    # the original is as it was
+    assert container["args"] == ["--workers=1", "x"]
