@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.analysis.completions import ends_of
 from scaletest.analysis.percentiles import Distribution, summary
-from scaletest.analysis.series import ends_of
 from scaletest.analysis.steps import failed, rate_dict
 from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Background, Measurement, Plan, Record

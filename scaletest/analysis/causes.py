@@ -30,7 +30,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scaletest.analysis.cause_words import GAP, PLACES, WORDS, seconds_text
+from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, PLACES, seconds_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.growth import UNSEEN
 from scaletest.analysis.law_interval import Chance
@@ -86,7 +86,7 @@ class Cause:
     @property
     def label(self) -> str:
         """What tables call it."""
-        return WORDS[self.state].label
+        return PLACE_TEXTS[self.state].label
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -425,14 +425,14 @@ def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
         after_s=grown.base[place] + grown.growth[place],
         object=named,
         sentence=cause_sentence(place, named, share, sum(grown.growth.values())),
-        remedy=WORDS[place].remedy,
+        remedy=PLACE_TEXTS[place].remedy,
     )
 
 
 def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
     """A cause in a few words. named: its object, "" for none. added_s: what a cycle grew by."""
     on = f" ({named})" if named else ""
-    return f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
+    return f"{PLACE_TEXTS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
 
 
 def _object(grown: _Grown, place: str) -> str:

@@ -22,9 +22,9 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate, within
-from scaletest.analysis.ranks import RankTest, mann_whitney
+from scaletest.analysis.rank_test import RankTest, mann_whitney
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
-from scaletest.analysis.student import t95, t_quantile, welch
+from scaletest.analysis.student_t import t95, t_quantile, welch
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -92,7 +92,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class ValidationComparison:
     """What a comparison found. only_base, only_candidate: numbers of workers that one run alone has."""
 
     tolerance: float
@@ -140,7 +140,7 @@ class Side:
     steps: Sequence[Step]
 
 
-def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> Comparison:
+def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> ValidationComparison:
     """Compare step by step. Runs of different workloads are compared only with `force`.
 
     tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be slower.
@@ -153,7 +153,7 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
     planned = {*base.plan.steps} & {*candidate.plan.steps}
     lacking = sorted(planned - (ours.keys() & theirs.keys()))
     rows = _changes([(ours[workers], theirs[workers]) for workers in common], tolerance)
-    return Comparison(
+    return ValidationComparison(
         tolerance=tolerance,
         steps=rows,
         only_base=tuple(sorted(ours.keys() - theirs.keys())),
@@ -283,12 +283,14 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
         worst = min(slower, key=lambda step: step.ratio.value if step.ratio else 1.0)
         return Verdict(
             VerdictKind.FAIL,
-            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_words(worst)}",
+            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_change_text(worst)}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     undecided = [step for step in steps if step.change is Change.UNDECIDED]
     if undecided or not steps:
-        reason = f"{_words(undecided[0])}; {undecided[0].reason}" if undecided else "the runs have no step in common"
+        reason = (
+            f"{_change_text(undecided[0])}; {undecided[0].reason}" if undecided else "the runs have no step in common"
+        )
         remedy = "measure both with more --repeats or a smaller --precision, or allow a larger --tolerance"
         return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
     if lacking:
@@ -299,6 +301,6 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
     return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")
 
 
-def _words(step: StepChange) -> str:
+def _change_text(step: StepChange) -> str:
     ratio = step.ratio
     return f"{step.workers} workers" + (f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "")

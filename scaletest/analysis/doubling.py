@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from scaletest.analysis import tails
+from scaletest.analysis.machine_trend import MachineTrend, UpAndDown
+from scaletest.analysis.machine_trend import machine_trend as course_of
 from scaletest.analysis.ratio import ONE_SIDED, Ratio, around, family, power, ratio
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.tails import Tail
 from scaletest.analysis.throughput import Throughput
-from scaletest.analysis.trend import Course, Halves
-from scaletest.analysis.trend import course as course_of
 from scaletest.model import Plan
 
 _NORMAL = t95(math.inf)
-STEADY = Course()
+STEADY = MachineTrend()
 # Two ways know little of how far both are off by the same chance, as where all workers fluctuate for longer than a
 # step: a doubling fails only when it is twice as far below what is wanted as the ways are from their mean.
 FAILS_BEYOND = 2.0
@@ -32,7 +32,7 @@ WAYS, SLOW_REQUESTS = "ways", "slow requests"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepPart:
     """One measuring of a step. seconds: under load, and at_s: the middle of it, on the clock of all parts.
 
     repeat: even on the way up, odd on the way down. sound: whether it may be judged.
@@ -59,7 +59,7 @@ class Part:
         return rate.relative * math.sqrt(count) / t95(max(1, rate.freedom)) if known else None
 
 
-def together(parts: Sequence[Part]) -> Throughput:
+def together(parts: Sequence[StepPart]) -> Throughput:
     """The throughput of a step from its parts, each as much as it is long.
 
     What requests scatter in a second is pooled over the parts, each with its degrees of freedom as weight: a part of 30
@@ -82,13 +82,13 @@ def together(parts: Sequence[Part]) -> Throughput:
 
 
 def doubling(
-    before: Sequence[Part],
-    after: Sequence[Part],
+    before: Sequence[StepPart],
+    after: Sequence[StepPart],
     plan: Plan,
     *,
     wider: float = ONE_SIDED,
     narrower: float = 1.0,
-    course: Course = STEADY,
+    course: MachineTrend = STEADY,
 ) -> Ratio | None:
     """The ratio of the second step over the first, from the sound pairs of both; None where there is none.
 
@@ -109,8 +109,8 @@ def doubling(
 class _Pair:
     """The parts of two steps that were measured on one way up and down, or on a way up that has none down yet."""
 
-    first: Sequence[Part]
-    second: Sequence[Part]
+    first: Sequence[StepPart]
+    second: Sequence[StepPart]
 
     @property
     def weight(self) -> float:
@@ -134,12 +134,12 @@ class _Pair:
         return _Pair(first, second)
 
 
-def _pairs(before: Sequence[Part], after: Sequence[Part]) -> list[_Pair]:
+def _pairs(before: Sequence[StepPart], after: Sequence[StepPart]) -> list[_Pair]:
     numbers = sorted({part.repeat // 2 for part in before} & {part.repeat // 2 for part in after})
     return [_Pair(_of_pair(before, number), _of_pair(after, number)) for number in numbers]
 
 
-def _of_pair(parts: Sequence[Part], number: int) -> list[Part]:
+def _of_pair(parts: Sequence[StepPart], number: int) -> list[StepPart]:
     return [part for part in parts if part.repeat // 2 == number]
 
 
@@ -164,20 +164,20 @@ def _plain(pairs: Sequence[_Pair], plan: Plan, factor: float) -> Ratio | None:
     return around(value, spread, spread, ratios[0].wanted, family(doublings))
 
 
-def judged(parts: Sequence[Part]) -> list[Part]:
+def judged(parts: Sequence[StepPart]) -> list[StepPart]:
     """The parts of a step that a verdict rests on: those of its sound pairs, or all where no pair is sound."""
     pairs = [_of_pair(parts, number) for number in sorted({part.repeat // 2 for part in parts})]
     sound = [part for pair in pairs if all(part.sound for part in pair) for part in pair]
     return sound or list(parts)
 
 
-def run_course(steps: Sequence[Sequence[Part]]) -> Course:
+def run_course(steps: Sequence[Sequence[StepPart]]) -> MachineTrend:
     """What the machine did along the run, by the two ways of every step and the sound parts that it is judged by."""
     halves = [_halves([part for part in judged(parts) if part.sound]) for parts in steps]
     return course_of([row for row in halves if row])
 
 
-def _halves(parts: Sequence[Part]) -> Halves | None:
+def _halves(parts: Sequence[StepPart]) -> UpAndDown | None:
     """By how much a step differs between its ways; by its usual requests where some were slow. None without both."""
     ways = [[part for part in parts if part.down is down] for down in (False, True)]
     if not all(ways):
@@ -187,15 +187,15 @@ def _halves(parts: Sequence[Part]) -> Halves | None:
     if up.slow or down.slow:
         if not up.usual or not down.usual:
             return None
-        return Halves(seconds, math.log(up.usual_s / down.usual_s), math.hypot(up.error, down.error))
+        return UpAndDown(seconds, math.log(up.usual_s / down.usual_s), math.hypot(up.error, down.error))
     first, second = (together(way) for way in ways)
     if first.per_s <= 0 or second.per_s <= 0:
         return None
     error = math.hypot(*(rate.relative / t95(max(1, rate.freedom)) for rate in (first, second)))
-    return Halves(seconds, math.log(second.per_s / first.per_s), error)
+    return UpAndDown(seconds, math.log(second.per_s / first.per_s), error)
 
 
-def _middle(parts: Sequence[Part]) -> float:
+def _middle(parts: Sequence[StepPart]) -> float:
     """The middle of several parts, each as much as it is long."""
     whole = sum(part.seconds for part in parts)
     return sum(part.at_s * part.seconds for part in parts) / whole if whole > 0 else parts[0].at_s

@@ -12,8 +12,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scaletest.analysis.series import Ends, rates, span
-from scaletest.analysis.student import t_quantile
+from scaletest.analysis.completions import Ends, rates, span
+from scaletest.analysis.student_t import t_quantile
 
 BATCHES = 20
 # The 95 % and the 99 % point of max |S| / (s sqrt(n)) for 20 independent batches, simulated (tests/unit).

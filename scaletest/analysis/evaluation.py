@@ -9,8 +9,9 @@ from typing import Any
 
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
-from scaletest.analysis.busy import busy_before
+from scaletest.analysis.busy_machine import busy_before
 from scaletest.analysis.causes import Causes, attribute
+from scaletest.analysis.device_sharing import Sharing, sharing
 from scaletest.analysis.evidence import supported
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
@@ -19,7 +20,6 @@ from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, war
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.resources import StepResources, began, resources
-from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, NodeSample, Plan, Record, Verdict, VerdictKind

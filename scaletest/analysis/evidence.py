@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scaletest.analysis.cause_words import GAP, WORDS, seconds_text
+from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, seconds_text
 from scaletest.analysis.causes import Cause, Causes, cause_sentence
-from scaletest.analysis.node_words import cores_text, differing, on_node
-from scaletest.analysis.resources import Place, StepResources
+from scaletest.analysis.node_text import cores_text, differing, on_node
+from scaletest.analysis.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
@@ -45,7 +45,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ComparedResources:
     """The resources in the two steps that are compared; before is None where nothing was sampled then."""
 
     before: StepResources | None
@@ -55,7 +55,7 @@ class Pair:
         """A value of the first step."""
         return value(self.before) if self.before else None
 
-    def earlier(self, kind: str, place: Place) -> float | None:
+    def earlier(self, kind: str, place: NodeResource) -> float | None:
         """The part of the time in which a disk or a device was busy in the first step."""
         same = self.before.place(kind, place.node, place.name) if self.before else None
         return same.figures.get("busy") if same else None
@@ -69,7 +69,7 @@ def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None
     after = by_workers.get(causes.after)
     if after is None:
         return causes
-    pair = Pair(by_workers.get(causes.before), after)
+    pair = ComparedResources(by_workers.get(causes.before), after)
     ranked = tuple(_supported(cause, pair, causes) for cause in causes.causes)
     slow = causes.slow
     if slow:
@@ -77,7 +77,7 @@ def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None
     return replace(causes, causes=ranked, slow=slow)
 
 
-def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
+def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
     hidden = _hidden(cause, pair, causes)
     cause = hidden or cause
     evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
@@ -89,7 +89,7 @@ def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
     return replace(cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
 
 
-def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
+def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
     """The same cause as a wait for the device, whose driver shows as a lock or as idle; None where it is none."""
     if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
         return None
@@ -109,11 +109,11 @@ def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
         state=str(State.DEVICE),
         object=device.name,
         sentence=cause_sentence(State.DEVICE, device.name, cause.share, added_s),
-        remedy=WORDS[State.DEVICE].remedy,
+        remedy=PLACE_TEXTS[State.DEVICE].remedy,
     )
 
 
-def _cpu_wait(pair: Pair, _: str) -> Evidence:
+def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
     stolen = after.total(CPU, "steal") or 0.0
     pressure = after.highest(PRESSURE, "cpu_some")
@@ -134,7 +134,7 @@ def _cpu_wait(pair: Pair, _: str) -> Evidence:
     return Evidence((line, *rest), full)
 
 
-def _throttled(pair: Pair, _: str) -> Evidence:
+def _throttled(pair: ComparedResources, _: str) -> Evidence:
     limit, part = pair.after.highest(CONTAINER, "cpu_limit"), pair.after.highest(CONTAINER, "throttled_periods")
     used = pair.after.highest(CONTAINER, "cpu_used")
     if part is None:
@@ -147,7 +147,7 @@ def _throttled(pair: Pair, _: str) -> Evidence:
     return Evidence(tuple(lines), _between(part, THROTTLED, UNTHROTTLED))
 
 
-def _disk(pair: Pair, _: str) -> Evidence:
+def _disk(pair: ComparedResources, _: str) -> Evidence:
     disk, pressure = pair.after.busiest(DISK), pair.after.highest(PRESSURE, "io_some")
     rest = _pressure(pair, "io_some")
     if disk is None:
@@ -167,7 +167,7 @@ def _disk(pair: Pair, _: str) -> Evidence:
     return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
 
 
-def _memory(pair: Pair, _: str) -> Evidence:
+def _memory(pair: ComparedResources, _: str) -> Evidence:
     after = pair.after
     pressure, reclaims = after.highest(PRESSURE, "memory_some"), after.highest(CONTAINER, "reclaims")
     swap = [after.highest(MEMORY, name) for name in ("swap_in", "swap_out")]
@@ -184,7 +184,7 @@ def _memory(pair: Pair, _: str) -> Evidence:
     return Evidence(tuple(lines), True if any(signs) else _no(calm))
 
 
-def _network(pair: Pair, _: str) -> Evidence:
+def _network(pair: ComparedResources, _: str) -> Evidence:
     """A full link explains the wait; one that has room leaves the peer, of which nothing is measured."""
     links = [(place, rate, speed) for place in pair.after.places(NETWORK) for rate, speed in _link(place)]
     if not links:
@@ -200,7 +200,7 @@ def _network(pair: Pair, _: str) -> Evidence:
     return Evidence((where, *rest))
 
 
-def _device(pair: Pair, named: str) -> Evidence:
+def _device(pair: ComparedResources, named: str) -> Evidence:
     places = pair.after.places(DEVICE)
     own = [place for place in places if place.name == named] or places
     busy = [place for place in own if "busy" in place.figures]
@@ -223,7 +223,7 @@ def _device(pair: Pair, named: str) -> Evidence:
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
 
 
-def _slow_device(device: Place, all_of_them: list[Place], after: StepResources) -> list[str]:
+def _slow_device(device: NodeResource, all_of_them: list[NodeResource], after: StepResources) -> list[str]:
     """How a device is slow by itself, however many share it."""
     where = f"{device.name}{on_node(device.node, after)}"
     throttled, clock = device.figures.get("throttled"), device.figures.get("frequency")
@@ -238,12 +238,12 @@ def _slow_device(device: Place, all_of_them: list[Place], after: StepResources) 
     return lines
 
 
-def _device_memory(device: Place) -> list[str]:
+def _device_memory(device: NodeResource) -> list[str]:
     used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
     return [f"{used / total:.0%} of its memory is used"] if used is not None and total else []
 
 
-def _on_cpu(pair: Pair, _: str) -> Evidence:
+def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
     """Why the same work may need more CPU seconds: slower clocks, or a hypervisor that takes cores away."""
     clock, was = pair.after.lowest(CPU, "frequency"), pair.was(lambda step: step.lowest(CPU, "frequency"))
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
@@ -268,7 +268,7 @@ def _on_cpu(pair: Pair, _: str) -> Evidence:
     return Evidence(tuple(lines))
 
 
-def _gap(pair: Pair, _: str) -> Evidence:
+def _gap(pair: ComparedResources, _: str) -> Evidence:
     """Idle workers: a client and a Redis on these nodes lack a CPU when all cores are busy."""
     cores, busy = pair.after.cores, pair.after.cores_busy
     if not cores or busy is None:
@@ -277,7 +277,7 @@ def _gap(pair: Pair, _: str) -> Evidence:
     return Evidence((line,), True if busy >= FULL * cores else None)
 
 
-EVIDENCE: dict[str, Callable[[Pair, str], Evidence]] = {
+EVIDENCE: dict[str, Callable[[ComparedResources, str], Evidence]] = {
     State.ON_CPU: _on_cpu,
     State.CPU_WAIT: _cpu_wait,
     State.THROTTLED: _throttled,
@@ -289,7 +289,7 @@ EVIDENCE: dict[str, Callable[[Pair, str], Evidence]] = {
 }
 
 
-def _slow_place(kind: str, name: str, place: str, pair: Pair) -> list[str]:
+def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> list[str]:
     """What is different about the slow device or node, or about where the slow worker is."""
     lines: list[str] = []
     places = pair.after.places(DEVICE)
@@ -310,14 +310,14 @@ def _one_full(step: StepResources) -> bool:
     )
 
 
-def _link(place: Place) -> list[tuple[float, float]]:
+def _link(place: NodeResource) -> list[tuple[float, float]]:
     """What a network moves each way, with its speed; nothing where the speed is unknown."""
     speed = place.figures.get("speed")
     ways = (place.figures.get(name) for name in ("received", "sent"))
     return [(rate, speed) for rate in ways if rate is not None and speed]
 
 
-def _steal(pair: Pair) -> list[str]:
+def _steal(pair: ComparedResources) -> list[str]:
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     if stolen is None or not cores or stolen < STOLEN * cores:
         return []
@@ -333,7 +333,7 @@ def _others(after: StepResources) -> list[str]:
     return [f"{busy - own:.1f} of them by other programs or the tester"]
 
 
-def _pressure(pair: Pair, figure: str) -> list[str]:
+def _pressure(pair: ComparedResources, figure: str) -> list[str]:
     part = pair.after.highest(PRESSURE, figure)
     if part is None:
         return []
@@ -353,7 +353,9 @@ def _no(contradicted: bool) -> bool | None:
     return False if contradicted else None
 
 
-def _before(pair: Pair, value: Callable[[StepResources], float | None], text: Callable[[float], str]) -> str:
+def _before(
+    pair: ComparedResources, value: Callable[[StepResources], float | None], text: Callable[[float], str]
+) -> str:
     """The same figure in the first step, in brackets; "" where it is unknown."""
     was = pair.was(value)
     return "" if was is None else f" ({text(was)} before)"

@@ -16,7 +16,7 @@ from scaletest.analysis.estimate import finite
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class GroupShare:
     """One group: what it did, and its part of the whole, from 0 to 1."""
 
     name: str
@@ -28,7 +28,7 @@ class Share:
 class Fairness:
     """Shares from the largest to the smallest. ratio: largest over smallest, infinity when a group did nothing."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[GroupShare, ...]
     ratio: float
     jain: float
 
@@ -48,7 +48,7 @@ def fairness(amounts: Mapping[str, float]) -> Fairness | None:
         return None
     rows = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
     most, least = rows[0][1], rows[-1][1]
-    shares = tuple(Share(name, amount, amount / total) for name, amount in rows)
+    shares = tuple(GroupShare(name, amount, amount / total) for name, amount in rows)
     return Fairness(
         shares=shares,
         ratio=most / least if least > 0 else math.inf,

@@ -22,7 +22,7 @@ STEADY, SCATTERED = 0.005, 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class ValidationForecast:
     """spread: relative standard deviation of run times. seconds: of the whole run. half_widths: relative, by step."""
 
     spread: float
@@ -34,7 +34,7 @@ class Forecast:
         return asdict(self) | {"half_widths": list(self.half_widths)}
 
 
-def forecast(plan: Plan, spread: float) -> Forecast:
+def forecast(plan: Plan, spread: float) -> ValidationForecast:
     """Duration and interval widths of `plan` if run times scatter by `spread` and nothing slows them down."""
     total, widths, running = 0.0, [], 0
     for workers in plan.steps:
@@ -43,7 +43,7 @@ def forecast(plan: Plan, spread: float) -> Forecast:
         widths.append(1.96 * spread / math.sqrt(cycles))
         total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
         running = workers
-    return Forecast(spread, total * plan.repeats, tuple(widths))
+    return ValidationForecast(spread, total * plan.repeats, tuple(widths))
 
 
 def longest_s(plan: Plan) -> float:

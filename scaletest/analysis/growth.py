@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.coefficients import coefficients
 from scaletest.analysis.doubling import judged
 from scaletest.analysis.knee import Knee, knees
 from scaletest.analysis.law import Choice, choose
+from scaletest.analysis.law_coefficients import coefficients
 from scaletest.analysis.law_interval import Chance, LawInterval, law_interval
+from scaletest.analysis.law_requirements import MissingPoints, lacking
 from scaletest.analysis.peak import Peak, find_peak
-from scaletest.analysis.points import Lack, lacking
-from scaletest.analysis.scaling import Measured, Scaled, scaling
-from scaletest.analysis.serial import SerialTrend, serial_trend
+from scaletest.analysis.scaling import MeasuredThroughput, Scaled, scaling
+from scaletest.analysis.serial_fraction import SerialTrend, serial_trend
 from scaletest.analysis.steps import Step
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 
 _NORMAL = t95(1e9)
 # Steps of one run differ by so much for reasons that no interval within a step can see (standard deviation, relative).
@@ -34,7 +34,7 @@ class Growth:
 
     choice: Choice | None
     interval: LawInterval | None
-    lacking: dict[str, Lack]
+    lacking: dict[str, MissingPoints]
     peak: Peak
     knees: tuple[Knee, ...]
     scaling: list[Scaled]
@@ -64,7 +64,7 @@ def growth(steps: Sequence[Step], chance: Chance) -> Growth:
     numbers of workers per device, throughput is a function of these.
     """
     enough = [step for step in steps if step.throughput.enough]
-    rows = [Measured(step.level, step.throughput.per_s, step.throughput.relative) for step in enough]
+    rows = [MeasuredThroughput(step.level, step.throughput.per_s, step.throughput.relative) for step in enough]
     parts = [(step, part) for step in enough for part in (judged(step.parts) if step.mirrored else step.parts)]
     points = [(float(step.level), part.throughput.per_s) for step, part in parts]
     single = len(points) == len(enough) or any(step.mirrored for step in enough)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.node_words import clock_text, cores_text
+from scaletest.analysis.node_text import clock_text, cores_text
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Record, Reply
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample

@@ -11,13 +11,13 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from scaletest.analysis.cause_words import workers_text
+from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.causes import Causes
+from scaletest.analysis.device_sharing import Sharing
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
 from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.sharing import Sharing
-from scaletest.analysis.steps import Sample, Step
+from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.tails import SLOW
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
@@ -127,7 +127,7 @@ def _too_good(steps: Sequence[Step], much: float) -> list[str]:
     ]
 
 
-def _unsteady(at: str, sample: Sample, disturbed: Sequence[Interference]) -> list[str]:
+def _unsteady(at: str, sample: MeasuredStep, disturbed: Sequence[Interference]) -> list[str]:
     found, warm_s = sample.drift, sample.warmup_s
     seen = _disturbed([sample], disturbed)
     lines = []
@@ -146,7 +146,7 @@ def _unsteady(at: str, sample: Sample, disturbed: Sequence[Interference]) -> lis
     return lines
 
 
-def _disturbed(samples: Sequence[Sample], disturbed: Sequence[Interference]) -> str:
+def _disturbed(samples: Sequence[MeasuredStep], disturbed: Sequence[Interference]) -> str:
     """What disturbed these measurings most, with its time; "" where nothing is known."""
     spells = [
         spell
@@ -291,7 +291,7 @@ def _too_few(plan: Plan, step: Step) -> str:
     )
 
 
-def _steadier(sample: Sample, disturbed: Sequence[Interference]) -> str:
+def _steadier(sample: MeasuredStep, disturbed: Sequence[Interference]) -> str:
     seen = _disturbed([sample], disturbed)
     if seen:
         return f"{seen}: end that, and run it again"

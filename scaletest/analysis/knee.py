@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate, within
-from scaletest.analysis.scaling import Measured, scaling, usable
+from scaletest.analysis.scaling import MeasuredThroughput, scaling, usable
 
 WANTED_EFFICIENCY = 0.8
 WANTED_GAIN = 0.5
@@ -43,13 +43,13 @@ class Knee:
         return asdict(self)
 
 
-def knees(measured: Iterable[Measured]) -> tuple[Knee, Knee, Knee]:
+def knees(measured: Iterable[MeasuredThroughput]) -> tuple[Knee, Knee, Knee]:
     """All three, by kneedle, efficiency and marginal gain."""
     rows = usable(measured)
     return kneedle(rows), efficiency_knee(rows), marginal_knee(rows)
 
 
-def kneedle(measured: Iterable[Measured], sensitivity: float = 1.0) -> Knee:
+def kneedle(measured: Iterable[MeasuredThroughput], sensitivity: float = 1.0) -> Knee:
     """Kneedle for concave increasing curves, offline, unsmoothed: the first knee, or none.
 
     Both axes are scaled to [0, 1]; the knee is a local maximum of y - x from which the difference falls by
@@ -75,7 +75,7 @@ def kneedle(measured: Iterable[Measured], sensitivity: float = 1.0) -> Knee:
     return none
 
 
-def efficiency_knee(measured: Iterable[Measured], wanted: float = WANTED_EFFICIENCY) -> Knee:
+def efficiency_knee(measured: Iterable[MeasuredThroughput], wanted: float = WANTED_EFFICIENCY) -> Knee:
     """The last number of workers whose efficiency is `wanted` or more; low and high by the ends of its interval."""
     rows = scaling(measured)
     if len(rows) < 2:
@@ -90,7 +90,7 @@ def efficiency_knee(measured: Iterable[Measured], wanted: float = WANTED_EFFICIE
     return Knee("efficiency", found, low, high, found < rows[-1].workers)
 
 
-def marginal_knee(measured: Iterable[Measured], wanted: float = WANTED_GAIN) -> Knee:
+def marginal_knee(measured: Iterable[MeasuredThroughput], wanted: float = WANTED_GAIN) -> Knee:
     """The first number of workers from which the next step gains less than `wanted` of the ideal, surely.
 
     The gain of a step from N to M is (X(M)/X(N) - 1) / (M/N - 1): 1 is ideal, for a doubling X(M) = 2 X(N). Only a
@@ -103,7 +103,7 @@ def marginal_knee(measured: Iterable[Measured], wanted: float = WANTED_GAIN) -> 
     return Knee("marginal", found, low, found, found is not None)
 
 
-def _gain(before: Measured, after: Measured) -> Estimate:
+def _gain(before: MeasuredThroughput, after: MeasuredThroughput) -> Estimate:
     ratio = within(after.per_s / before.per_s, (before.relative**2 + after.relative**2) ** 0.5)
     ideal = after.workers / before.workers - 1
     return Estimate((ratio.value - 1) / ideal, (ratio.low - 1) / ideal, (ratio.high - 1) / ideal)

@@ -18,8 +18,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.linear import solve
-from scaletest.analysis.points import LAWS, PARAMETERS, lacking
+from scaletest.analysis.law_requirements import LAWS, PARAMETERS, lacking
+from scaletest.analysis.linear_equations import solve
 
 Point = tuple[float, float]
 # Laws whose criteria differ by less are supported alike.

@@ -40,8 +40,8 @@ from typing import Protocol, TypeVar
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.law import Law, Point, fit
-from scaletest.analysis.points import PARAMETERS
-from scaletest.analysis.student import t95
+from scaletest.analysis.law_requirements import PARAMETERS
+from scaletest.analysis.student_t import t95
 
 DRAWS = 500
 _NORMAL = t95(math.inf)

@@ -15,7 +15,7 @@ from typing import Any
 from scaletest.analysis.estimate import finite, within
 from scaletest.analysis.law import Law
 from scaletest.analysis.law_interval import LawInterval
-from scaletest.analysis.scaling import Measured, usable
+from scaletest.analysis.scaling import MeasuredThroughput, usable
 
 _FARTHEST = 2.0
 
@@ -39,7 +39,7 @@ class Peak:
         return asdict(self) | {"high": finite(self.high) if self.high is not None else None}
 
 
-def find_peak(measured: Sequence[Measured], law: Law | None, interval: LawInterval | None) -> Peak:
+def find_peak(measured: Sequence[MeasuredThroughput], law: Law | None, interval: LawInterval | None) -> Peak:
     """The peak of a run: fitted when law and data agree on where it is, else measured, else refused with the reason.
 
     measured: one row for every number of workers. law, interval: the law that was chosen, None when none was.
@@ -64,7 +64,7 @@ def _fitted(law: Law | None, interval: LawInterval | None, most: float) -> Peak:
     return Peak(law.peak, interval.peak.low, interval.peak.high, beyond, False, reason)
 
 
-def _measured(rows: Sequence[Measured]) -> Peak | None:
+def _measured(rows: Sequence[MeasuredThroughput]) -> Peak | None:
     """The step with the highest throughput, when a later one is certainly lower; the nearest such ones enclose it."""
     if not rows:
         return None
@@ -78,7 +78,7 @@ def _measured(rows: Sequence[Measured]) -> Peak | None:
     return Peak(best.workers, before[-1] if before else rows[0].workers, after, False, True, reason)
 
 
-def _certainly_below(row: Measured, best: Measured) -> bool:
+def _certainly_below(row: MeasuredThroughput, best: MeasuredThroughput) -> bool:
     return within(row.per_s / best.per_s, math.hypot(row.relative, best.relative)).high < 1
 
 

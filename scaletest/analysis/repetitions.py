@@ -15,7 +15,7 @@ from typing import Any
 
 from scaletest.analysis.compare import Change, LogRatio, classify, holm
 from scaletest.analysis.estimate import Estimate, finite
-from scaletest.analysis.student import t95, welch
+from scaletest.analysis.student_t import t95, welch
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -46,7 +46,7 @@ def summarise(values: Sequence[float]) -> Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class RepeatedPair:
     """One number measured in both runs, several times. higher: whether more is better."""
 
     what: str
@@ -57,7 +57,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class RepeatedChange:
     """ratio: of candidate over base, None when it cannot be told; reason then says why."""
 
     what: str
@@ -82,11 +82,11 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class BenchmarkComparison:
     """All that both runs have. only_base, only_candidate: what one run alone has."""
 
     tolerance: float
-    rows: tuple[Compared, ...]
+    rows: tuple[RepeatedChange, ...]
     only_base: tuple[str, ...]
     only_candidate: tuple[str, ...]
     verdict: Verdict
@@ -105,16 +105,16 @@ class Comparison:
 
 
 def compare(
-    pairs: Sequence[Pair],
+    pairs: Sequence[RepeatedPair],
     tolerance: float = 0.05,
     only_base: Sequence[str] = (),
     only_candidate: Sequence[str] = (),
-) -> Comparison:
+) -> BenchmarkComparison:
     """Whether the candidate is worse by more than `tolerance`, a part of 1, in any pair."""
     logs = {index: log for index, pair in enumerate(pairs) if (log := _log(pair))}
     clear = holm(logs)
     rows = tuple(_row(pair, logs.get(index), index in clear, tolerance) for index, pair in enumerate(pairs))
-    return Comparison(
+    return BenchmarkComparison(
         tolerance,
         rows,
         tuple(only_base),
@@ -123,7 +123,7 @@ def compare(
     )
 
 
-def _log(pair: Pair) -> LogRatio | None:
+def _log(pair: RepeatedPair) -> LogRatio | None:
     """The logarithm of how much better the candidate is: for times, how much shorter."""
     if min(len(pair.base), len(pair.candidate)) < 2 or min(*pair.base, *pair.candidate) <= 0:
         return None
@@ -137,7 +137,7 @@ def _moments(values: Sequence[float]) -> tuple[float, float, float]:
     return statistics.fmean(logs), statistics.variance(logs) / len(logs), len(logs) - 1.0
 
 
-def _row(pair: Pair, log: LogRatio | None, clear: bool, tolerance: float) -> Compared:
+def _row(pair: RepeatedPair, log: LogRatio | None, clear: bool, tolerance: float) -> RepeatedChange:
     change, reason = classify(log, clear, tolerance)
     if log is None:
         few = min(len(pair.base), len(pair.candidate)) < 2
@@ -147,10 +147,12 @@ def _row(pair: Pair, log: LogRatio | None, clear: bool, tolerance: float) -> Com
         shown = Estimate(
             1 / shown.value, 1 / shown.high if shown.high else math.inf, 1 / shown.low if shown.low else math.inf
         )
-    return Compared(pair.what, pair.headline, change, shown, summarise(pair.base), summarise(pair.candidate), reason)
+    return RepeatedChange(
+        pair.what, pair.headline, change, shown, summarise(pair.base), summarise(pair.candidate), reason
+    )
 
 
-def _verdict(rows: Sequence[Compared], tolerance: float, alone: Sequence[str]) -> Verdict:
+def _verdict(rows: Sequence[RepeatedChange], tolerance: float, alone: Sequence[str]) -> Verdict:
     limit = f"{100 * tolerance:.3g} %"
     worse = [row for row in rows if row.change is Change.REGRESSION]
     if worse:

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.cause_words import PLACES
+from scaletest.analysis.cause_text import PLACES
 from scaletest.analysis.doubling import judged
 from scaletest.analysis.law_interval import Chance
-from scaletest.analysis.steps import Rows, Sample, Step
+from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.model import Activity, Record, Reply, State
 
 # Sums of a request beside the places where its time is spent.
@@ -119,7 +119,7 @@ def repeats_of(step: Step) -> set[int]:
     return {part.repeat for part in (judged(step.parts) if step.mirrored else step.parts)}
 
 
-def _gaps(sample: Sample, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
+def _gaps(sample: MeasuredStep, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
     """The requests that count, each with the seconds since the last one of its worker ended, whatever became of that.
 
     At the end of a step workers run out of requests one by one: what ends after the first did is left out.

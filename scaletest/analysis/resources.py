@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from scaletest.analysis.cause_words import workers_text
+from scaletest.analysis.cause_text import workers_text
+from scaletest.analysis.completions import Ends, ends_of, progress, span
 from scaletest.analysis.request_time import repeats_of
-from scaletest.analysis.series import Ends, ends_of, progress, span
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Record, Reply
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, NodeSample
@@ -27,7 +27,7 @@ Figures = Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class MeasuredWindow:
     """The time of one measuring on Redis's clock. ends: completions by worker; rows: the records of the measuring."""
 
     begin_s: float
@@ -133,7 +133,7 @@ class NodeUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeResource:
     """A disk, network or device of a node. name: its own; figures: the means of one step."""
 
     node: str
@@ -188,20 +188,20 @@ class StepResources:
         held = _sum([node.value(CONTAINER, "throttled_periods") for node in self.nodes])
         return None if held is None else held / len(self.nodes)
 
-    def places(self, kind: str) -> list[Place]:
+    def places(self, kind: str) -> list[NodeResource]:
         """Every disk or network, or every device that requests ran on."""
         return [
-            Place(node.node, name, figures)
+            NodeResource(node.node, name, figures)
             for node in self.nodes
             for name, figures in (node.used_devices() if kind == DEVICE else node.of_kind(kind)).items()
         ]
 
-    def busiest(self, kind: str) -> Place | None:
+    def busiest(self, kind: str) -> NodeResource | None:
         """The disk or device that is busy for the largest part of the time; None where none says so."""
         known = [place for place in self.places(kind) if "busy" in place.figures]
         return max(known, key=lambda place: place.figures["busy"], default=None)
 
-    def place(self, kind: str, node: str, name: str) -> Place | None:
+    def place(self, kind: str, node: str, name: str) -> NodeResource | None:
         """That one; None where it was not sampled."""
         return next((place for place in self.places(kind) if (place.node, place.name) == (node, name)), None)
 
@@ -281,7 +281,7 @@ def began(records: Rows) -> float:
     return min((row.reply.started_s for rows in records.values() for row in rows if row.reply.started_s), default=0.0)
 
 
-def windows_of(step: Step, records: Rows) -> list[Window]:
+def windows_of(step: Step, records: Rows) -> list[MeasuredWindow]:
     """The times behind a step's throughput."""
     repeats = repeats_of(step)
     windows = []
@@ -289,7 +289,7 @@ def windows_of(step: Step, records: Rows) -> list[Window]:
         ends = ends_of(sample.counted)
         first_s, last_s = span(ends)
         if sample.measurement.repeat in repeats and last_s > first_s:
-            windows.append(Window(first_s, last_s, ends, records.get(sample.measurement.key, ())))
+            windows.append(MeasuredWindow(first_s, last_s, ends, records.get(sample.measurement.key, ())))
     return windows
 
 
@@ -300,7 +300,7 @@ def _work(step: Step) -> dict[str, float]:
 
 
 def _node_use(
-    name: str, samples: Sequence[NodeSample], windows: Sequence[Window], first_s: float
+    name: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow], first_s: float
 ) -> tuple[NodeUse, list[str]]:
     """One node in a step, and warnings. samples: of that node, in the order of time."""
     weighted = [(sample, sum(window.covers(sample) for window in windows)) for sample in samples]
@@ -338,7 +338,7 @@ def _means(weighted: Sequence[tuple[NodeSample, float]]) -> dict[str, dict[str, 
     return dict(means)
 
 
-def _engines(node: str, windows: Sequence[Window]) -> dict[str, dict[str, float]]:
+def _engines(node: str, windows: Sequence[MeasuredWindow]) -> dict[str, dict[str, float]]:
     """The part of the time in which the requests of a node kept engines busy, by the device's name and the engine.
 
     A device has the name that replies carry where they tell its PCI address, else that address.
@@ -360,7 +360,7 @@ def _engines(node: str, windows: Sequence[Window]) -> dict[str, dict[str, float]
     }
 
 
-def _served(node: str, windows: Sequence[Window]) -> Iterator[tuple[Reply, float]]:
+def _served(node: str, windows: Sequence[MeasuredWindow]) -> Iterator[tuple[Reply, float]]:
     """The requests that ran on a node in some windows, each with how many seconds of a window it ran."""
     for window in windows:
         for row in window.rows:
@@ -383,7 +383,7 @@ def _with_engines(
     return complete
 
 
-def _requests_cpu(node: str, windows: Sequence[Window]) -> float | None:
+def _requests_cpu(node: str, windows: Sequence[MeasuredWindow]) -> float | None:
     """Cores that the requests of a node used on average; None where not all of its workers say.
 
     A worker's requests that do not carry their activity used as much as its others, for as long as they ran.
@@ -403,7 +403,7 @@ def _requests_cpu(node: str, windows: Sequence[Window]) -> float | None:
 
 
 def _energies(
-    node: str, samples: Sequence[NodeSample], windows: Sequence[Window], first_s: float
+    node: str, samples: Sequence[NodeSample], windows: Sequence[MeasuredWindow], first_s: float
 ) -> tuple[dict[str, Energy], list[str]]:
     """The energy of every device that has a counter, and a warning for each whose counter gives no number."""
     energies: dict[str, Energy] = {}
@@ -443,7 +443,7 @@ def _readings(samples: Iterable[NodeSample], resource: str) -> Iterator[_Reading
             yield _Reading(sample.at_s, joules, sample.sources.get(resource, ""))
 
 
-def _inside(reading: _Reading, window: Window) -> bool:
+def _inside(reading: _Reading, window: MeasuredWindow) -> bool:
     return window.begin_s <= reading.at_s <= window.end_s
 
 

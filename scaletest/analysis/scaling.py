@@ -17,7 +17,7 @@ from scaletest.analysis.estimate import Estimate, within
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredThroughput:
     """One number of workers and its throughput, repeats already joined.
 
     per_s: requests/s. relative: half-width of the 95 % interval over the throughput; infinity when unknown.
@@ -48,7 +48,7 @@ class Scaled:
         }
 
 
-def usable(measured: Iterable[Measured]) -> list[Measured]:
+def usable(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
     """By workers, ascending, without steps that had no throughput. ValueError when a number of workers comes twice."""
     rows = sorted((row for row in measured if row.per_s > 0), key=lambda row: row.workers)
     if len({row.workers for row in rows}) < len(rows):
@@ -56,13 +56,13 @@ def usable(measured: Iterable[Measured]) -> list[Measured]:
     return rows
 
 
-def scaling(measured: Iterable[Measured]) -> list[Scaled]:
+def scaling(measured: Iterable[MeasuredThroughput]) -> list[Scaled]:
     """One row for every step with a throughput, by workers; relative to the least number of workers."""
     rows = usable(measured)
     return [_scaled(row, rows[0]) for row in rows]
 
 
-def _scaled(row: Measured, base: Measured) -> Scaled:
+def _scaled(row: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
     multiple = row.workers / base.workers
     if row is base:
         one = Estimate(1.0, 1.0, 1.0)

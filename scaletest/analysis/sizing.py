@@ -38,7 +38,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
+class PodSize:
     """What a pod asks for: cores, GiB, devices. concurrency: requests that it serves at once."""
 
     cpu: float
@@ -48,7 +48,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeSize:
     """What a node has, and what is gone before any pod of ours comes: cores, GiB, devices, pods."""
 
     cpu: float
@@ -65,7 +65,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class CapacityDemand:
     """rate: requests a second. latency_s: of one request under several in flight, not under overload.
 
     per_pod: measured saturation of one pod in requests a second; then neither latency nor concurrency count.
@@ -73,8 +73,8 @@ class Demand:
 
     rate: float
     latency_s: float
-    pod: Pod
-    node: Node
+    pod: PodSize
+    node: NodeSize
     shared_pods: int = SHARED_PODS
     shared_cpu: float = SHARED_CPU
     per_pod: float = 0.0
@@ -112,17 +112,17 @@ def efficiency(latency_s: float) -> tuple[float, float]:
     return low, high
 
 
-def per_pod(demand: Demand, part: float = 1.0) -> float:
+def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
     """Requests a second of one pod: measured, or by the formula times `part`."""
     return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
 
 
-def formula_pods(demand: Demand, part: float = 1.0) -> int:
+def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
     """Pods by the formula, rounded up; part: of what the formula promises."""
     return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
 
 
-def formula_nodes(demand: Demand, pods: int) -> int | None:
+def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     """Nodes by the formula, which pools CPU, rounded up."""
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
@@ -130,12 +130,12 @@ def formula_nodes(demand: Demand, pods: int) -> int | None:
     return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
 
 
-def available_cpu(demand: Demand, nodes: int) -> float:
+def available_cpu(demand: CapacityDemand, nodes: int) -> float:
     """Cores that the formula leaves for our pods on so many nodes."""
     return (demand.node.cpu - demand.node.overhead_cpu) * nodes - _shared(demand)
 
 
-def fitting(demand: Demand, nodes: int) -> int:
+def fitting(demand: CapacityDemand, nodes: int) -> int:
     """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
@@ -148,7 +148,7 @@ def fitting(demand: Demand, nodes: int) -> int:
     return more * with_more + (nodes - more) * with_each
 
 
-def packed_nodes(demand: Demand, pods: int, spare: int = 0) -> int | None:
+def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
     """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None when none do."""
     if not _fits(demand.pod, demand.node.free):
         return None
@@ -166,7 +166,7 @@ def packed_nodes(demand: Demand, pods: int, spare: int = 0) -> int | None:
     return low + spare
 
 
-def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
+def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
     """The alternatives, from the article's bare formula to pods placed with headroom and lost nodes."""
     check(demand)
     if not 0 < headroom <= 1:
@@ -176,7 +176,7 @@ def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Si
     return list(_sizes(demand, headroom, spare))
 
 
-def _sizes(demand: Demand, headroom: float, spare: int) -> Iterator[Size]:
+def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size]:
     part = efficiency(demand.latency_s)[0]
     plain, real = formula_pods(demand), formula_pods(demand, part)
     safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
@@ -195,25 +195,27 @@ def _sizes(demand: Demand, headroom: float, spare: int) -> Iterator[Size]:
         yield _size(demand, f"{what}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, told)
 
 
-def _size(demand: Demand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
+def _size(demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
     holds = pods * per_pod(demand, part)
     used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu) if nodes else 0.0
     return Size(method, pods, nodes, holds, used, note if nodes else "a pod of this size fits on no such node")
 
 
-def _overcount(demand: Demand, pods: int, nodes: int | None) -> str:
+def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
         return ""
     room = fitting(demand, nodes)
     return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
 
 
-def alternatives(demand: Demand, nodes: Sequence[Node], headroom: float = HEADROOM, spare: int = 1) -> list[list[Size]]:
+def alternatives(
+    demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
+) -> list[list[Size]]:
     """The sizes for each kind of node."""
     return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
 
 
-def check(demand: Demand) -> None:
+def check(demand: CapacityDemand) -> None:
     """InvalidValue for what is no demand."""
     pod, node = demand.pod, demand.node
     wanted = {
@@ -235,11 +237,11 @@ def check(demand: Demand) -> None:
         raise InvalidValue("more than a million pods would be needed", hint="look at the units of rate and latency")
 
 
-def _shared(demand: Demand) -> float:
+def _shared(demand: CapacityDemand) -> float:
     return demand.shared_pods * demand.shared_cpu
 
 
-def _beside(demand: Demand, shared: int) -> int | None:
+def _beside(demand: CapacityDemand, shared: int) -> int | None:
     """Pods of ours on a node that holds so many shared ones; None when it cannot."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
@@ -248,7 +250,7 @@ def _beside(demand: Demand, shared: int) -> int | None:
     return _fits(demand.pod, (cpu, memory, devices, pods))
 
 
-def _fits(pod: Pod, free: Sequence[float]) -> int:
+def _fits(pod: PodSize, free: Sequence[float]) -> int:
     """How many such pods fit into what is free on one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]

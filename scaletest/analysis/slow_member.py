@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.cause_words import seconds_text
+from scaletest.analysis.cause_text import seconds_text
 from scaletest.analysis.request_time import Cycle, RequestTime
 
 # Its part of the run time that all requests together added, and what the others' run time grew by at most, of its own.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scaletest.analysis.series import Ends
+from scaletest.analysis.completions import Ends
 from scaletest.analysis.throughput import cycles
 
 # Cycles as long as the longest that was seen. With exponential run times and n cycles, one worker is silent so long at

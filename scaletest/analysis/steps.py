@@ -9,21 +9,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.doubling import STEADY, Part, doubling, judged, run_course, together
+from scaletest.analysis.completions import Ends, ends_of, span
+from scaletest.analysis.doubling import STEADY, StepPart, doubling, judged, run_course, together
 from scaletest.analysis.drift import Drift, beyond_noise, drift
 from scaletest.analysis.estimate import finite
 from scaletest.analysis.fairness import Fairness, fairness
+from scaletest.analysis.machine_trend import MachineTrend
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.ratio import Ratio, ratio
-from scaletest.analysis.series import Ends, ends_of, span
 from scaletest.analysis.stall import Stall, stall
 from scaletest.analysis.stopping import Stop, trimmed
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.tails import Tail, tail, usual
 from scaletest.analysis.tails import joined as joined_tails
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.trend import Course
-from scaletest.analysis.work import MEMORY_HITS, Work, hits, work
+from scaletest.analysis.work_rate import MEMORY_HITS, Work, hits, work
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.reply import Outcome
 
@@ -35,7 +35,7 @@ REPEATS_FOR_INTERVAL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class MeasuredStep:
     """One measuring of a step. Times in s; warmup_s counts from the first submission, middle_s on Redis' clock.
 
     settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
@@ -63,10 +63,10 @@ class Sample:
         return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady and not self.stall
 
     @property
-    def part(self) -> Part:
+    def part(self) -> StepPart:
         """What ratios need of it."""
         at = self.measurement
-        return Part(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
+        return StepPart(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
 
     @property
     def whole(self) -> bool:
@@ -104,7 +104,7 @@ class Step:
     workers: int
     throughput: Throughput
     between: bool
-    samples: tuple[Sample, ...]
+    samples: tuple[MeasuredStep, ...]
     ratio: Ratio | None
     efficiency: float | None
     failures: int
@@ -119,7 +119,7 @@ class Step:
     mirrored: bool = False
 
     @property
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[StepPart, ...]:
         """Its measurings, as ratios need them."""
         return tuple(sample.part for sample in self.samples)
 
@@ -194,14 +194,14 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
     return steps
 
 
-def course_of(plan: Plan, samples: Iterable[Sequence[Sample]]) -> Course:
+def course_of(plan: Plan, samples: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
     """What the machine did along a mirrored run; nothing is known of another."""
     return run_course([[one.part for one in own] for own in samples]) if plan.mirrored else STEADY
 
 
 def _samples(
     plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
-) -> list[tuple[Sample, ...]]:
+) -> list[tuple[MeasuredStep, ...]]:
     """The measurings of every step that has any."""
     by_step = [
         tuple(sample(plan, one, records.get(one.key, ()), per_s) for one in measurements if one.workers == workers)
@@ -210,7 +210,7 @@ def _samples(
     return [own for own in by_step if own]
 
 
-def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> Sample:
+def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> MeasuredStep:
     """What one measuring of a step says. per_s: the run's trend, which is no fault of it."""
     began_s = min((row.reply.started_s - row.reply.wait_s for row in rows if row.reply.started_s), default=0.0)
     warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s, per_s)
@@ -220,7 +220,7 @@ def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: 
     little = _in_flight(rows, first, last) / measurement.workers if rate.enough and len(counted) >= 20 else None
     warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
     lost = 0 if measurement.requests is None else measurement.requests - len(rows)
-    return Sample(
+    return MeasuredStep(
         measurement,
         rate,
         warmup_s,
@@ -254,7 +254,9 @@ def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
     return spent / (last - first)
 
 
-def _step(plan: Plan, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step], course: Course) -> Step:
+def _step(
+    plan: Plan, samples: tuple[MeasuredStep, ...], rows: Sequence[Record], before: list[Step], course: MachineTrend
+) -> Step:
     workers, parts = samples[0].measurement.workers, [one.part for one in samples]
     rate = together(judged(parts)) if plan.mirrored else joined([one.throughput for one in samples])
     good = [row for row in rows if row.ok]
@@ -280,7 +282,7 @@ def _step(plan: Plan, samples: tuple[Sample, ...], rows: Sequence[Record], befor
     )
 
 
-def _work(plan: Plan, samples: Sequence[Sample]) -> dict[str, Throughput]:
+def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
     """The figures that every measuring reports, joined as the throughput is, so that the two agree."""
     if plan.mirrored:
         counted = {part.repeat for part in judged([one.part for one in samples])}
@@ -296,7 +298,7 @@ def _work(plan: Plan, samples: Sequence[Sample]) -> dict[str, Throughput]:
     return figures
 
 
-def _ratio(plan: Plan, base: Step, parts: Sequence[Part], rate: Throughput, course: Course) -> Ratio | None:
+def _ratio(plan: Plan, base: Step, parts: Sequence[StepPart], rate: Throughput, course: MachineTrend) -> Ratio | None:
     """The ratio over the step before: by what both ways of a mirrored run say, else by the throughputs of all."""
     if plan.mirrored:
         return doubling(base.parts, parts, plan, course=course)

@@ -19,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scaletest.analysis.demand import demand
-from scaletest.analysis.doubling import Part, doubling
+from scaletest.analysis.completions import Ends, after
+from scaletest.analysis.doubling import StepPart, doubling
 from scaletest.analysis.drift import TREND_EFFECT, rising
 from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.series import Ends, after
-from scaletest.analysis.student import spread_bound, t95
+from scaletest.analysis.student_t import spread_bound, t95
 from scaletest.analysis.tails import Tail, tail, usual
+from scaletest.analysis.threshold_requirements import requirements_of
 from scaletest.analysis.throughput import (
     MIN_COMPLETIONS_PER_WORKER,
     Throughput,
@@ -90,7 +90,7 @@ class Stopping:
 
     plan: Plan
     workers: int
-    before: Part | None
+    before: StepPart | None
     last: bool
     length_s: float = 0.0
     next_look: int = 0
@@ -183,7 +183,7 @@ class Stopping:
             return None
         if completed(warm.ends, self.workers, least_total(parts), least + 1):
             return None  # the scatter is known well enough to be looked at itself
-        wanted = demand(self.plan, self.workers)
+        wanted = requirements_of(self.plan, self.workers)
         ended_s = elapsed_s + (elapsed_s - (self.plan.warmup_s or 0.0)) / min(counts)
         if parts * (sum(counts) + self.workers) < wanted.requests or ended_s < shortest_s:
             return None
@@ -210,7 +210,7 @@ class Stopping:
         parts = self.plan.parts
         rate = throughput(warm.ends, self.workers, parts=parts, cautious=True)
         self.seen = rate if rate.enough else None
-        wanted = demand(self.plan, self.workers)
+        wanted = requirements_of(self.plan, self.workers)
         if not rate.enough or parts * rate.completions < wanted.requests:
             return None
         if not warm.settled or warm.share > MOST_WARMUP or rising(usual(warm.ends)):
@@ -224,7 +224,7 @@ class Stopping:
     def _decided(self, rate: Throughput, slow: Tail) -> bool:
         if self.before is None or not self.before.throughput.enough:
             return False
-        own = Part(self.workers, self.before.repeat, 1.0, 0.0, rate, slow)
+        own = StepPart(self.workers, self.before.repeat, 1.0, 0.0, rate, slow)
         narrower = math.sqrt(self._narrower)  # the part to come may well say something less clear
         found = doubling([self.before], [own], self.plan, wider=WIDER, narrower=narrower)
         if found is None or found.kind is VerdictKind.INVALID:

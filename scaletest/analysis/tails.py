@@ -23,9 +23,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.ranks import mann_whitney
-from scaletest.analysis.series import Ends
-from scaletest.analysis.student import t95
+from scaletest.analysis.completions import Ends
+from scaletest.analysis.rank_test import mann_whitney
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.throughput import cycles, error_of_mean
 
 SLOW = 3.0

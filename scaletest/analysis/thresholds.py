@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.cause_words import workers_text
+from scaletest.analysis.cause_text import workers_text
+from scaletest.analysis.completions import ends_of
 from scaletest.analysis.drift import BATCHES
 from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
-from scaletest.analysis.scaling import Measured, scaling
-from scaletest.analysis.series import ends_of
+from scaletest.analysis.scaling import MeasuredThroughput, scaling
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.digits import short
@@ -61,7 +61,7 @@ class ThresholdResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Measure:
     """A measured value with its interval, or why there is none."""
 
     estimate: Estimate | None
@@ -102,7 +102,7 @@ def _evaluate(threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficie
     results = []
     for workers in wanted:
         step = by_workers.get(workers)
-        found = _measure(threshold, step, steps) if step else _Found(None, "not measured", "run it to the end")
+        found = _measure(threshold, step, steps) if step else _Measure(None, "not measured", "run it to the end")
         results.append(_judge(threshold, found, workers))
     return min(results, key=lambda result: _ORDER.index(result.kind)) if _mixed(results) else _worst(threshold, results)
 
@@ -121,7 +121,7 @@ def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> Threshol
     return min(results, key=lambda result: sign * (result.value or 0.0))
 
 
-def _judge(threshold: Threshold, found: _Found, workers: int | None) -> ThresholdResult:
+def _judge(threshold: Threshold, found: _Measure, workers: int | None) -> ThresholdResult:
     at = f"{workers_text(workers)}: " if workers is not None and threshold.workers is None else ""
     text, estimate = str(threshold), found.estimate
     if estimate is None:
@@ -144,7 +144,7 @@ def _shown(threshold: Threshold, estimate: Estimate) -> str:
     return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
 
 
-def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
+def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measure:
     metric = threshold.metric
     if metric == "failures":
         return _failures(threshold, [step])
@@ -156,7 +156,7 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
     before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
     for one in (step, before):
         if one is not None and not one.sound:
-            return _Found(None, f"{workers_text(one.workers)}: not steady, or too few requests to tell")
+            return _Measure(None, f"{workers_text(one.workers)}: not steady, or too few requests to tell")
     return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](step, steps)
 
 
@@ -165,62 +165,64 @@ def _before(step: Step, steps: Sequence[Step]) -> Step | None:
     return steps[index - 1] if index else None
 
 
-def _throughput(step: Step, steps: Sequence[Step]) -> _Found:
+def _throughput(step: Step, steps: Sequence[Step]) -> _Measure:
     rate = step.throughput
-    return _Found(Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width))
+    return _Measure(Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width))
 
 
-def _efficiency(step: Step, steps: Sequence[Step]) -> _Found:
-    measured = [Measured(one.workers, one.throughput.per_s, one.throughput.relative) for one in (steps[0], step)]
+def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
+    measured = [
+        MeasuredThroughput(one.workers, one.throughput.per_s, one.throughput.relative) for one in (steps[0], step)
+    ]
     rows = scaling(measured if step is not steps[0] else measured[:1])
     found = next((row.efficiency for row in rows if row.workers == step.workers), None)
-    return _Found(found, "" if found else "there is no throughput to compare with")
+    return _Measure(found, "" if found else "there is no throughput to compare with")
 
 
-def _ratio(step: Step, steps: Sequence[Step]) -> _Found:
+def _ratio(step: Step, steps: Sequence[Step]) -> _Measure:
     found = step.ratio
     if found is None:
-        return _Found(None, "there is no step before it with a throughput", "name a later step, or raise --limit")
-    return _Found(Estimate(found.value, found.low, found.high))
+        return _Measure(None, "there is no step before it with a throughput", "name a later step, or raise --limit")
+    return _Measure(Estimate(found.value, found.low, found.high))
 
 
-def _percentile(times: Distribution, name: str) -> _Found:
+def _percentile(times: Distribution, name: str) -> _Measure:
     found: Percentile | None = getattr(times, name.replace(".", "_"))
     if found is None or found.low is None or found.high is None:
         # with fewer than twice what the value itself needs there may be no interval yet
         needed = samples_needed(PERCENTILES[name]) if found is None else 2 * samples_needed(PERCENTILES[name])
-        return _Found(None, f"{name} needs {needed} requests, there are {times.count}")
-    return _Found(Estimate(found.value, found.low, found.high))
+        return _Measure(None, f"{name} needs {needed} requests, there are {times.count}")
+    return _Measure(Estimate(found.value, found.low, found.high))
 
 
-def _drift(step: Step) -> _Found:
+def _drift(step: Step) -> _Measure:
     least = min(min(map(len, ends_of(one.counted).values()), default=0) for one in step.samples)
     if least < 2 * BATCHES:
-        return _Found(None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}")
+        return _Measure(None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}")
     shift = max(abs(one.drift.shift) for one in step.samples)
-    return _Found(Estimate(shift, shift, shift))
+    return _Measure(Estimate(shift, shift, shift))
 
 
-def _failures(threshold: Threshold, steps: Iterable[Step]) -> _Found:
+def _failures(threshold: Threshold, steps: Iterable[Step]) -> _Measure:
     rows = list(steps)
     failed = sum(step.failures for step in rows)
     ended = failed + sum(step.run.count for step in rows)
     if threshold.share and not ended:
-        return _Found(None, "no request ended")
+        return _Measure(None, "no request ended")
     value = failed / ended if threshold.share else float(failed)
-    return _Found(Estimate(value, value, value))
+    return _Measure(Estimate(value, value, value))
 
 
-def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _Found:
+def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _Measure:
     """Of the whole run; while steps are missing only what refutes it counts."""
     found = _failures(threshold, steps)
     if found.estimate and threshold.holds(found.estimate.value) and {step.workers for step in steps} != {*plan.steps}:
-        return _Found(None, "not every step was measured", "run it to the end")
+        return _Measure(None, "not every step was measured", "run it to the end")
     return found
 
 
-def _coefficient(name: str, coefficients: Coefficients) -> _Found:
+def _coefficient(name: str, coefficients: Coefficients) -> _Measure:
     if name not in coefficients:
-        return _Found(None, "no scaling law could be fitted", "measure 4 steps or more: raise --limit or --repeats")
+        return _Measure(None, "no scaling law could be fitted", "measure 4 steps or more: raise --limit or --repeats")
     low, value, high = coefficients[name]
-    return _Found(Estimate(value, low, high))
+    return _Measure(Estimate(value, low, high))

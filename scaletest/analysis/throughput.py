@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scaletest.analysis.series import Ends, progress, rates, span
-from scaletest.analysis.student import t95
+from scaletest.analysis.completions import Ends, progress, rates, span
+from scaletest.analysis.student_t import t95
 
 MIN_COMPLETIONS = 8
 MIN_COMPLETIONS_PER_WORKER = 3

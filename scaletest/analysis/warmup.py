@@ -17,8 +17,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scaletest.analysis.completions import Ends, after, rates, span
 from scaletest.analysis.drift import surely_rising
-from scaletest.analysis.series import Ends, after, rates, span
 from scaletest.analysis.tails import usual
 from scaletest.analysis.throughput import least_each
 

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from scaletest.analysis.doubling import Part
+from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
+from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair, way
 from scaletest.analysis.steps import Rows, Step, sample, summarise
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.archive import RunFolder, Stored
@@ -260,7 +260,7 @@ class Runner:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
 
-    def _base(self, turn: Turn) -> Part | None:
+    def _base(self, turn: Turn) -> StepPart | None:
         """The step that this one is compared with. With repeats no doubling is decided within one of them."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:

@@ -8,8 +8,8 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.sequence import SaturationSequence
 from scaletest.analysis.saturation.step import assess
 from scaletest.load.pace import exact_poisson
 from scaletest.model.sample import OK, Sample
@@ -81,9 +81,9 @@ def stored(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[list[Sa
     return [one.step for one in course.steps], samples
 
 
-def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Sample]]]:
+def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[SaturationSequence, dict[int, list[Sample]]]:
     chance = random.Random(seed)
-    course, began = Course(plan), datetime(2026, 1, 1, tzinfo=UTC)
+    course, began = SaturationSequence(plan), datetime(2026, 1, 1, tzinfo=UTC)
     found: dict[int, list[Sample]] = {}
     while course.next is not None:
         probe, number = course.next, len(found)

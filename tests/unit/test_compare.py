@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.compare import Change, Comparison, Side, compare, differences
-from scaletest.analysis.ranks import mann_whitney
+from scaletest.analysis.compare import Change, Side, ValidationComparison, compare, differences
+from scaletest.analysis.rank_test import mann_whitney
 from scaletest.analysis.steps import summarise
 from scaletest.model import Background, Plan, VerdictKind
 from tests.unit.made import measured
@@ -47,7 +47,7 @@ def run(cycles: dict[int, float], *, plan: dict[str, Any] | None = None, **made:
 BASE = {1: 0.1, 2: 0.1, 4: 0.11}
 
 
-def changes(found: Comparison) -> list[Change]:
+def changes(found: ValidationComparison) -> list[Change]:
     return [step.change for step in found.steps]
 
 

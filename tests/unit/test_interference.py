@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.busy import busy, busy_before
+from scaletest.analysis.busy_machine import busy, busy_before
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.interference import between
-from scaletest.analysis.node_words import clock_text
+from scaletest.analysis.node_text import clock_text
 from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
 from scaletest.model.node_sample import FIGURES, NodeSample
 from tests.unit import runs

@@ -13,7 +13,7 @@ import pytest
 from scaletest.analysis.law import Law, choose, fit
 from scaletest.analysis.law_interval import LawInterval, law_interval
 from scaletest.analysis.peak import Peak, find_peak
-from scaletest.analysis.scaling import Measured
+from scaletest.analysis.scaling import MeasuredThroughput
 
 RUNS, DRAWS = 30, 80
 LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)
@@ -104,7 +104,8 @@ def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: 
     assert choice is not None
     interval = law_interval(choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS)
     joined = [
-        Measured(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats)) for n in workers
+        MeasuredThroughput(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats))
+        for n in workers
     ]
     return find_peak(joined, choice.law, interval)
 
@@ -137,14 +138,16 @@ def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
     law = Law("usl", 1.0, 0.05, 0.0001)
     rows = points(law, FIVE, 3, 0.00001, random.Random(1))
     found = find_peak(
-        [Measured(n, law.at(n), 0.0) for n in FIVE], fit("usl", rows), law_interval(law, rows, random.Random(1))
+        [MeasuredThroughput(n, law.at(n), 0.0) for n in FIVE],
+        fit("usl", rows),
+        law_interval(law, rows, random.Random(1)),
     )
     assert found.workers is None
     assert found.reason == "it lies beyond twice the 16 workers tested"
 
 
 def test_why_there_is_no_peak() -> None:
-    steps = [Measured(n, LINEAR.at(n), 0.01) for n in FOUR]
+    steps = [MeasuredThroughput(n, LINEAR.at(n), 0.01) for n in FOUR]
     assert find_peak(steps, None, None).reason == "no law was chosen"
     assert find_peak([], None, None).workers is None
     rows = points(AMDAHL, FIVE, 3, 0.05, random.Random(2))
@@ -154,8 +157,13 @@ def test_why_there_is_no_peak() -> None:
 
 
 def test_a_measured_peak_needs_no_law_and_no_fall_within_the_noise() -> None:
-    rows = [Measured(1, 2.0, 0.02), Measured(2, 3.9, 0.02), Measured(4, 5.0, 0.02), Measured(8, 4.9, 0.02)]
+    rows = [
+        MeasuredThroughput(1, 2.0, 0.02),
+        MeasuredThroughput(2, 3.9, 0.02),
+        MeasuredThroughput(4, 5.0, 0.02),
+        MeasuredThroughput(8, 4.9, 0.02),
+    ]
     assert find_peak(rows, None, None).workers is None
-    found = find_peak([*rows, Measured(16, 3.0, 0.02)], None, None)
+    found = find_peak([*rows, MeasuredThroughput(16, 3.0, 0.02)], None, None)
     assert (found.workers, found.low, found.high, found.measured) == (4, 2, 16, True)
     assert found.to_dict()["reason"] == "measured: 16 workers do less than 4"

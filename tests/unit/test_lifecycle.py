@@ -29,10 +29,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.lifecycle import judge
-from scaletest.analysis.lifecycle.books import Fate, Progress, books
+from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress, books
 from scaletest.analysis.lifecycle.compare import compare
-from scaletest.analysis.lifecycle.result import Result, View, result
-from scaletest.analysis.lifecycle.steps import STEPS, between, course
+from scaletest.analysis.lifecycle.phases import PHASES, between, timeline
+from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
@@ -53,10 +53,10 @@ from scaletest.report.lifecycle.figures import DETAILED, GENERAL, charts, panels
 from scaletest.report.lifecycle.progress import Teller
 from tests.unit.lifecycles import BEGAN, iso, job, pod, seen, submission, workload
 
-VIEW = View()
+VIEW = WorkloadSelection()
 
 
-def of(*workloads: Workload, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
+def of(*workloads: Workload, until: str = "finished", view: WorkloadSelection = VIEW, **more: Any) -> LifecycleResult:
     return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
 
 
@@ -130,7 +130,7 @@ def test_finished_pods_that_are_collected_stay_measured() -> None:
     del body["metadata"]["ownerReferences"]
     tracker.see(seen("pod", "MODIFIED", body, 3.5))
     tracker.see(seen("pod", "DELETED", body, 4.0))
-    found = books([course(one) for one in tracker.workloads.values()], [submission("j")], "finished")
+    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j")], "finished")
     assert (found.measured, found.lost, found.balanced) == (1, 0, True)
 
 
@@ -152,7 +152,7 @@ def test_an_end_that_nobody_has_a_time_for_counts_and_is_a_missing_value(kind: s
     body = pod("k", "k", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
     tracker.see(seen("pod", kind, body))
-    assert course(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
+    assert timeline(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
 
 
 def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
@@ -160,7 +160,7 @@ def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
     tracker.submitted("j", "n", BEGAN, BEGAN)
     tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
     tracker.see(seen("workload", "SYNCED", {"uids": set()}, 10.0))
-    found = books([course(one) for one in tracker.workloads.values()], [submission("j"), submission("k")], "finished")
+    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j"), submission("k")], "finished")
     assert (found.lost, found.pending, found.balanced) == (1, 1, True)
 
 
@@ -258,11 +258,11 @@ def test_defect_08_a_gang_is_scheduled_when_its_last_pod_is() -> None:
     for index, at_s in enumerate((1.0, 8.0, 4.0)):
         tracker.see(seen("pod", "ADDED", pod(f"p{index}", "j"), 0.5))
         tracker.see(seen("pod", "MODIFIED", pod(f"p{index}", "j", scheduled=at_s), at_s))
-    stamp = course(tracker.workloads["j"]).stamp("scheduled")
+    stamp = timeline(tracker.workloads["j"]).stamp("scheduled")
     assert stamp == Stamp(BEGAN + 8, BEGAN + 8)
     # one pod is missing: nothing is invented
     del tracker.workloads["j"].pods["uid-p1"]
-    assert course(tracker.workloads["j"]).stamp("scheduled") is None
+    assert timeline(tracker.workloads["j"]).stamp("scheduled") is None
 
 
 def test_events_give_microseconds() -> None:
@@ -485,7 +485,7 @@ def test_pods_that_run_and_do_not_end_are_said_to() -> None:
     # and during the run, once
     now = [0.0]
     teller = Teller(lambda: now[0])
-    stuck = Progress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
+    stuck = LifecycleProgress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
     told = []
     for at_s in (1.0, 60.0, 130.0, 200.0):
         now[0] = at_s
@@ -626,14 +626,14 @@ def test_head_and_tail_and_errors() -> None:
     rows = [workload(f"j-{index}", submitted=float(index)) for index in range(6)]
     rows[2].mark("pod_group_created", Stamp(watch_s=BEGAN - 100))  # older than its pod: the pod was replaced
 
-    def shown(view: View) -> list[str]:
+    def shown(view: WorkloadSelection) -> list[str]:
         return [one.workload.name for one in of(*rows, view=view).courses]
 
-    assert shown(View()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
-    assert shown(View(skip_errors=False)) == [f"j-{index}" for index in range(6)]
-    assert shown(View(skip_errors=False, head=4, tail=2)) == ["j-2", "j-3"]
+    assert shown(WorkloadSelection()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
+    assert shown(WorkloadSelection(skip_errors=False)) == [f"j-{index}" for index in range(6)]
+    assert shown(WorkloadSelection(skip_errors=False, head=4, tail=2)) == ["j-2", "j-3"]
     # the books are of all, whatever is shown
-    assert of(*rows, view=View(head=1)).books.measured == 6
+    assert of(*rows, view=WorkloadSelection(head=1)).books.measured == 6
 
 
 # figures
@@ -728,7 +728,7 @@ def test_plans_come_back_as_they_were() -> None:
 def test_a_slower_step_is_found_and_noise_is_not() -> None:
     chance = random.Random(3)
 
-    def run(slower: float) -> Result:
+    def run(slower: float) -> LifecycleResult:
         rows = [workload(f"j-{index:03}", step=1.0 + 0.2 * chance.random()) for index in range(100)]
         for row in rows:
             each = row.pods[f"{row.name}-0"]
@@ -743,11 +743,11 @@ def test_a_slower_step_is_found_and_noise_is_not() -> None:
 
 
 def test_every_step_has_words() -> None:
-    from scaletest.analysis.lifecycle.steps import WORDS, since_words
+    from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, since_text
 
-    for step in STEPS:
-        assert {step.event, *step.references} <= set(WORDS)
-        assert since_words(step, step.references[0]).startswith("the pod's ") == step.of_pods
+    for step in PHASES:
+        assert {step.event, *step.references} <= set(MILESTONE_TEXTS)
+        assert since_text(step, step.references[0]).startswith("the pod's ") == step.of_pods
 
 
 def test_a_folder_of_the_original_tool_is_plotted_and_reported(
@@ -786,7 +786,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> 
     store, sampling = Store(tmp_path), ExitStack()
     sampling.enter_context(store.locked("sampler"))
 
-    def read_slowly() -> Result:
+    def read_slowly() -> LifecycleResult:
         partial = result_of(store, {})
         sampling.close()
         return partial

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.doubling import WAYS, Part, doubling, judged, run_course, together
-from scaletest.analysis.mirror import Turn, first_pair, further_pair
+from scaletest.analysis.completions import Ends
+from scaletest.analysis.doubling import WAYS, StepPart, doubling, judged, run_course, together
+from scaletest.analysis.machine_trend import MachineTrend, UpAndDown, chi_square_limit, machine_trend
+from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
 from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.series import Ends
 from scaletest.analysis.tails import Tail, tail, usual
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.trend import Course, Halves, chi_square_limit, course
 from scaletest.model import Plan, VerdictKind
 from scaletest.validation.runner import schedule
 
@@ -26,16 +26,16 @@ LENGTH_S = 10.0
 
 def part(
     workers: int, repeat: int, per_s: float, relative: float = 0.01, sound: bool = True, at_s: float = 0.0
-) -> Part:
+) -> StepPart:
     rate = Throughput(per_s, per_s * relative, 100 * workers, 99 * workers, True)
     usual = Tail(99 * workers, workers / per_s, relative / 2, ())
-    return Part(workers, repeat, LENGTH_S, at_s, rate, usual, sound)
+    return StepPart(workers, repeat, LENGTH_S, at_s, rate, usual, sound)
 
 
-def measured(speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01) -> list[list[Part]]:
+def measured(speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01) -> list[list[StepPart]]:
     """Steps of 1, 2 and 4 workers up and down, each in the middle of its 10 s; speed: by those six times."""
     times = sorted(speed)
-    steps: list[list[Part]] = []
+    steps: list[list[StepPart]] = []
     for index, workers in enumerate((1, 2, 4)):
         steps.append(
             [
@@ -91,7 +91,7 @@ def test_a_jump_between_two_steps_is_no_trend_and_leaves_their_ratio_open() -> N
 
 def test_two_steps_cannot_tell_a_trend_from_a_jump() -> None:
     assert run_course(measured({at_s: math.exp(-0.003 * at_s) for at_s in TIMES})[:2]).per_s == 0.0
-    assert course([Halves(10.0, math.inf, math.inf)] * 3) == Course()
+    assert machine_trend([UpAndDown(10.0, math.inf, math.inf)] * 3) == MachineTrend()
 
 
 def test_chi_square_is_that_of_the_tables() -> None:
@@ -143,7 +143,9 @@ def test_what_one_step_leaves_of_its_time_another_may_use() -> None:
 
 
 def test_parts_without_any_length_end_the_run() -> None:
-    empty = [Part(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False) for workers in PLAN.steps for repeat in (0, 1)]
+    empty = [
+        StepPart(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False) for workers in PLAN.steps for repeat in (0, 1)
+    ]
     assert further_pair(PLAN, [[one for one in empty if one.workers == workers] for workers in PLAN.steps]) == []
 
 
@@ -153,7 +155,7 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
     along = run_course(steps)
     assert along.per_s == 0.0
     assert along.shaken > 5.0
-    plain, shaken = (doubling(steps[0], steps[1], PLAN, course=one) for one in (Course(), along))
+    plain, shaken = (doubling(steps[0], steps[1], PLAN, course=one) for one in (MachineTrend(), along))
     assert plain is not None
     assert shaken is not None
     assert shaken.low < plain.low
@@ -189,13 +191,13 @@ def completions(draw: st.DrawFn) -> Ends:
 
 
 @st.composite
-def parts(draw: st.DrawFn, workers: int, repeat: int) -> Part:
+def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     """Any part that a run may bring, of no length and without completions too."""
     ends = draw(completions())
     rate = throughput(ends, min(workers, max(1, len(ends))), parts=2)
     seconds = draw(st.sampled_from([0.0, 1e-9, 0.5, 10.0, 60.0]))
     at_s = BEGIN_S + draw(st.floats(0.0, 1000.0))
-    return Part(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
+    return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
 
 
 def is_an_interval(found: Ratio) -> bool:

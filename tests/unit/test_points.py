@@ -9,8 +9,8 @@ import statistics
 import pytest
 
 from scaletest.analysis.law import Law, choose, fit
-from scaletest.analysis.points import PARAMETERS, lacking, repeats_needed
-from scaletest.analysis.separable import REFERENCE, separability
+from scaletest.analysis.law_requirements import PARAMETERS, lacking, repeats_needed
+from scaletest.analysis.separability import REFERENCE, separability
 
 
 def test_what_single_points_lack() -> None:

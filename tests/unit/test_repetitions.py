@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from scaletest.analysis.compare import Change
-from scaletest.analysis.repetitions import Pair, compare, gathered, summarise
+from scaletest.analysis.repetitions import RepeatedPair, compare, gathered, summarise
 from scaletest.model import VerdictKind
 
 BASE = (10.0, 10.4, 9.8, 10.1, 10.2)
@@ -22,8 +22,8 @@ def test_the_interval_of_the_mean_is_students() -> None:
     assert summarise([3.0]).to_dict()["half_width"] is None
 
 
-def pair(values: tuple[float, ...], higher: bool = True) -> Pair:
-    return Pair("x", "bandwidth", higher, BASE, values)
+def pair(values: tuple[float, ...], higher: bool = True) -> RepeatedPair:
+    return RepeatedPair("x", "bandwidth", higher, BASE, values)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_equal_runs_are_seldom_called_worse_however_many_numbers_they_have() -> 
 
     wrong = 0
     for _ in range(200):
-        pairs = [Pair(str(n), "h", True, values(), values()) for n in range(8)]
+        pairs = [RepeatedPair(str(n), "h", True, values(), values()) for n in range(8)]
         wrong += any(row.change in (Change.REGRESSION, Change.IMPROVEMENT) for row in compare(pairs, 0.0).rows)
     # 5 % of 200 is 10; more than 20 would be seen once in a thousand
     assert wrong <= 20

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.saturation import tuning
 from scaletest.analysis.saturation.backlog import growth, mean_backlog, pooled, rate, scarce_growth
-from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.forecast import forecast
-from scaletest.analysis.saturation.pods import from_headers, from_logs
+from scaletest.analysis.saturation.pod_times import from_headers, from_logs
 from scaletest.analysis.saturation.search import most_measured, open_search, search
+from scaletest.analysis.saturation.sequence import LONGEST, MOST_AGAIN, SaturationSequence
 from scaletest.analysis.saturation.step import assess, timing
 from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Trial
 from scaletest.archive.queries import answers
@@ -506,7 +506,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [Sample(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
     found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
     assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
-    course = Course(replace(PLAN, warm_s=0.0, start=100.0))
+    course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next
     for _ in range(MOST_AGAIN):
         course.tell(found)
@@ -523,7 +523,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
 def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
     # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in every try
     plan = replace(PLAN, step_s=10.0)
-    course, chance = Course(plan), random.Random(1)
+    course, chance = SaturationSequence(plan), random.Random(1)
     while course.next is not None:
         probe = course.next
         late_s = 0.08 if probe.phase == "operate" else 0.0
@@ -650,7 +650,7 @@ def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
 def test_a_repeat_that_says_the_contrary_is_counted() -> None:
     # given a step that held by chance at the rate that was too much
     plan = replace(PLAN, warm_s=0.0, start=100.0, maximum=125.0, precision=0.25, confirm=2)
-    course = Course(plan)
+    course = SaturationSequence(plan)
     turn = iter(range(100))
     while course.next is not None:
         level = course.next.level
@@ -974,9 +974,9 @@ def test_settings_are_all_combinations_and_ranked_by_what_they_cost() -> None:
         {"cpu": "1", "replicas": "1"},
         {"cpu": "1", "replicas": "2"},
     ]
-    slow = tuning.Tried(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
-    dear = tuning.Tried(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
-    failed = tuning.Tried(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
+    slow = tuning.TriedSetting(made[0], 20.0, 0.1, 1, 0.25, 0.0, used_cpu=0.25)
+    dear = tuning.TriedSetting(made[2], 40.0, 0.1, 1, 1.0, 0.0, used_cpu=0.1)
+    failed = tuning.TriedSetting(made[3], None, None, 2, 1.0, 0.0, trouble="no room")
     assert tuning.ranked([failed, dear, slow]) == [slow, dear, failed]
     assert slow.marks == ["CPU pegged at 100%"] and dear.marks == ["CPU idle at 10%"]
     assert slow.worth == 80.0

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from scaletest.analysis.device_sharing import sharing
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.sharing import sharing
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput
-from scaletest.analysis.work import work
+from scaletest.analysis.work_rate import work
 from scaletest.cli.deployment import Target
 from scaletest.cli.main import run as program
 from scaletest.cli.sharing import same_devices

@@ -9,7 +9,7 @@ from itertools import accumulate
 import pytest
 from scipy import stats
 
-from scaletest.analysis.doubling import SLOW_REQUESTS, Part, doubling
+from scaletest.analysis.doubling import SLOW_REQUESTS, StepPart, doubling
 from scaletest.analysis.tails import MOST_FILLED, Tail, joined, share_bounds, slowdowns, tail, usual
 from scaletest.analysis.throughput import throughput
 from scaletest.model import Plan, VerdictKind
@@ -22,10 +22,10 @@ def ends(*cycles: float) -> dict[str, list[float]]:
     return {"w0": list(accumulate(cycles, initial=0.0))}
 
 
-def part(workers: int, repeat: int, cycles: list[float]) -> Part:
+def part(workers: int, repeat: int, cycles: list[float]) -> StepPart:
     """Workers that share these cycles, one after the other."""
     rows = {f"w{index}": list(accumulate(cycles[index::workers], initial=0.0)) for index in range(workers)}
-    return Part(workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows))
+    return StepPart(workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows))
 
 
 def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.coefficients import coefficients
+from scaletest.analysis.law_coefficients import coefficients
 from scaletest.analysis.steps import Step, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, verdict_of
 from scaletest.model import Outcome, Plan, VerdictKind

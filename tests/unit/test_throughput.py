@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.analysis.completions import progress, rates, span
 from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, drift, rising
-from scaletest.analysis.series import progress, rates, span
 from scaletest.analysis.throughput import throughput
 from scaletest.analysis.warmup import cut, mser
 

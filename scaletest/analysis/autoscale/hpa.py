@@ -19,7 +19,7 @@ LONGEST_PERIOD_S = 1800.0
 DOWNSCALE_WINDOW_S = 300.0
 
 
-class Target(StrEnum):
+class TargetType(StrEnum):
     """AVERAGE_VALUE divides by the replicas, VALUE does not."""
 
     AVERAGE_VALUE = "AverageValue"
@@ -27,7 +27,7 @@ class Target(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ScalingPolicy:
     """At most so many pods, or percent of the replicas at its beginning, in a period of seconds."""
 
     kind: str
@@ -36,30 +36,30 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScalingRules:
     """One direction of `behavior`. select: Max, Min or Disabled."""
 
     window_s: int
-    policies: tuple[Policy, ...]
+    policies: tuple[ScalingPolicy, ...]
     select: str = "Max"
     tolerance: float = TOLERANCE
 
 
 # What the API fills in where `behavior` says nothing.
-DEFAULT_UP = Rules(0, (Policy("Pods", 4, 15), Policy("Percent", 100, 15)))
-DEFAULT_DOWN = Rules(300, (Policy("Percent", 100, 15),))
+DEFAULT_UP = ScalingRules(0, (ScalingPolicy("Pods", 4, 15), ScalingPolicy("Percent", 100, 15)))
+DEFAULT_DOWN = ScalingRules(300, (ScalingPolicy("Percent", 100, 15),))
 
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
     """`spec.behavior`, gaps filled."""
 
-    up: Rules = DEFAULT_UP
-    down: Rules = DEFAULT_DOWN
+    up: ScalingRules = DEFAULT_UP
+    down: ScalingRules = DEFAULT_DOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class HpaSpec:
     """An HPA. target_milli: the target value in thousandths.
 
     behavior: None is the older algorithm, which is not the same as an empty `behavior`.
@@ -67,7 +67,7 @@ class Spec:
 
     minimum: int
     maximum: int
-    target: Target
+    target: TargetType
     target_milli: int
     behavior: Behavior | None = None
 
@@ -76,7 +76,7 @@ class Spec:
 class Hpa:
     """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any clock."""
 
-    spec: Spec
+    spec: HpaSpec
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     ups: list[tuple[float, int]] = field(default_factory=list)
     downs: list[tuple[float, int]] = field(default_factory=list)
@@ -135,7 +135,7 @@ class Hpa:
             return max(stable, self.spec.minimum, limit)
         return min(max(stable, self.spec.minimum), self.spec.maximum)
 
-    def _limit(self, now_s: float, replicas: int, rules: Rules, sign: int) -> int:
+    def _limit(self, now_s: float, replicas: int, rules: ScalingRules, sign: int) -> int:
         if rules.select == "Disabled":
             return replicas
         limits = []
@@ -161,7 +161,7 @@ class Hpa:
             events.append((now_s, abs(change)))
 
 
-def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int) -> int:
+def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:
     """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number.
 
     With AverageValue that is the number of the status, not of the spec: after a change that is not carried out yet the
@@ -169,7 +169,7 @@ def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int
     """
     down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
     up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE
-    if spec.target is Target.AVERAGE_VALUE:
+    if spec.target is TargetType.AVERAGE_VALUE:
         if status and 1.0 - down <= total_milli / (spec.target_milli * status) <= 1.0 + up:
             return status
         return math.ceil(total_milli / spec.target_milli)
@@ -181,5 +181,5 @@ def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int
     return math.ceil(ratio * ready)
 
 
-def _within(events: Sequence[tuple[float, int]], now_s: float, policy: Policy) -> int:
+def _within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
     return sum(change for at, change in events if at > now_s - policy.period_s)

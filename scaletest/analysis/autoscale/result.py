@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SimulationPoint:
     """At one moment: wanted replicas, pods that are there, requests that wait and run."""
 
     at_s: float
@@ -21,7 +21,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SimulationResult:
     """changes: times that the wanted replicas changed; flips: times that they turned from up to down or back.
 
     killed: requests whose pod was killed and which were run again. makespan_s: when the last request ended, None when
@@ -38,7 +38,7 @@ class Result:
     pod_s: float
     peak: int
     waits_s: tuple[float, ...] = ()
-    course: tuple[Point, ...] = field(default=(), repr=False)
+    course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
 
     @property
     def mean_wait_s(self) -> float | None:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, Policy, Rules, Spec, Target
+from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, HpaSpec, ScalingPolicy, ScalingRules, TargetType
 from scaletest.analysis.autoscale.keda import ScaledObject
-from scaletest.analysis.desired import Targets
+from scaletest.analysis.desired_workers import Targets
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
@@ -29,7 +29,7 @@ class Rule:
     kind: str = "hpa"
     metric: str = "demand"
     target: float = 1.0
-    value: Target = Target.AVERAGE_VALUE
+    value: TargetType = TargetType.AVERAGE_VALUE
     behavior: Behavior | None = None
     minimum: int = 1
     maximum: int = 10
@@ -44,27 +44,28 @@ class Rule:
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
         checks.number(self.target, "target", maximum=1e9)
 
-    def hpa(self) -> Spec:
+    def hpa(self) -> HpaSpec:
         """The HPA of this rule."""
         minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
-        return Spec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
+        return HpaSpec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
 
 
-def quick(window_s: int, *policies: Policy) -> Behavior:
+def quick(window_s: int, *policies: ScalingPolicy) -> Behavior:
     """A behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
-    return Behavior(DEFAULT_UP, Rules(window_s, policies or (Policy("Percent", 100, 15),)))
+    return Behavior(DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),)))
 
 
 ORIGINAL = Behavior(
-    Rules(0, (Policy("Percent", 100, 5), Policy("Pods", 4, 5))), Rules(10, (Policy("Percent", 100, 5),))
+    ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
+    ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
 )
-GENTLE = quick(60, Policy("Pods", 1, 60))
+GENTLE = quick(60, ScalingPolicy("Pods", 1, 60))
 
 _ALL = (
     Rule("original-count", "the original tester's HPA on waiting, Value 2", metric="waiting", target=2.0,
-         value=Target.VALUE, behavior=ORIGINAL),
+         value=TargetType.VALUE, behavior=ORIGINAL),
     Rule("original-wait", "the original tester's HPA on the longest wait, Value 1 s", metric="max_wait", target=1.0,
-         value=Target.VALUE, behavior=ORIGINAL),
+         value=TargetType.VALUE, behavior=ORIGINAL),
     Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
     Rule("waiting-fast", "HPA on waiting, shrinking at once", metric="waiting", behavior=quick(0)),
     Rule("demand", "HPA on waiting + running, without behavior"),
@@ -99,7 +100,7 @@ def parse(text: str) -> Rule:
     return rule
 
 
-def _down(rule: Rule) -> Rules:
+def _down(rule: Rule) -> ScalingRules:
     return (rule.behavior or quick(300)).down
 
 
@@ -110,7 +111,9 @@ def _window(rule: Rule, value: str) -> Rule:
 
 def _down_pods(rule: Rule, value: str) -> Rule:
     pods = checks.count(int(value), "pods", minimum=1)
-    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(Policy("Pods", pods, 60),))))
+    return replace(
+        rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),)))
+    )
 
 
 def _targets(key: str) -> Callable[[Rule, str], Rule]:
@@ -161,7 +164,7 @@ def to_values(rule: Rule) -> dict[str, Any]:
     return {"autoscaling": rows}
 
 
-def _rules(rules: Rules) -> dict[str, Any]:
+def _rules(rules: ScalingRules) -> dict[str, Any]:
     return {
         "stabilizationWindowSeconds": rules.window_s,
         "selectPolicy": rules.select,

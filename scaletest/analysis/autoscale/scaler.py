@@ -7,8 +7,8 @@ from collections import deque
 from scaletest.analysis.autoscale.hpa import Hpa
 from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.rule import Rule
-from scaletest.analysis.desired import Demand, History, desired, wanted
-from scaletest.analysis.window import over
+from scaletest.analysis.desired_workers import History, QueueDemand, desired, wanted
+from scaletest.analysis.recent_window import over
 from scaletest.model.slots import RING, SLOT_S, Slot
 
 # The exporter looks this often by itself, whoever scrapes.
@@ -71,7 +71,7 @@ class Scaler:
         """As the exporter computes it, from slots as Redis keeps them."""
         slots = [Slot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
         window = over(slots, now_s, self.rule.targets.window_s)
-        value = wanted(Demand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
+        value = wanted(QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
         number, self._history = desired(now_s, value, self._history, self.rule.targets.window_s)
         return number
 

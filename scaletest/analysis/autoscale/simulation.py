@@ -11,12 +11,12 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
-from scaletest.analysis.autoscale.cluster import Nodes, Pod, victims
+from scaletest.analysis.autoscale.arrivals import Arrivals, SimulationChance
 from scaletest.analysis.autoscale.hpa import SYNC_S
-from scaletest.analysis.autoscale.result import Point, Result, turns
+from scaletest.analysis.autoscale.result import SimulationPoint, SimulationResult, turns
 from scaletest.analysis.autoscale.rule import Rule
 from scaletest.analysis.autoscale.scaler import Scaler
-from scaletest.analysis.autoscale.workload import Chance, Workload
+from scaletest.analysis.autoscale.simulated_pods import PodTiming, SimulatedPod, victims
 
 # Order of events at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, LOOK = 0, 1, 2, 3
@@ -24,16 +24,16 @@ COURSE_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class SimulationSetting:
     """start: replicas at the beginning. until_s: where it ends at the latest, whatever still waits."""
 
-    nodes: Nodes = field(default_factory=Nodes)
+    nodes: PodTiming = field(default_factory=PodTiming)
     start: int = 1
     until_s: float = 0.0
     sync_s: float = SYNC_S
 
 
-def simulate(workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> Result:
+def simulate(workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> SimulationResult:
     """What the rule makes of the workload."""
     return _World(workload, rule, setting, chance).play()
 
@@ -41,23 +41,23 @@ def simulate(workload: Workload, rule: Rule, setting: Setting, chance: Chance) -
 class _World:
     """The state between events."""
 
-    def __init__(self, workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> None:
+    def __init__(self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
         self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
         # Without an end of its own a play ends when all is done, or after as long again and an hour.
         self.until_s = setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
         self.now = 0.0
-        self.events: list[tuple[float, int, int, int, Pod | None]] = []
+        self.events: list[tuple[float, int, int, int, SimulatedPod | None]] = []
         self.number = 0
         self.waiting: deque[int] = deque()
-        self.pods: dict[Pod, None] = {}
-        self.idle: dict[Pod, None] = {}
+        self.pods: dict[SimulatedPod, None] = {}
+        self.idle: dict[SimulatedPod, None] = {}
         self.busy = self.drained = 0
         self.waits: dict[int, float] = {}
         self.killed = self.peak = 0
         self.changes: list[int] = []
         self.pod_s = 0.0
-        self.course: list[Point] = []
+        self.course: list[SimulationPoint] = []
         self.scaler = Scaler(rule, setting.sync_s)
         self.replicas = 0
         self.scale(0 if rule.kind == "job" else min(max(setting.start, rule.minimum), rule.maximum))
@@ -65,12 +65,12 @@ class _World:
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
-    def at(self, when: float, kind: int, pod: Pod | None = None, turn: int = 0) -> None:
+    def at(self, when: float, kind: int, pod: SimulatedPod | None = None, turn: int = 0) -> None:
         """Something will happen."""
         self.number += 1
         heapq.heappush(self.events, (when, kind, self.number, turn, pod))
 
-    def play(self) -> Result:
+    def play(self) -> SimulationResult:
         """Until all is done or the time is up."""
         arrivals, count = self.workload.arrivals, len(self.workload.arrivals)
         self.at(0.0, LOOK)
@@ -94,7 +94,7 @@ class _World:
             self.happen(kind, pod, turn)
         return self.result()
 
-    def happen(self, kind: int, pod: Pod | None, turn: int) -> None:
+    def happen(self, kind: int, pod: SimulatedPod | None, turn: int) -> None:
         """One event. Late ones, of a pod that is gone or does something else by now, do nothing."""
         if pod is None:
             self.look()
@@ -118,7 +118,7 @@ class _World:
             self.busy += 1
             self.at(self.now + self.workload.runs[pod.request], FINISH, pod, pod.turn)
 
-    def finish(self, pod: Pod) -> None:
+    def finish(self, pod: SimulatedPod) -> None:
         """Its request ends well."""
         request, pod.request = pod.request, -1
         self.busy -= 1
@@ -130,7 +130,7 @@ class _World:
             self.idle[pod] = None
             self.serve()
 
-    def kill(self, pod: Pod) -> None:
+    def kill(self, pod: SimulatedPod) -> None:
         """The grace period is over: its request starts anew."""
         self.killed += 1
         self.busy -= 1
@@ -168,14 +168,14 @@ class _World:
     def add(self, count: int, once: bool = False) -> None:
         """New pods."""
         for _ in range(count):
-            pod = Pod(self.chance.random(), self.now, once)
+            pod = SimulatedPod(self.chance.random(), self.now, once)
             self.pods[pod] = None
             self.at(self.now + self.setting.nodes.delay_s(self.chance), READY, pod)
         if once and count > 0:
             self.changes.append(count)
         self.peak = max(self.peak, len(self.pods))
 
-    def become_ready(self, pod: Pod) -> None:
+    def become_ready(self, pod: SimulatedPod) -> None:
         """It can serve."""
         if pod.gone:
             return
@@ -185,7 +185,7 @@ class _World:
         if pod.once and pod.request < 0:
             self.remove(pod)
 
-    def drain(self, pod: Pod) -> None:
+    def drain(self, pod: SimulatedPod) -> None:
         """SIGTERM: an idle pod ends, a busy one finishes its request if the grace period lets it."""
         if pod.request < 0:
             self.remove(pod)
@@ -195,7 +195,7 @@ class _World:
         if pod.began_s + self.workload.runs[pod.request] > self.now + self.grace_s:
             self.at(self.now + self.grace_s, KILL, pod)
 
-    def remove(self, pod: Pod) -> None:
+    def remove(self, pod: SimulatedPod) -> None:
         """It is gone."""
         pod.gone = True
         self.drained -= pod.draining
@@ -207,15 +207,15 @@ class _World:
 
     def note(self) -> None:
         """Remember this moment; when there are many, every other is dropped."""
-        self.course.append(Point(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
+        self.course.append(SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
         if len(self.course) > 2 * COURSE_POINTS:
             del self.course[1::2]
 
-    def result(self) -> Result:
+    def result(self) -> SimulationResult:
         """The figures."""
         self.note()
         count = len(self.workload.arrivals)
-        return Result(
+        return SimulationResult(
             rule=self.rule.name,
             requests=count,
             ended=len(self.waits),

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from scaletest.analysis.lifecycle.steps import Course
+from scaletest.analysis.lifecycle.phases import WorkloadTimeline
 from scaletest.model.lifecycle import Submission
 
 
@@ -52,7 +52,7 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LifecycleProgress:
     """How far a run is. submitted: accepted ones. running: pending ones that only have to end."""
 
     planned: int
@@ -63,12 +63,12 @@ class Progress:
     running: int = 0
 
 
-def runs(one: Course, until: str) -> bool:
+def runs(one: WorkloadTimeline, until: str) -> bool:
     """Whether all its pods started, so that their end is all that is missing."""
     return until == "finished" and not {"started", "ready"}.isdisjoint(one.passed)
 
 
-def fate(one: Course, until: str) -> Fate:
+def fate(one: WorkloadTimeline, until: str) -> Fate:
     """until: the milestone at which a workload counts as measured."""
     if until in one.passed and not (until == "finished" and one.workload.failed):
         return Fate.MEASURED
@@ -80,7 +80,9 @@ def fate(one: Course, until: str) -> Fate:
     return Fate.LOST if gone else Fate.PENDING
 
 
-def books(courses: Sequence[Course], submissions: Iterable[Submission], until: str, planned: int = 0) -> Books:
+def books(
+    courses: Sequence[WorkloadTimeline], submissions: Iterable[Submission], until: str, planned: int = 0
+) -> Books:
     """The books of a run. Without submissions (observing) every workload that was seen counts as submitted."""
     rows = {row.name: row for row in submissions}
     rejected = [row for row in rows.values() if not row.accepted]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from scaletest.analysis.lifecycle.result import Result, StepFound
+from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.analysis.percentiles import quantile
-from scaletest.analysis.ranks import RankTest, mann_whitney
+from scaletest.analysis.rank_test import RankTest, mann_whitney
 from scaletest.model.digits import short
 from scaletest.model.verdict import Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
@@ -23,7 +23,7 @@ FAMILY_ERROR = 0.05
 WATCHED_S, WHOLE_S = 0.02, 1.0
 
 
-class Change(StrEnum):
+class DurationChange(StrEnum):
     """What became of a step."""
 
     SLOWER = "slower"
@@ -33,11 +33,11 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class StepChange:
+class PhaseChange:
     """One step in both runs: medians in s, and the test; None where there are too few values."""
 
     name: str
-    change: Change
+    change: DurationChange
     base_s: float
     candidate_s: float
     test: RankTest | None
@@ -51,11 +51,11 @@ class StepChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LifecycleComparison:
     """Every step that both runs have."""
 
     tolerance: float
-    steps: tuple[StepChange, ...]
+    steps: tuple[PhaseChange, ...]
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Comparison:
         }  # fmt: skip
 
 
-def compare(base: Result, candidate: Result, tolerance: float) -> Comparison:
+def compare(base: LifecycleResult, candidate: LifecycleResult, tolerance: float) -> LifecycleComparison:
     """FAIL when a step is slower, INVALID when there is nothing to compare."""
     pairs = [(one, other) for one in base.steps if (other := candidate.step(one.step.name)) is not None]
     tests = [mann_whitney(_values(other), _values(one)) for one, other in pairs]
@@ -75,10 +75,10 @@ def compare(base: Result, candidate: Result, tolerance: float) -> Comparison:
         _change(one, other, test, sure, tolerance)
         for (one, other), test, sure in zip(pairs, tests, beyond, strict=True)
     )
-    return Comparison(tolerance, steps, _verdict(steps, base, candidate))
+    return LifecycleComparison(tolerance, steps, _verdict(steps, base, candidate))
 
 
-def _values(one: StepFound) -> list[float]:
+def _values(one: PhaseDurations) -> list[float]:
     return [value for value in one.values if value is not None]
 
 
@@ -92,20 +92,22 @@ def _holm(chances: Sequence[float]) -> list[bool]:
     return found
 
 
-def _change(one: StepFound, other: StepFound, test: RankTest | None, sure: bool, tolerance: float) -> StepChange:
+def _change(
+    one: PhaseDurations, other: PhaseDurations, test: RankTest | None, sure: bool, tolerance: float
+) -> PhaseChange:
     before, after = (quantile(sorted(_values(each)), 0.5) for each in (one, other))
     watched = set(one.sources) | set(other.sources) <= {"watch"}
     least = max(tolerance * before, WATCHED_S if watched else WHOLE_S)
-    change = Change.SAME
+    change = DurationChange.SAME
     if test is None:
-        change = Change.UNKNOWN
+        change = DurationChange.UNKNOWN
     elif sure and abs(after - before) > least:
-        change = Change.SLOWER if after > before else Change.FASTER
-    return StepChange(one.step.name, change, before, after, test)
+        change = DurationChange.SLOWER if after > before else DurationChange.FASTER
+    return PhaseChange(one.step.name, change, before, after, test)
 
 
-def _verdict(steps: Sequence[StepChange], base: Result, candidate: Result) -> Verdict:
-    slower = [one for one in steps if one.change is Change.SLOWER]
+def _verdict(steps: Sequence[PhaseChange], base: LifecycleResult, candidate: LifecycleResult) -> Verdict:
+    slower = [one for one in steps if one.change is DurationChange.SLOWER]
     if slower:
         worst = max(slower, key=lambda one: one.candidate_s - one.base_s)
         return Verdict(

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from scaletest.analysis.lifecycle.books import Books
-from scaletest.analysis.lifecycle.steps import BY_NAME
+from scaletest.analysis.lifecycle.phases import BY_NAME
 from scaletest.analysis.percentiles import percentile, samples_needed
 from scaletest.model.checks import cut
 from scaletest.model.digits import short
@@ -24,7 +24,7 @@ from scaletest.model.threshold import OPERATORS, PERCENTILES, SECONDS
 from scaletest.model.verdict import Verdict, VerdictKind
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import StepFound
+    from scaletest.analysis.lifecycle.result import PhaseDurations
 
 # What to do about pods that run and do not end.
 ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
@@ -37,7 +37,7 @@ _SHAPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class LifecycleThreshold:
     """One condition. part: p50, p95, ..., mean or max of a step's seconds; "" for counts and the throughput."""
 
     text: str
@@ -49,7 +49,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdFound:
+class LifecycleThresholdResult:
     """What was found about one threshold, in base units; value is None when there is none."""
 
     text: str
@@ -65,7 +65,7 @@ class ThresholdFound:
         return {**asdict(self), "kind": str(self.kind)}
 
 
-def parse(text: str) -> Threshold:
+def parse(text: str) -> LifecycleThreshold:
     """Read one; InvalidValue that says what is wrong."""
     shown = cut(repr(text), 80)
     found = _SHAPE.fullmatch(text) if len(text) <= 200 else None
@@ -79,7 +79,7 @@ def parse(text: str) -> Threshold:
     if unit not in units:
         raise InvalidValue(f"threshold {shown} has the unit {unit or 'none'}", hint=f"use {', '.join(units)}")
     value = float(found["value"]) * units[unit]
-    return Threshold(text.strip(), metric, part, found["operator"], value, unit == "%")
+    return LifecycleThreshold(text.strip(), metric, part, found["operator"], value, unit == "%")
 
 
 def _units(metric: str, part: str, shown: str) -> dict[str, float]:
@@ -99,14 +99,16 @@ def _units(metric: str, part: str, shown: str) -> dict[str, float]:
 
 
 def judge(
-    texts: Sequence[str], steps: Sequence[StepFound], books: Books, per_s: float | None
-) -> tuple[ThresholdFound, ...]:
+    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+) -> tuple[LifecycleThresholdResult, ...]:
     """One result for each threshold, in their order."""
     by_name = {one.step.name: one for one in steps}
     return tuple(_judge(parse(text), by_name, books, per_s) for text in texts)
 
 
-def _judge(one: Threshold, steps: dict[str, StepFound], books: Books, per_s: float | None) -> ThresholdFound:
+def _judge(
+    one: LifecycleThreshold, steps: dict[str, PhaseDurations], books: Books, per_s: float | None
+) -> LifecycleThresholdResult:
     if one.metric in COUNTS:
         count = float(getattr(books, one.metric))
         whole = books.submitted + books.rejected
@@ -130,9 +132,11 @@ def _judge(one: Threshold, steps: dict[str, StepFound], books: Books, per_s: flo
     return _decide(one, known.value, low, high, "")
 
 
-def _decide(one: Threshold, value: float | None, low: float | None, high: float | None, lacking: str) -> ThresholdFound:
+def _decide(
+    one: LifecycleThreshold, value: float | None, low: float | None, high: float | None, lacking: str
+) -> LifecycleThresholdResult:
     if value is None or low is None or high is None:
-        return ThresholdFound(one.text, VerdictKind.INVALID, lacking, "submit more workloads, or wait longer")
+        return LifecycleThresholdResult(one.text, VerdictKind.INVALID, lacking, "submit more workloads, or wait longer")
     holds = OPERATORS[one.operator]
     ends = (holds(low, one.bound), holds(high, one.bound))
     kind = VerdictKind.PASS if all(ends) else VerdictKind.FAIL if not any(ends) else VerdictKind.INVALID
@@ -141,11 +145,11 @@ def _decide(one: Threshold, value: float | None, low: float | None, high: float 
         VerdictKind.FAIL: "look at the step's course over time in the report",
         VerdictKind.INVALID: "submit more workloads: the interval holds the bound",
     }.get(kind, "")
-    return ThresholdFound(one.text, kind, said, remedy, value, low, high)
+    return LifecycleThresholdResult(one.text, kind, said, remedy, value, low, high)
 
 
 def judged(
-    books: Books, thresholds: Sequence[ThresholdFound], tolerate: int, until: str, interrupted: str = ""
+    books: Books, thresholds: Sequence[LifecycleThresholdResult], tolerate: int, until: str, interrupted: str = ""
 ) -> Verdict:
     """FAIL before INVALID, INVALID before PASS."""
     failed = [one for one in thresholds if one.kind is VerdictKind.FAIL]
@@ -170,7 +174,9 @@ def judged(
     )
 
 
-def _invalid(books: Books, thresholds: Sequence[ThresholdFound], until: str, interrupted: str) -> Verdict | None:
+def _invalid(
+    books: Books, thresholds: Sequence[LifecycleThresholdResult], until: str, interrupted: str
+) -> Verdict | None:
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on: run the same command again")
     if not books.submitted:

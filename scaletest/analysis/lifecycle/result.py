@@ -8,8 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from scaletest.analysis.lifecycle.books import Books, Fate, books, fate
-from scaletest.analysis.lifecycle.judge import ThresholdFound, judge, judged
-from scaletest.analysis.lifecycle.steps import STEPS, Course, Step, at, course, durations, erroneous, order, reference
+from scaletest.analysis.lifecycle.judge import LifecycleThresholdResult, judge, judged
+from scaletest.analysis.lifecycle.phases import (
+    PHASES,
+    LifecyclePhase,
+    WorkloadTimeline,
+    at,
+    durations,
+    erroneous,
+    order,
+    reference,
+    timeline,
+)
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.model.lifecycle import Submission, Workload
 from scaletest.model.verdict import Verdict
@@ -19,13 +29,13 @@ MOST_BINS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class StepFound:
+class PhaseDurations:
     """One step of a run, values in s. missing: workloads (or pods) that have no value. clipped: a little below 0.
 
     values: in the order of submission, None where missing. sources: where the values come from.
     """
 
-    step: Step
+    step: LifecyclePhase
     since: str
     values: tuple[float | None, ...]
     spread: Distribution
@@ -42,7 +52,7 @@ class StepFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Throughput:
+class PodThroughput:
     """Pods scheduled. pods: those whose time of scheduling is known, of all that were seen.
 
     per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
@@ -68,19 +78,19 @@ class Throughput:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class LifecycleResult:
     """What a run found. skipped: workloads left out as erroneous, by reason. courses: those that are shown."""
 
     until: str
     books: Books
-    courses: tuple[Course, ...]
-    steps: tuple[StepFound, ...]
-    throughput: Throughput
+    courses: tuple[WorkloadTimeline, ...]
+    steps: tuple[PhaseDurations, ...]
+    throughput: PodThroughput
     skipped: dict[str, int]
-    thresholds: tuple[ThresholdFound, ...]
+    thresholds: tuple[LifecycleThresholdResult, ...]
     verdict: Verdict
 
-    def step(self, name: str) -> StepFound | None:
+    def step(self, name: str) -> PhaseDurations | None:
         """A step by its name; None when nothing was measured of it."""
         return next((one for one in self.steps if one.step.name == name), None)
 
@@ -100,7 +110,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WorkloadSelection:
     """What of a run is shown. head, tail: keep the first, then the last so many. times: watch or api."""
 
     skip_errors: bool = True
@@ -113,21 +123,21 @@ def result(
     workloads: Iterable[Workload],
     submissions: Sequence[Submission],
     until: str,
-    view: View,
+    view: WorkloadSelection,
     *,
     planned: int = 0,
     thresholds: Sequence[str] = (),
     tolerate_failures: int = 0,
     interrupted: str = "",
-) -> Result:
+) -> LifecycleResult:
     """Sum a run up. The books are of the whole run, whatever is shown."""
-    everything = order(course(one) for one in workloads)
+    everything = order(timeline(one) for one in workloads)
     found = books(everything, submissions, until, planned)
     shown, skipped = _shown(everything, view)
-    steps = tuple(one for one in (_step(step, shown, view.times) for step in STEPS) if one.spread.count)
+    steps = tuple(one for one in (_step(step, shown, view.times) for step in PHASES) if one.spread.count)
     rate = throughput(everything)
     told = judge(thresholds, steps, found, rate.per_s)
-    return Result(
+    return LifecycleResult(
         until,
         found,
         tuple(shown),
@@ -139,7 +149,9 @@ def result(
     )
 
 
-def _shown(everything: Sequence[Course], view: View) -> tuple[list[Course], dict[str, int]]:
+def _shown(
+    everything: Sequence[WorkloadTimeline], view: WorkloadSelection
+) -> tuple[list[WorkloadTimeline], dict[str, int]]:
     skipped: Counter[str] = Counter()
     shown = []
     for one in everything:
@@ -155,10 +167,10 @@ def _shown(everything: Sequence[Course], view: View) -> tuple[list[Course], dict
     return shown, dict(skipped)
 
 
-def _step(step: Step, courses: Sequence[Course], prefer: str) -> StepFound:
+def _step(step: LifecyclePhase, courses: Sequence[WorkloadTimeline], prefer: str) -> PhaseDurations:
     found = list(durations(step, courses, prefer))
     values = tuple(one.value_s if one else None for one in found)
-    return StepFound(
+    return PhaseDurations(
         step,
         reference(step, courses),
         values,
@@ -169,19 +181,28 @@ def _step(step: Step, courses: Sequence[Course], prefer: str) -> StepFound:
     )
 
 
-def throughput(courses: Sequence[Course]) -> Throughput:
+def throughput(courses: Sequence[WorkloadTimeline]) -> PodThroughput:
     """Pods scheduled over time, in bins of whole seconds."""
     pods = [pod for one in courses for pod in one.workload.pods.values()]
     times = sorted(time for pod in pods if (time := at(pod.stamps.get("scheduled"))) is not None)
     if not times:
-        return Throughput(0, None, None, 0.0, 1.0, (), len(pods))
+        return PodThroughput(0, None, None, 0.0, 1.0, (), len(pods))
     span = times[-1] - times[0]
     bin_s = float(max(1, -(-int(span + 1) // MOST_BINS)))
     counts = [0] * (int(span / bin_s) + 1)
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
     per_s = (len(times) - 1) / span if span >= 1.0 else None
-    return Throughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(pods))
+    return PodThroughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(pods))
 
 
-__all__ = ["Fate", "Result", "StepFound", "Throughput", "View", "fate", "result", "throughput"]
+__all__ = [
+    "Fate",
+    "LifecycleResult",
+    "PhaseDurations",
+    "PodThroughput",
+    "WorkloadSelection",
+    "fate",
+    "result",
+    "throughput",
+]

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 
 BATCHES = 20
 LEAST_BATCHES = 4

@@ -12,10 +12,10 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
 from scaletest.analysis.saturation import verdict
 from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.course import Course, at_level, replay, searched
 from scaletest.analysis.saturation.plateau import PLATEAU_SHARE
+from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, replay, searched
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full
-from scaletest.analysis.scaling import Measured
+from scaletest.analysis.scaling import MeasuredThroughput
 from scaletest.model import Verdict
 from scaletest.model.sample import Sample
 from scaletest.model.saturation import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
@@ -83,7 +83,9 @@ def evaluate(
     return conclude(replay(plan, found), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
 
 
-def conclude(course: Course, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0) -> SaturationResult:
+def conclude(
+    course: SaturationSequence, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0
+) -> SaturationResult:
     """Judge a course as far as it came."""
     plan, bracket = course.plan, course.bracket
     point = _point(course)
@@ -104,7 +106,7 @@ def conclude(course: Course, *, interrupted: str = "", lost: str = "", elapsed_s
     )
 
 
-def _point(course: Course) -> Estimate | None:
+def _point(course: SaturationSequence) -> Estimate | None:
     """Open: the bracket, as wide as its ends are sure. Closed: the plateau, and the mean of all steps on it.
 
     The plateau is the best of several, so it errs upwards: the interval lies around their mean, as wide as the widest.
@@ -122,7 +124,7 @@ def _point(course: Course) -> Estimate | None:
     return Estimate(value, min(value, max(0.0, middle - half)), max(value, middle + half))
 
 
-def _least(course: Course, level: float) -> float:
+def _least(course: SaturationSequence, level: float) -> float:
     """What a level that held proves: what was offered there, less what its backlog may have grown by.
 
     Nothing where that is unknown.
@@ -135,7 +137,7 @@ def _least(course: Course, level: float) -> float:
     return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
 
 
-def _most(course: Course, level: float | None) -> float:
+def _most(course: SaturationSequence, level: float | None) -> float:
     """What a level that failed proves: it is too much, unless more was done there; some requests may always fail."""
     if level is None:
         return math.inf
@@ -147,25 +149,29 @@ def _most(course: Course, level: float | None) -> float:
     return max([level, *done])
 
 
-def _knees(course: Course) -> tuple[Knee, ...]:
+def _knees(course: SaturationSequence) -> tuple[Knee, ...]:
     """Closed load: by all definitions. Open load follows what is offered: only the bend of the curve says anything."""
     curve = _curve(course)
     return (kneedle(curve),) if course.plan.open else knees(curve)
 
 
-def _curve(course: Course) -> list[Measured]:
+def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
     """Throughput against what was in flight or offered, each level once."""
     load = course.plan.load
     rows: dict[int, Assessed] = {}
     for one in searched(course):
         if one.step.load == load and not one.tester and one.goodput.value > 0 and round(one.step.level) > 0:
             rows.setdefault(round(one.step.level), one)
-    made: list[Measured] = []
+    made: list[MeasuredThroughput] = []
     for workers, one in sorted(rows.items()):
         if load == LoadKind.OPEN and made and workers < APART * made[-1].workers:
             continue  # levels of the bisection lie so close that noise would bend the curve
         half = one.goodput.high - one.goodput.value
-        made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
+        made.append(
+            MeasuredThroughput(
+                workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf
+            )
+        )
     return made
 
 
@@ -177,7 +183,7 @@ def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
     return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
 
 
-def _disturbed(course: Course) -> list[str]:
+def _disturbed(course: SaturationSequence) -> list[str]:
     """Whether others took the cores of a service that shares the tester's machine while it was too slow."""
     for one in searched(course):
         around = one.step.around
@@ -186,7 +192,7 @@ def _disturbed(course: Course) -> list[str]:
     return []
 
 
-def _warnings(course: Course) -> list[str]:
+def _warnings(course: SaturationSequence) -> list[str]:
     lines = [*_imprecise(course), *_late(course)]
     operating = course.operating
     if operating and operating.tester:
@@ -202,7 +208,7 @@ def _warnings(course: Course) -> list[str]:
     return lines
 
 
-def _imprecise(course: Course) -> list[str]:
+def _imprecise(course: SaturationSequence) -> list[str]:
     """Open load: whether the bracket, or what its lower end proves, is wide."""
     bracket = course.bracket
     if not (bracket and bracket.low and bracket.high and course.plan.open):
@@ -214,7 +220,7 @@ def _imprecise(course: Course) -> list[str]:
     return lines + _wide(course.plan, bracket.low, _least(course, bracket.low))
 
 
-def _late(course: Course) -> list[str]:
+def _late(course: SaturationSequence) -> list[str]:
     """How many steps were measured again since the tester was late. A late operating point is told by itself."""
     again = [one for one in course.steps if one.tester]
     if course.operating and course.operating.tester:

@@ -11,8 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN, UNPROBED_RATE
 from scaletest.analysis.saturation.search import most_measured
+from scaletest.analysis.saturation.sequence import LONGEST, MOST_AGAIN, UNPROBED_RATE
 from scaletest.model.saturation import Mode, SaturationPlan
 
 # Seconds: pause after a saturated step; from an order to its begin, so that all agents have read it.
@@ -28,7 +28,7 @@ MOST_LEVELS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class SaturationForecast:
     """steps: that usually lie between probe and operating point, most: of these at most.
 
     usual_s, longest_s: seconds of the whole run, where ten requests after each other take less than a step; None where
@@ -41,10 +41,10 @@ class Forecast:
     usual_s: float | None
     longest_s: float | None
 
-    def times(self, runs: int) -> Forecast:
+    def times(self, runs: int) -> SaturationForecast:
         """The same plan so many times."""
         usual, longest = (value and runs * value for value in (self.usual_s, self.longest_s))
-        return Forecast(self.steps, self.most, usual, longest)
+        return SaturationForecast(self.steps, self.most, usual, longest)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -58,7 +58,7 @@ class Forecast:
         }
 
 
-def forecast(plan: SaturationPlan) -> Forecast:
+def forecast(plan: SaturationPlan) -> SaturationForecast:
     """How long a plan takes."""
     swept = plan.mode == Mode.SWEEP
     if swept:
@@ -69,12 +69,12 @@ def forecast(plan: SaturationPlan) -> Forecast:
         steps = min(USUAL_SEARCH, plan.most_steps) + 2 * ((1 + plan.confirm) // 2)
         measured = None if plan.count else steps * plan.step_s
     if measured is None:
-        return Forecast(steps, most, None, None)
+        return SaturationForecast(steps, most, None, None)
     head_s = HEAD_START_S if plan.agents > 1 else 0.0
     operate_s = 0.0 if swept else (plan.operate_s or 2 * plan.step_s) + head_s
     fixed_s = SET_UP_S + plan.warm_s + (head_s if plan.warm_s else 0.0) + operate_s
     longer = LONGEST if plan.limit else 1
-    return Forecast(
+    return SaturationForecast(
         steps,
         most,
         fixed_s + measured + steps * (DRAIN_S + head_s),

@@ -17,7 +17,7 @@ CORES_A_GIB = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class TriedSetting:
     """A setting and what came of it. cpu, memory: cores and GiB of one pod, 0 when it does not say.
 
     used_cpu, used_memory: the mean over pods and samples, None when nobody tells.
@@ -92,6 +92,6 @@ def settings(texts: Sequence[str]) -> list[dict[str, str]]:
     return made
 
 
-def ranked(tried: Sequence[Tried]) -> list[Tried]:
+def ranked(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
     """The most throughput for its cost first; without a cost the most throughput; what failed comes last."""
     return sorted(tried, key=lambda one: (one.per_s is None, -(one.worth or 0.0), -(one.per_s or 0.0)))

@@ -11,7 +11,7 @@ The operating point is measured after that and decides nothing: what disturbs it
 from __future__ import annotations
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.course import Course, at_level, same
+from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, same
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.saturation import Mode, Phase
@@ -30,7 +30,7 @@ def lost(why: str) -> Verdict:
     )
 
 
-def judged(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
+def judged(course: SaturationSequence, point: Estimate | None, interrupted: str) -> Verdict:
     plan, bracket = course.plan, course.bracket
     invalid = VerdictKind.INVALID
     if interrupted:
@@ -57,12 +57,12 @@ def judged(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
     return _of_sweep(course, point) if plan.mode == Mode.SWEEP else _of_search(course, point)
 
 
-def _spoilt(course: Course) -> list[Assessed]:
+def _spoilt(course: SaturationSequence) -> list[Assessed]:
     """Steps of the search that the tester spoilt for good."""
     return [one for one in course.spoilt if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
 
 
-def _of_search(course: Course, point: Estimate | None) -> Verdict:
+def _of_search(course: SaturationSequence, point: Estimate | None) -> Verdict:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)
@@ -86,7 +86,7 @@ def _of_search(course: Course, point: Estimate | None) -> Verdict:
     return _of_point(course, point)
 
 
-def _of_nothing(course: Course) -> Verdict:
+def _of_nothing(course: SaturationSequence) -> Verdict:
     """Of a search in which no level held: was each too much, or was none decided?"""
     bracket = course.bracket
     assert bracket is not None
@@ -101,7 +101,7 @@ def _of_nothing(course: Course) -> Verdict:
     return Verdict(VerdictKind.INVALID, reason, remedy)
 
 
-def _open_steps(course: Course) -> list[Assessed]:
+def _open_steps(course: SaturationSequence) -> list[Assessed]:
     """The last step of each undecided level."""
     assert course.bracket is not None
     return [at_level(course, level)[-1] for level in course.bracket.undecided]
@@ -112,7 +112,7 @@ def _counted(found: Assessed) -> bool:
     return found.exceeded is not None and found.exceeded.count > 0
 
 
-def _of_point(course: Course, point: Estimate) -> Verdict:
+def _of_point(course: SaturationSequence, point: Estimate) -> Verdict:
     """Of a point that was confirmed, where what is wanted decides nothing: is it known well enough?"""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -136,7 +136,7 @@ def _of_point(course: Course, point: Estimate) -> Verdict:
     return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}")
 
 
-def _repeats(course: Course) -> str:
+def _repeats(course: SaturationSequence) -> str:
     """Whether the steps at the ends of the bracket agree, each alone."""
     bracket = course.bracket
     assert bracket is not None
@@ -157,7 +157,7 @@ def _contrary(found: Assessed, held: bool) -> bool:
     return not found.overload and (limit is None or limit.shown)
 
 
-def _of_wanted(course: Course, point: Estimate | None) -> Verdict | None:
+def _of_wanted(course: SaturationSequence, point: Estimate | None) -> Verdict | None:
     """PASS or FAIL by the rate that is wanted; None where none is, or where the steps leave it open.
 
     A sweep has fixed levels: what none of them reached is not held.
@@ -167,7 +167,7 @@ def _of_wanted(course: Course, point: Estimate | None) -> Verdict | None:
     return _below_all(course) if point is None else _held(course, point) or _missed(course, point)
 
 
-def _below_all(course: Course) -> Verdict | None:
+def _below_all(course: SaturationSequence) -> Verdict | None:
     """FAIL where no level held and what is wanted is no less than the lowest."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -178,7 +178,7 @@ def _below_all(course: Course) -> Verdict | None:
     return Verdict(VerdictKind.FAIL, reason, SIZE)
 
 
-def _held(course: Course, point: Estimate) -> Verdict | None:
+def _held(course: SaturationSequence, point: Estimate) -> Verdict | None:
     """PASS where the rate held."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -188,7 +188,7 @@ def _held(course: Course, point: Estimate) -> Verdict | None:
     return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
 
 
-def _missed(course: Course, point: Estimate) -> Verdict | None:
+def _missed(course: SaturationSequence, point: Estimate) -> Verdict | None:
     """FAIL where the service is saturated below the rate, or the highest level of a sweep lies below it."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -202,17 +202,17 @@ def _missed(course: Course, point: Estimate) -> Verdict | None:
     return None
 
 
-def _less(course: Course) -> str:
+def _less(course: SaturationSequence) -> str:
     return f"less than {course.plan.wanted:.4g}/s wanted"
 
 
-def _failure(course: Course) -> str:
+def _failure(course: SaturationSequence) -> str:
     """Why the lowest level that did not hold did not."""
     assert course.bracket is not None and course.bracket.high is not None
     return next((one.saturated for one in at_level(course, course.bracket.high) if one.saturated), "")
 
 
-def _undecided(course: Course) -> Verdict | None:
+def _undecided(course: SaturationSequence) -> Verdict | None:
     """INVALID where the latency limit of a level stayed undecided; None where every level is decided."""
     assert course.bracket is not None
     if not course.bracket.undecided:
@@ -228,7 +228,7 @@ def _undecided(course: Course) -> Verdict | None:
     )
 
 
-def _of_sweep(course: Course, point: Estimate | None) -> Verdict:
+def _of_sweep(course: SaturationSequence, point: Estimate | None) -> Verdict:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scaletest.analysis.autoscale.workload import Chance
+from scaletest.analysis.autoscale.arrivals import SimulationChance
 
 # As `scaletest cluster deletion-cost` writes it: idle 0, and of busy ones the earlier start costs more.
 IDLE_COST = 0
@@ -18,7 +18,7 @@ BUSY_COST = 1_000_000_000
 
 
 @dataclass(slots=True, eq=False)
-class Pod:
+class SimulatedPod:
     """request: index of the request that it runs, -1 for none. ready_s is infinite until it is ready.
 
     once: a Job's pod, which serves one request and ends. turn: counts its requests, so that late events are known.
@@ -40,10 +40,10 @@ class Pod:
         return IDLE_COST if self.request < 0 else BUSY_COST - int(self.began_s)
 
 
-def victims(pods: Iterable[Pod], count: int, now_s: float, idle_first: bool) -> list[Pod]:
+def victims(pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool) -> list[SimulatedPod]:
     """The pods that go when the ReplicaSet must shrink by `count`."""
 
-    def order(pod: Pod) -> tuple[bool, float, int, float]:
+    def order(pod: SimulatedPod) -> tuple[bool, float, int, float]:
         ready = pod.ready_s <= now_s
         age = max(now_s - pod.ready_s, 0.0) if ready else max(now_s - pod.created_s, 0.0)
         return ready, pod.cost if idle_first else 0, int(math.log2(age)) if age >= 1 else -1, pod.uid
@@ -52,7 +52,7 @@ def victims(pods: Iterable[Pod], count: int, now_s: float, idle_first: bool) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class PodTiming:
     """How pods come and go. Seconds.
 
     start_s: from creation to ready, jitter: its relative spread (0.2: from 80 to 120 %). grace_s: between SIGTERM and
@@ -63,6 +63,6 @@ class Nodes:
     jitter: float = 0.0
     grace_s: float = 30.0
 
-    def delay_s(self, chance: Chance) -> float:
+    def delay_s(self, chance: SimulationChance) -> float:
         """Start delay of one pod."""
         return self.start_s * (1 + self.jitter * (2 * chance.random() - 1))

@@ -26,13 +26,13 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.scaling import Measured, scaling, usable
+from scaletest.analysis.scaling import MeasuredThroughput, scaling, usable
 
 # A change of the fraction that moves the throughput of the largest step by less is not worth a sentence.
 _NOTICEABLE = 0.02
 
 
-class Course(StrEnum):
+class FractionTrend(StrEnum):
     """How the serial fraction behaves as workers are added."""
 
     RISING = "rising"
@@ -49,7 +49,7 @@ class SerialTrend:
     level: the mean fraction. rise: its change from the second step to the last.
     """
 
-    course: Course
+    course: FractionTrend
     sentence: str
     level: Estimate | None
     rise: Estimate | None
@@ -64,11 +64,13 @@ class SerialTrend:
         }
 
 
-def serial_trend(measured: Iterable[Measured]) -> SerialTrend:
+def serial_trend(measured: Iterable[MeasuredThroughput]) -> SerialTrend:
     """Classify the course of the serial fraction; needs three numbers of workers, better five."""
     rows = usable(measured)
     if len(rows) < 3:
-        return SerialTrend(Course.UNCLEAR, "the course of the serial fraction needs three steps or more", None, None)
+        return SerialTrend(
+            FractionTrend.UNCLEAR, "the course of the serial fraction needs three steps or more", None, None
+        )
     fractions = [row.serial_fraction.value for row in scaling(rows)[1:] if row.serial_fraction]
     multiples = [row.workers / rows[0].workers for row in rows[1:]]
     gains = [rows[0].per_s / row.per_s / (1 - 1 / n) for row, n in zip(rows[1:], multiples, strict=True)]
@@ -91,29 +93,29 @@ def serial_trend(measured: Iterable[Measured]) -> SerialTrend:
     return SerialTrend(course, _sentence(course, level, rise, rows), level, rise)
 
 
-def _course(level: Estimate, rise: Estimate, multiple: float) -> Course:
+def _course(level: Estimate, rise: Estimate, multiple: float) -> FractionTrend:
     """Each effect against its interval, and in throughput of the largest step against what is noticeable."""
     if not math.isfinite(level.low):
-        return Course.UNCLEAR
+        return FractionTrend.UNCLEAR
     lost = (multiple - 1) / (1 + max(level.value, 0.0) * (multiple - 1))
     if rise.low > 0 and rise.value * lost > _NOTICEABLE:
-        return Course.RISING
+        return FractionTrend.RISING
     if rise.high < 0 and rise.value * lost < -_NOTICEABLE:
-        return Course.FALLING
+        return FractionTrend.FALLING
     if level.low <= 0 or level.value * lost < _NOTICEABLE:
-        return Course.NONE
-    return Course.FLAT if max(rise.high, -rise.low) <= level.value / 2 else Course.UNCLEAR
+        return FractionTrend.NONE
+    return FractionTrend.FLAT if max(rise.high, -rise.low) <= level.value / 2 else FractionTrend.UNCLEAR
 
 
-def _sentence(course: Course, level: Estimate, rise: Estimate, rows: Sequence[Measured]) -> str:
+def _sentence(course: FractionTrend, level: Estimate, rise: Estimate, rows: Sequence[MeasuredThroughput]) -> str:
     about = f"{level.value:.1%}"
     reach = f"from {rows[1].workers} to {rows[-1].workers} workers"
     return {
-        Course.RISING: f"the serial fraction rises by {100 * rise.value:.1f} points {reach}: "
+        FractionTrend.RISING: f"the serial fraction rises by {100 * rise.value:.1f} points {reach}: "
         "overhead grows with the workers",
-        Course.FLAT: f"the serial fraction stays at {about} {reach}: a part of each request runs alone",
-        Course.FALLING: f"the serial fraction falls by {-100 * rise.value:.1f} points {reach}: "
+        FractionTrend.FLAT: f"the serial fraction stays at {about} {reach}: a part of each request runs alone",
+        FractionTrend.FALLING: f"the serial fraction falls by {-100 * rise.value:.1f} points {reach}: "
         f"{rows[0].workers} workers were measured too fast, or each does better in company (caches)",
-        Course.NONE: f"no serial part stands out from the noise {reach}",
-        Course.UNCLEAR: f"a serial fraction of about {about}, too uncertain to say whether it grows {reach}",
+        FractionTrend.NONE: f"no serial part stands out from the noise {reach}",
+        FractionTrend.UNCLEAR: f"a serial fraction of about {about}, too uncertain to say whether it grows {reach}",
     }[course]

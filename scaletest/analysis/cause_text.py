@@ -13,7 +13,7 @@ PLACES: tuple[str, ...] = (*State, GAP)
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PlaceText:
     """label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try when it grew."""
 
     label: str
@@ -21,40 +21,40 @@ class Words:
     remedy: str
 
 
-WORDS: dict[str, Words] = {
-    State.ON_CPU: Words(
+PLACE_TEXTS: dict[str, PlaceText] = {
+    State.ON_CPU: PlaceText(
         "on a CPU",
         "computing: each request needs more CPU time",
         "caches, memory bandwidth, hyper-threads or clocks slow each worker down: spread them over more cores or nodes",
     ),
-    State.CPU_WAIT: Words("waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"),
-    State.THROTTLED: Words(
+    State.CPU_WAIT: PlaceText("waiting for a CPU", "waiting for a CPU", "more cores, or a lower --limit"),
+    State.THROTTLED: PlaceText(
         "CPU limit",
         "throttled by the container's CPU limit",
         "a higher CPU limit of the container, or a lower --limit",
     ),
-    State.DISK: Words("disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"),
-    State.MEMORY: Words("memory", "waiting for memory", "more memory, or a higher memory limit of the container"),
-    State.DEVICE: Words("device", "waiting for a device", "more devices, or fewer workers on each of them"),
-    State.FILE_LOCK: Words(
+    State.DISK: PlaceText("disk", "waiting for a disk", "a faster disk, or fewer reads and writes in each request"),
+    State.MEMORY: PlaceText("memory", "waiting for memory", "more memory, or a higher memory limit of the container"),
+    State.DEVICE: PlaceText("device", "waiting for a device", "more devices, or fewer workers on each of them"),
+    State.FILE_LOCK: PlaceText(
         "file lock", "waiting for a file lock", "a lock file for each worker, or a lock that is held for a shorter time"
     ),
-    State.NETWORK: Words(
+    State.NETWORK: PlaceText(
         "network",
         "waiting for a peer",
         "more capacity of the service that answers, or fewer calls in each request",
     ),
-    State.LOCK: Words(
+    State.LOCK: PlaceText(
         "lock",
         "waiting for a lock in memory",
         "look for the semaphore or mutex that the workers share, and hold it for a shorter time",
     ),
-    State.PIPE: Words("pipe", "waiting for a pipe", "look at the process at the other end of the pipe"),
-    State.SLEEP: Words("sleep", "sleeping", "look for pauses between attempts in the workload"),
-    State.CHILD: Words("child process", "waiting for a child process", "look at what the workload starts"),
-    State.IDLE: Words("idle", "waiting for an event", "look at what the workload waits for"),
-    State.NOT_OBSERVED: Words("not observed", "not observed", ""),
-    GAP: Words(
+    State.PIPE: PlaceText("pipe", "waiting for a pipe", "look at the process at the other end of the pipe"),
+    State.SLEEP: PlaceText("sleep", "sleeping", "look for pauses between attempts in the workload"),
+    State.CHILD: PlaceText("child process", "waiting for a child process", "look at what the workload starts"),
+    State.IDLE: PlaceText("idle", "waiting for an event", "look at what the workload waits for"),
+    State.NOT_OBSERVED: PlaceText("not observed", "not observed", ""),
+    GAP: PlaceText(
         "no request",
         "workers were idle: the queue, the client or the tester",
         "run the client and Redis on machines of their own, or use longer requests",

@@ -19,8 +19,8 @@ from typing import Any
 
 from scaletest.analysis.estimate import finite
 from scaletest.analysis.law import Law
-from scaletest.analysis.linear import solve
-from scaletest.analysis.points import PARAMETERS
+from scaletest.analysis.law_requirements import PARAMETERS
+from scaletest.analysis.linear_equations import solve
 
 REFERENCE = Law("usl", 1.0, 0.03, 0.005)
 EXPECTED_NOISE = 0.02

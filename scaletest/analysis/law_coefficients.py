@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from scaletest.analysis.law import EQUALLY_GOOD, Choice, Point, choose, fit
 from scaletest.analysis.law_interval import Chance, law_interval
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 
 LAWS_WITH = {"contention": ("amdahl", "usl"), "coherency": ("usl",)}
 _NORMAL = t95(1e9)

@@ -10,7 +10,7 @@ from scaletest.model.slots import SLOT_S, Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RecentWindow:
     """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended.
 
     submitted_per_s: requests submitted a second. ended: requests that ended. mean_run_s: their mean run time; when none
@@ -27,7 +27,7 @@ class Window:
     pod: str = ""
 
 
-def over(slots: Sequence[Slot], now_s: float, window_s: float) -> Window:
+def over(slots: Sequence[Slot], now_s: float, window_s: float) -> RecentWindow:
     """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
     return _from(slots, _first(now_s, window_s), now_s)
 
@@ -37,7 +37,7 @@ def reach_s(now_s: float, window_s: float) -> float:
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
-def within(slots: Sequence[Slot], now_s: float, limit_s: float) -> Window:
+def within(slots: Sequence[Slot], now_s: float, limit_s: float) -> RecentWindow:
     """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is older than the limit.
 
     limit_s: a multiple of ten seconds.
@@ -54,7 +54,7 @@ def _first(now_s: float, window_s: float) -> int:
     return math.floor((now_s - window_s) / SLOT_S)
 
 
-def _from(slots: Sequence[Slot], first: int, now_s: float) -> Window:
+def _from(slots: Sequence[Slot], first: int, now_s: float) -> RecentWindow:
     last = math.floor(now_s / SLOT_S)
     span_s = now_s - first * SLOT_S
     recent = [slot for slot in slots if first <= slot.number <= last]
@@ -62,7 +62,7 @@ def _from(slots: Sequence[Slot], first: int, now_s: float) -> Window:
     longest = max(recent, key=lambda slot: slot.max_run_s, default=Slot(0))
     known = [slot for slot in slots if slot.ended and slot.number <= last]
     sources = [slot for slot in recent if slot.ended] or known[-1:]
-    return Window(
+    return RecentWindow(
         submitted_per_s=sum(slot.submitted for slot in recent) / span_s if span_s > 0 else 0.0,
         ended=ended,
         mean_run_s=sum(s.run_sum_s for s in sources) / sum(s.ended for s in sources) if sources else None,

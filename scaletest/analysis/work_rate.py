@@ -11,7 +11,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Record
 

@@ -22,7 +22,7 @@ from typing import Any
 from scaletest.analysis.estimate import Estimate, within
 from scaletest.analysis.growth import UNSEEN
 from scaletest.analysis.steps import Step
-from scaletest.analysis.student import t95, t_quantile, welch
+from scaletest.analysis.student_t import t95, t_quantile, welch
 from scaletest.model import Plan
 
 FAMILY_ERROR = 0.05

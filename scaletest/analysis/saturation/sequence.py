@@ -28,7 +28,7 @@ GONE = 3
 REFUSED = {"refused"}
 
 
-class Course:
+class SaturationSequence:
     """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late.
 
     strayed: the first step of a stored run that these rules would not have measured, None when all follow them.
@@ -161,9 +161,9 @@ class Course:
         return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
 
 
-def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> Course:
+def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequence:
     """The course after these steps, in their order. Another version may have decided otherwise: `strayed` says so."""
-    course = Course(plan)
+    course = SaturationSequence(plan)
     for one in steps:
         wanted = course.next
         follows = wanted is not None and wanted.phase == one.step.phase and same(wanted.level, one.step.level)
@@ -181,11 +181,11 @@ def same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-6)
 
 
-def searched(course: Course) -> list[Assessed]:
+def searched(course: SaturationSequence) -> list[Assessed]:
     """The steps at the levels of the search, without probe and operating point."""
     return [one for one in course.steps if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
 
 
-def at_level(course: Course, level: float) -> list[Assessed]:
+def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
     """The steps of a level in which the tester was in time."""
     return [one for one in searched(course) if same(one.step.level, level) and not one.tester]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from scaletest.analysis.node_words import cores_text
+from scaletest.analysis.node_text import cores_text
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
 
 # Parts of the cores that others may use, or a hypervisor take, before it is worth a word.

@@ -14,17 +14,17 @@ from scaletest.model.threshold import PERCENTILES, Threshold, parse
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class StepRequirements:
     """requests: that must be counted. precise: whether the step must go on to the plan's precision."""
 
     requests: int
     precise: bool
 
 
-def demand(plan: Plan, workers: int) -> Demand:
+def requirements_of(plan: Plan, workers: int) -> StepRequirements:
     """What the thresholds ask of the step with that many workers."""
     concerning = [one for one in (parse(text, plan.steps) for text in plan.thresholds) if _concerns(one, plan, workers)]
-    return Demand(
+    return StepRequirements(
         requests=max((_requests(one, plan, workers) for one in concerning), default=0),
         precise=any(_is_rate(one) for one in concerning),
     )

@@ -49,7 +49,7 @@ class Targets:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class QueueDemand:
     """What a queue asks for now. run_s: mean run time of a request in seconds, None when none ever ended."""
 
     waiting: int
@@ -58,7 +58,7 @@ class Demand:
     run_s: float | None = None
 
 
-def wanted(demand: Demand, targets: Targets) -> int:
+def wanted(demand: QueueDemand, targets: Targets) -> int:
     """Workers wanted at this moment. Without a known run time: one for each request that waits or runs."""
     present = demand.waiting + demand.running
     if demand.run_s is None:

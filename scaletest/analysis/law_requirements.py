@@ -17,7 +17,7 @@ STEPS = {"linear": 1, "amdahl": 2, "usl": 3, "capped": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingPoints:
     """What a law lacks. steps: further numbers of workers that would do. repeats: of every step, None where none do."""
 
     steps: int
@@ -30,12 +30,12 @@ class Lack:
         return f"measure {more}" + (f", or each step {self.repeats} times" if self.repeats else "")
 
 
-def lacking(workers: Sequence[float]) -> dict[str, Lack]:
+def lacking(workers: Sequence[float]) -> dict[str, MissingPoints]:
     """The laws that points at these numbers of workers (every repeat listed) are too few for, and what would do."""
     distinct = len(set(workers))
     repeats = repeats_needed(distinct)
     missing = {name: max(PARAMETERS[name] + 2 - len(workers), STEPS[name] - distinct) for name in LAWS}
-    return {name: Lack(steps, repeats[name]) for name, steps in missing.items() if steps > 0}
+    return {name: MissingPoints(steps, repeats[name]) for name, steps in missing.items() if steps > 0}
 
 
 def repeats_needed(distinct: int) -> dict[str, int | None]:

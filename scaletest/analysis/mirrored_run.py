@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scaletest.analysis.doubling import Part, doubling, run_course, together
+from scaletest.analysis.doubling import StepPart, doubling, run_course, together
+from scaletest.analysis.machine_trend import MachineTrend
 from scaletest.analysis.stopping import WIDER
-from scaletest.analysis.trend import Course
 from scaletest.model import Plan, VerdictKind
 
 # A further pair is not begun when only this part of its time is left.
@@ -45,7 +45,7 @@ def first_pair(plan: Plan) -> list[Turn]:
     return up + [Turn(turn.workers, 1) for turn in reversed(up)]
 
 
-def further_pair(plan: Plan, steps: Sequence[Sequence[Part]]) -> list[Turn]:
+def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     """The next pair after these steps, each with its parts; empty when all is decided, or no time is left.
 
     What one step leaves of its longest time others may use, so that the run is never longer than all steps may be.
@@ -69,7 +69,7 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[Part]]) -> list[Turn]:
 
 
 def _lengths(
-    plan: Plan, steps: Sequence[Sequence[Part]], course: Course, spent: Mapping[int, float]
+    plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend, spent: Mapping[int, float]
 ) -> dict[int, float]:
     """Seconds of each way of the next pair, for the steps of open doublings: what the shorter of the two has had."""
     lengths: dict[int, float] = {}
@@ -81,7 +81,7 @@ def _lengths(
     return lengths
 
 
-def _open(plan: Plan, first: Sequence[Part], second: Sequence[Part], course: Course) -> bool:
+def _open(plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend) -> bool:
     """Whether measuring again may decide this doubling: it is not clear, and what makes it unclear is not precise."""
     found = doubling(first, second, plan, wider=WIDER, course=course)
     if found is None:

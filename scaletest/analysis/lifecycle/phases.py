@@ -24,7 +24,7 @@ PREFERENCES = ("watch", "api")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LifecyclePhase:
     """From one milestone to another. references: the first one that anybody in the run has counts.
 
     total: of many steps. of_pods: a value for each pod instead of for each workload.
@@ -40,39 +40,43 @@ class Step:
 
 _PLACED = ("pod_group_created", "first_pod_created")
 _BEGUN = ("submitted", "created", "first_pod_created")
-STEPS: tuple[Step, ...] = (
-    Step("accepted", "Submission Accepted", "accepted", ("submitted",)),
-    Step("created", "Workload Creation", "created", ("submitted",)),
-    Step("job_created", "Job Creation", "job_created", ("created",)),
-    Step("first_pod_created", "First Pod Creation", "first_pod_created", ("job_created", "created")),
-    Step("last_pod_created", "Last Pod Creation", "last_pod_created", ("job_created", "created")),
-    Step("pod_group_created", "Pod Group Creation", "pod_group_created", ("first_pod_created",)),
-    Step("decided", "Pod Scheduling Decision", "decided", _PLACED),
-    Step("scheduled", "All Pods Scheduled", "scheduled", _PLACED),
-    Step("evicted", "First Eviction", "evicted", _PLACED),
-    Step("pvc_requested", "First PVC Bind Request", "pvc_requested", _PLACED),
-    Step("pvc_bound", "First PVC Bind", "pvc_bound", ("pvc_requested",)),
-    Step("claim_created", "All Device Claims Created", "claim_created", _PLACED),
-    Step("claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)),
-    Step("ready_to_start", "Sandbox Ready", "ready_to_start", ("scheduled",)),
-    Step("initialized", "Initialized", "initialized", ("scheduled",)),
-    Step("started", "Containers Started", "started", ("scheduled",)),
-    Step("containers_ready", "Containers Ready", "containers_ready", ("scheduled",)),
-    Step("ready", "Ready", "ready", ("scheduled",)),
-    Step("finished", "Finished", "finished", ("started", "created")),
-    Step("backend_job_created", "Backend Job Creation", "backend_job_created", _PLACED),
-    Step("total_decided", "Total Pod Scheduling Decision", "decided", _BEGUN, total=True),
-    Step("total_scheduled", "Total All Pods Scheduled", "scheduled", _BEGUN, total=True),
-    Step("total_ready", "Total Ready", "ready", _BEGUN, total=True),
-    Step("total_finished", "Total Finished", "finished", _BEGUN, total=True),
-    Step("total_backend_job_created", "Total Backend Job Creation", "backend_job_created", _BEGUN, total=True),
-    Step("pod_scheduled", "A Pod Scheduled", "scheduled", ("created",), of_pods=True),
-    Step("pod_claim_allocated", "A Pod's Device Claims Allocated", "claim_allocated", ("claim_created",), of_pods=True),
-    Step("pod_started", "A Pod's Containers Started", "started", ("scheduled",), of_pods=True),
-    Step("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
+PHASES: tuple[LifecyclePhase, ...] = (
+    LifecyclePhase("accepted", "Submission Accepted", "accepted", ("submitted",)),
+    LifecyclePhase("created", "Workload Creation", "created", ("submitted",)),
+    LifecyclePhase("job_created", "Job Creation", "job_created", ("created",)),
+    LifecyclePhase("first_pod_created", "First Pod Creation", "first_pod_created", ("job_created", "created")),
+    LifecyclePhase("last_pod_created", "Last Pod Creation", "last_pod_created", ("job_created", "created")),
+    LifecyclePhase("pod_group_created", "Pod Group Creation", "pod_group_created", ("first_pod_created",)),
+    LifecyclePhase("decided", "Pod Scheduling Decision", "decided", _PLACED),
+    LifecyclePhase("scheduled", "All Pods Scheduled", "scheduled", _PLACED),
+    LifecyclePhase("evicted", "First Eviction", "evicted", _PLACED),
+    LifecyclePhase("pvc_requested", "First PVC Bind Request", "pvc_requested", _PLACED),
+    LifecyclePhase("pvc_bound", "First PVC Bind", "pvc_bound", ("pvc_requested",)),
+    LifecyclePhase("claim_created", "All Device Claims Created", "claim_created", _PLACED),
+    LifecyclePhase("claim_allocated", "All Device Claims Allocated", "claim_allocated", ("claim_created",)),
+    LifecyclePhase("ready_to_start", "Sandbox Ready", "ready_to_start", ("scheduled",)),
+    LifecyclePhase("initialized", "Initialized", "initialized", ("scheduled",)),
+    LifecyclePhase("started", "Containers Started", "started", ("scheduled",)),
+    LifecyclePhase("containers_ready", "Containers Ready", "containers_ready", ("scheduled",)),
+    LifecyclePhase("ready", "Ready", "ready", ("scheduled",)),
+    LifecyclePhase("finished", "Finished", "finished", ("started", "created")),
+    LifecyclePhase("backend_job_created", "Backend Job Creation", "backend_job_created", _PLACED),
+    LifecyclePhase("total_decided", "Total Pod Scheduling Decision", "decided", _BEGUN, total=True),
+    LifecyclePhase("total_scheduled", "Total All Pods Scheduled", "scheduled", _BEGUN, total=True),
+    LifecyclePhase("total_ready", "Total Ready", "ready", _BEGUN, total=True),
+    LifecyclePhase("total_finished", "Total Finished", "finished", _BEGUN, total=True),
+    LifecyclePhase(
+        "total_backend_job_created", "Total Backend Job Creation", "backend_job_created", _BEGUN, total=True
+    ),
+    LifecyclePhase("pod_scheduled", "A Pod Scheduled", "scheduled", ("created",), of_pods=True),
+    LifecyclePhase(
+        "pod_claim_allocated", "A Pod's Device Claims Allocated", "claim_allocated", ("claim_created",), of_pods=True
+    ),
+    LifecyclePhase("pod_started", "A Pod's Containers Started", "started", ("scheduled",), of_pods=True),
+    LifecyclePhase("pod_ready", "A Pod Ready", "ready", ("created",), of_pods=True),
 )
-BY_NAME: Mapping[str, Step] = {step.name: step for step in STEPS}
-WORDS = {
+BY_NAME: Mapping[str, LifecyclePhase] = {step.name: step for step in PHASES}
+MILESTONE_TEXTS = {
     "submitted": "submission", "accepted": "acceptance", "created": "workload creation",
     "job_created": "job creation", "first_pod_created": "first pod creation", "last_pod_created": "last pod creation",
     "pod_group_created": "pod group creation", "decided": "scheduling decision", "scheduled": "scheduling of all pods",
@@ -85,7 +89,7 @@ WORDS = {
 _OF_A_POD = {"created": "creation", "scheduled": "scheduling", "claim_created": "first device claim"}
 
 
-class Duration(NamedTuple):
+class PhaseDuration(NamedTuple):
     """How long a step took. clipped: it came out a little below 0."""
 
     value_s: float
@@ -94,7 +98,7 @@ class Duration(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class WorkloadTimeline:
     """A workload with its milestones worked out, its own and those of its pods.
 
     passed: all that it has passed, also those for which nobody has a time.
@@ -109,7 +113,7 @@ class Course:
         return self.milestones.get(name)
 
 
-def course(workload: Workload) -> Course:
+def timeline(workload: Workload) -> WorkloadTimeline:
     """Work the milestones out."""
     pods = list(workload.pods.values())
     found = dict(workload.stamps)
@@ -131,7 +135,7 @@ def course(workload: Workload) -> Course:
         if evicted:
             found["evicted"] = _nth([*evicted, *filter(None, [found.get("evicted")])], 1)
     timed = {name: stamp for name, stamp in found.items() if stamp != Stamp()}
-    return Course(workload, timed, frozenset(passed))
+    return WorkloadTimeline(workload, timed, frozenset(passed))
 
 
 def _of_pods(workload: Workload, name: str) -> tuple[list[Stamp], int]:
@@ -149,7 +153,7 @@ def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
     return Stamp(*values)
 
 
-def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> Duration | None:
+def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> PhaseDuration | None:
     """How long from one to the other; None when an end is missing. prefer: watch or api, where both could tell."""
     if start is None or end is None:
         return None
@@ -158,35 +162,35 @@ def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> Du
         found = found or way(start, end)
     found = found or _mixed(start, end)
     if found is not None and CLIPPED_S < found.value_s < 0:
-        return Duration(0.0, found.source, clipped=True)
+        return PhaseDuration(0.0, found.source, clipped=True)
     return found
 
 
-def _by_watch(start: Stamp, end: Stamp) -> Duration | None:
+def _by_watch(start: Stamp, end: Stamp) -> PhaseDuration | None:
     if start.watch_s is None or end.watch_s is None:
         return None
-    return Duration(end.watch_s - start.watch_s, Source.WATCH)
+    return PhaseDuration(end.watch_s - start.watch_s, Source.WATCH)
 
 
-def _by_api(start: Stamp, end: Stamp) -> Duration | None:
+def _by_api(start: Stamp, end: Stamp) -> PhaseDuration | None:
     first, last = _field(start), _field(end)
     if first is None or last is None:
         return None
     exact = start.event_s is not None or end.event_s is not None
-    return Duration(last - first, Source.EVENT if exact else Source.API)
+    return PhaseDuration(last - first, Source.EVENT if exact else Source.API)
 
 
-def _mixed(start: Stamp, end: Stamp) -> Duration | None:
+def _mixed(start: Stamp, end: Stamp) -> PhaseDuration | None:
     first = start.watch_s if start.watch_s is not None else _field(start)
     last = _field(end) if _field(end) is not None else end.watch_s
-    return Duration(last - first, Source.MIXED) if first is not None and last is not None else None
+    return PhaseDuration(last - first, Source.MIXED) if first is not None and last is not None else None
 
 
 def _field(stamp: Stamp) -> float | None:
     return stamp.event_s if stamp.event_s is not None else stamp.api_s
 
 
-def reference(step: Step, courses: Sequence[Course]) -> str:
+def reference(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
     """From which milestone a step is measured in this run: the first that any workload has."""
     for name in step.references:
         if step.of_pods or any(name in one.milestones for one in courses):
@@ -194,22 +198,24 @@ def reference(step: Step, courses: Sequence[Course]) -> str:
     return step.references[-1]
 
 
-def since_words(step: Step, since: str) -> str:
+def since_text(step: LifecyclePhase, since: str) -> str:
     """From when a step is measured, in words."""
-    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else WORDS[since]
+    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else MILESTONE_TEXTS[since]
 
 
-def duration(step: Step, one: Course, since: str, prefer: str = "watch") -> Duration | None:
+def duration(step: LifecyclePhase, one: WorkloadTimeline, since: str, prefer: str = "watch") -> PhaseDuration | None:
     """How long the step took for one workload."""
     return between(one.stamp(since), one.stamp(step.event), prefer)
 
 
-def pod_duration(step: Step, pod: Pod, prefer: str = "watch") -> Duration | None:
+def pod_duration(step: LifecyclePhase, pod: Pod, prefer: str = "watch") -> PhaseDuration | None:
     """How long the step took for one pod."""
     return between(pod.stamps.get(step.references[0]), pod.stamps.get(step.event), prefer)
 
 
-def durations(step: Step, courses: Sequence[Course], prefer: str = "watch") -> Iterator[Duration | None]:
+def durations(
+    step: LifecyclePhase, courses: Sequence[WorkloadTimeline], prefer: str = "watch"
+) -> Iterator[PhaseDuration | None]:
     """Of every workload, or of every pod; None where it is missing."""
     if step.of_pods:
         yield from (pod_duration(step, pod, prefer) for one in courses for pod in one.workload.pods.values())
@@ -218,7 +224,7 @@ def durations(step: Step, courses: Sequence[Course], prefer: str = "watch") -> I
         yield from (duration(step, one, since, prefer) for one in courses)
 
 
-def erroneous(one: Course) -> str:
+def erroneous(one: WorkloadTimeline) -> str:
     """Why a workload's times cannot be right; "" when they can: a pod was replaced, or time runs backwards."""
     group = between(one.stamp("first_pod_created"), one.stamp("pod_group_created"))
     if group is not None and group.value_s < 0:
@@ -226,16 +232,16 @@ def erroneous(one: Course) -> str:
     for name in ("decided", "scheduled", "ready", "finished"):
         total = between(one.stamp("submitted"), one.stamp(name))
         if total is not None and total.value_s < 0:
-            return f"{WORDS[name]} came before the submission"
+            return f"{MILESTONE_TEXTS[name]} came before the submission"
     return ""
 
 
-def order(courses: Iterable[Course]) -> list[Course]:
+def order(courses: Iterable[WorkloadTimeline]) -> list[WorkloadTimeline]:
     """By submission, else by creation; in equal times by name, so that all series have one order."""
     return sorted(courses, key=lambda one: (began(one) or 0.0, one.workload.name))
 
 
-def began(one: Course) -> float | None:
+def began(one: WorkloadTimeline) -> float | None:
     """When it was submitted, else created: seconds since the epoch."""
     for name in _BEGUN:
         stamp = one.stamp(name)

@@ -22,7 +22,7 @@ LINE_ERROR, SHAKEN_ERROR = 0.01, 0.20
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class UpAndDown:
     """One step measured on the way up and on the way down. seconds: from the middle of the one to that of the other.
 
     change: logarithm of the throughput on the way down over that on the way up; error: its standard error.
@@ -39,7 +39,7 @@ class Halves:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class MachineTrend:
     """What the machine did along a run. per_s: its steady relative change per second, as a logarithm; 0 for none told.
 
     shaken: how much more the ways differ than the scatter of requests explains, as a factor on errors; 1 where chance
@@ -50,18 +50,18 @@ class Course:
     shaken: float = 1.0
 
 
-def course(halves: Sequence[Halves]) -> Course:
+def machine_trend(halves: Sequence[UpAndDown]) -> MachineTrend:
     """What the two ways of all steps say together."""
     rows = [row for row in halves if math.isfinite(row.error) and row.seconds > 0]
     per_s, freedom = _trend(rows), len(rows) - 1
     # what a straight line explains cancels, whether or not it is certain that it was one
     misfit = _fit(rows, [row.seconds for row in rows])[1]
     if freedom < 1 or misfit <= chi_square_limit(freedom, SHAKEN_ERROR):
-        return Course(per_s)
-    return Course(per_s, math.sqrt(misfit / freedom))
+        return MachineTrend(per_s)
+    return MachineTrend(per_s, math.sqrt(misfit / freedom))
 
 
-def _trend(rows: Sequence[Halves]) -> float:
+def _trend(rows: Sequence[UpAndDown]) -> float:
     """The steady change; 0 where it is none, or may have been a jump."""
     if len(rows) < FEWEST_STEPS:
         return 0.0
@@ -78,7 +78,7 @@ def chi_square_limit(freedom: int, error: float) -> float:
     return freedom * (1.0 - part + NormalDist().inv_cdf(1.0 - error) * math.sqrt(part)) ** 3
 
 
-def _fit(rows: Sequence[Halves], pattern: Sequence[float]) -> tuple[float, float]:
+def _fit(rows: Sequence[UpAndDown], pattern: Sequence[float]) -> tuple[float, float]:
     """The factor on the pattern that is closest to the changes, and chi square of what remains."""
     pairs = list(zip(rows, pattern, strict=True))
     below = sum(row.weight * value**2 for row, value in pairs)
