@@ -1,4 +1,4 @@
-"""What each place is called where the time of a request can be spent, how it is said as a cause, and what to try."""
+"""Names, phrases and remedies of the places where the time of a request can be spent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ PLACES: tuple[str, ...] = (*State, GAP)
 
 @dataclass(frozen=True, slots=True)
 class PlaceText:
-    """label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try when it grew."""
+    """How texts name a place.
+
+    label: for tables and charts. phrase: what requests do there, for sentences. remedy: what to try
+    when the time there grew.
+    """
 
     label: str
     phrase: str
@@ -66,9 +70,13 @@ def seconds_text(seconds: float) -> str:
     """A duration in words with two significant digits."""
     if abs(seconds) >= 10.0:
         return f"{seconds:.0f} s"
-    return f"{seconds:.2g} s" if abs(seconds) >= 0.01 else f"{1000.0 * seconds:.2g} ms"
+    if abs(seconds) >= 0.01:
+        return f"{seconds:.2g} s"
+    return f"{1000.0 * seconds:.2g} ms"
 
 
 def workers_text(count: int) -> str:
     """1 worker, 2 workers."""
-    return "1 worker" if count == 1 else f"{count} workers"
+    if count == 1:
+        return "1 worker"
+    return f"{count} workers"

@@ -111,7 +111,7 @@ class ValidationComparison:
             "steps": [step.to_dict() for step in self.steps],
             "only_base": list(self.only_base),
             "only_candidate": list(self.only_candidate),
-            "differences": [one.to_dict() for one in self.differences],
+            "differences": [difference.to_dict() for difference in self.differences],
             "verdict": self.verdict.to_dict(),
         }
 
@@ -145,10 +145,10 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
 
     tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be slower.
     """
-    found = differences(base.plan, candidate.plan)
+    differing = differences(base.plan, candidate.plan)
     ours = {step.workers: step for step in base.steps}
     theirs = {step.workers: step for step in candidate.steps}
-    foreign = [one.field for one in found if one.workload]
+    foreign = [difference.field for difference in differing if difference.workload]
     common = sorted(ours.keys() & theirs.keys()) if force or not foreign else []
     planned = {*base.plan.steps} & {*candidate.plan.steps}
     lacking = sorted(planned - (ours.keys() & theirs.keys()))
@@ -158,7 +158,7 @@ def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool
         steps=rows,
         only_base=tuple(sorted(ours.keys() - theirs.keys())),
         only_candidate=tuple(sorted(theirs.keys() - ours.keys())),
-        differences=found,
+        differences=differing,
         verdict=_foreign(foreign) if foreign and not force else _verdict(rows, tolerance, lacking),
     )
 
@@ -174,9 +174,11 @@ def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     if base.compares or candidate.compares:
         defining |= {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
     ours, theirs = base.to_dict(), candidate.to_dict()
-    names = [item.name for item in fields(Plan) if item.name not in _NO_MATTER and ours[item.name] != theirs[item.name]]
-    found = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
-    return tuple(sorted(found, key=lambda one: not one.workload))
+    names = [
+        field.name for field in fields(Plan) if field.name not in _NO_MATTER and ours[field.name] != theirs[field.name]
+    ]
+    differing = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
+    return tuple(sorted(differing, key=lambda difference: not difference.workload))
 
 
 def _changes(pairs: Sequence[tuple[Step, Step]], tolerance: float) -> tuple[StepChange, ...]:
@@ -192,11 +194,11 @@ def holm(logs: Mapping[int, LogRatio]) -> set[int]:
     """
     left, rejected = dict(logs), set[int]()
     while left:
-        found = {workers for workers, log in left.items() if log.beyond(FAMILY_ERROR / len(left))}
-        if not found:
+        clear = {workers for workers, log in left.items() if log.beyond(FAMILY_ERROR / len(left))}
+        if not clear:
             break
-        rejected |= found
-        left = {workers: log for workers, log in left.items() if workers not in found}
+        rejected |= clear
+        left = {workers: log for workers, log in left.items() if workers not in clear}
     return rejected
 
 
@@ -218,7 +220,7 @@ def _repeated(base: Step, candidate: Step) -> bool:
 
 def _repeats(step: Step) -> tuple[float, float, float]:
     """Mean log throughput of the repeats, its variance, degrees of freedom."""
-    logs = [math.log(one.throughput.per_s) for one in step.samples]
+    logs = [math.log(measured.throughput.per_s) for measured in step.samples]
     return statistics.fmean(logs), statistics.variance(logs) / len(logs), len(logs) - 1
 
 
@@ -264,7 +266,7 @@ def classify(log: LogRatio | None, significant: bool, tolerance: float) -> tuple
 
 
 def _run_times(step: Step) -> list[float]:
-    return [row.reply.run_s for one in step.samples for row in one.counted]
+    return [record.reply.run_s for measured in step.samples for record in measured.counted]
 
 
 def _foreign(names: Sequence[str]) -> Verdict:
@@ -288,16 +290,18 @@ def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[in
         )
     undecided = [step for step in steps if step.change is Change.UNDECIDED]
     if undecided or not steps:
-        reason = (
-            f"{_change_text(undecided[0])}; {undecided[0].reason}" if undecided else "the runs have no step in common"
-        )
+        reason = "the runs have no step in common"
+        if undecided:
+            reason = f"{_change_text(undecided[0])}; {undecided[0].reason}"
         remedy = "measure both with more --repeats or a smaller --precision, or allow a larger --tolerance"
         return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
     if lacking:
         reason = f"not measured in both runs: {', '.join(map(str, lacking))} workers"
         return Verdict(VerdictKind.INVALID, reason, "measure both to the end: --resume")
     faster = sum(step.change is Change.IMPROVEMENT for step in steps)
-    better = f"; {faster} faster" if faster else ""
+    better = ""
+    if faster:
+        better = f"; {faster} faster"
     return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")
 
 

@@ -51,14 +51,20 @@ class ComparedResources:
     before: StepResources | None
     after: StepResources
 
-    def was(self, value: Callable[[StepResources], float | None]) -> float | None:
+    def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
         """A value of the first step."""
-        return value(self.before) if self.before else None
+        if self.before:
+            return figure(self.before)
+        return None
 
     def earlier(self, kind: str, place: NodeResource) -> float | None:
         """The part of the time in which a disk or a device was busy in the first step."""
-        same = self.before.place(kind, place.node, place.name) if self.before else None
-        return same.figures.get("busy") if same else None
+        same = None
+        if self.before:
+            same = self.before.place(kind, place.node, place.name)
+        if same:
+            return same.figures.get("busy")
+        return None
 
 
 def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
@@ -240,7 +246,9 @@ def _slow_device(device: NodeResource, all_of_them: list[NodeResource], after: S
 
 def _device_memory(device: NodeResource) -> list[str]:
     used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
-    return [f"{used / total:.0%} of its memory is used"] if used is not None and total else []
+    if used is not None and total:
+        return [f"{used / total:.0%} of its memory is used"]
+    return []
 
 
 def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
@@ -342,23 +350,31 @@ def _pressure(pair: ComparedResources, figure: str) -> list[str]:
 
 def _pressed(pressure: float | None) -> bool | None:
     """Pressure that is high speaks for a resource; none at all is not enough to speak against it."""
-    return True if pressure is not None and pressure >= PRESSED else None
+    if pressure is not None and pressure >= PRESSED:
+        return True
+    return None
 
 
 def _between(part: float, yes: float, no: float) -> bool | None:
-    return True if part >= yes else _no(part < no)
+    if part >= yes:
+        return True
+    return _no(part < no)
 
 
 def _no(contradicted: bool) -> bool | None:
-    return False if contradicted else None
+    if contradicted:
+        return False
+    return None
 
 
 def _before(
-    pair: ComparedResources, value: Callable[[StepResources], float | None], text: Callable[[float], str]
+    pair: ComparedResources, figure: Callable[[StepResources], float | None], text: Callable[[float], str]
 ) -> str:
     """The same figure in the first step, in brackets; "" where it is unknown."""
-    was = pair.was(value)
-    return "" if was is None else f" ({text(was)} before)"
+    was = pair.was(figure)
+    if was is None:
+        return ""
+    return f" ({text(was)} before)"
 
 
 def _cores_busy(step: StepResources) -> float | None:
@@ -377,8 +393,8 @@ def _share(value: float) -> str:
     return f"{value:.0%}"
 
 
-def _cores(value: float) -> str:
-    return f"{value:.3g} {'core' if value == 1 else 'cores'}"
+def _cores(count: float) -> str:
+    return f"{count:.3g} {'core' if count == 1 else 'cores'}"
 
 
 def _bytes(per_s: float) -> str:

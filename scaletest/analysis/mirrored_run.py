@@ -1,14 +1,15 @@
-"""Which steps of a mirrored run are measured next: up and down, and again where that has not decided a doubling.
+"""The order of the measurements of a mirrored run: up and down, and again for undecided doublings.
 
-Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair is as long as all
-before it together, so that few are needed, and holds the steps of the doublings that are still open, and no others.
+Every pair of ways is symmetric: the same steps, equally long, in the opposite order. A further pair
+is as long as all before it together, so that few are needed, and has only the steps of the
+doublings that are still open.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from scaletest.analysis.doubling import StepPart, doubling, run_course, together
 from scaletest.analysis.machine_trend import MachineTrend
@@ -21,7 +22,10 @@ LEAST_PART = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One measuring to come: workers, repeat, and how many seconds; 0 on the first way up, which finds its own."""
+    """A measurement to come: workers, repeat, and how many seconds.
+
+    length_s: 0 on the first way up, which lasts as long as it takes.
+    """
 
     workers: int
     repeat: int
@@ -29,63 +33,78 @@ class Turn:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Workers and repeat, by which records are found."""
+        """Workers and repeat, the key of its records."""
         return self.workers, self.repeat
 
 
 def way(repeat: int) -> str:
-    """How people call this measuring of a step: "way up" or "way down", and of which pair beyond the first."""
-    direction = "way down" if repeat % 2 else "way up"
-    return f"{direction}, pair {repeat // 2 + 1}" if repeat > 1 else direction
+    """The name of a measurement: "way up" or "way down", and its pair beyond the first."""
+    direction = "way up"
+    if repeat % 2:
+        direction = "way down"
+    if repeat > 1:
+        return f"{direction}, pair {repeat // 2 + 1}"
+    return direction
 
 
 def first_pair(plan: Plan) -> list[Turn]:
-    """Every step up, then every step down; how long these are the way up tells."""
+    """Every step up, then every step down, as long as on the way up."""
     up = [Turn(workers, 0) for workers in plan.steps]
     return up + [Turn(turn.workers, 1) for turn in reversed(up)]
 
 
 def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
-    """The next pair after these steps, each with its parts; empty when all is decided, or no time is left.
+    """The next pair after these steps; empty when all is decided or time is up.
 
-    What one step leaves of its longest time others may use, so that the run is never longer than all steps may be.
+    Other steps may use the time that a step has left, so that the run is never longer than all
+    steps may be.
     """
     if plan.step_s or plan.compares:
         return []
     course = run_course(steps)
-    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
-    if any(found and found.kind is VerdictKind.FAIL for found in ratios):
-        return []
-    spent = {parts[0].workers: sum(part.seconds for part in parts) for parts in steps}
+    for first, second in pairwise(steps):
+        ratio = doubling(first, second, plan, course=course)
+        if ratio and ratio.kind is VerdictKind.FAIL:
+            return []
+    spent: dict[int, float] = {}
+    for parts in steps:
+        spent[parts[0].workers] = sum(part.seconds for part in parts)
     lengths = _lengths(plan, steps, course, spent)
     left = plan.longest_s * len(steps) - sum(spent.values())
     wanted = plan.parts * sum(lengths.values())
     if wanted <= 0 or left < LEAST_PART * wanted:
         return []
     shorter = min(1.0, left / wanted)
-    repeat = 1 + max(part.repeat for parts in steps for part in parts)
-    up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in plan.steps if workers in lengths]
+    repeat = 1 + max(part.repeat for part in chain.from_iterable(steps))
+    open_steps = [workers for workers in plan.steps if workers in lengths]
+    up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
 
 
 def _lengths(
     plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend, spent: Mapping[int, float]
 ) -> dict[int, float]:
-    """Seconds of each way of the next pair, for the steps of open doublings: what the shorter of the two has had."""
+    """Seconds of each way of the next pair, for the steps of open doublings.
+
+    Each as long as the shorter step of the doubling was measured so far.
+    """
     lengths: dict[int, float] = {}
     for first, second in pairwise(steps):
         if _open(plan, first, second, course):
             pair = (first[0].workers, second[0].workers)
             length = min(spent[workers] for workers in pair)
-            lengths.update({workers: max(length, lengths.get(workers, 0.0)) for workers in pair})
+            for workers in pair:
+                lengths[workers] = max(length, lengths.get(workers, 0.0))
     return lengths
 
 
 def _open(plan: Plan, first: Sequence[StepPart], second: Sequence[StepPart], course: MachineTrend) -> bool:
-    """Whether measuring again may decide this doubling: it is not clear, and what makes it unclear is not precise."""
-    found = doubling(first, second, plan, wider=WIDER, course=course)
-    if found is None:
+    """Whether measuring again may decide this doubling: it is undecided and still imprecise."""
+    ratio = doubling(first, second, plan, wider=WIDER, course=course)
+    if ratio is None:
         return True
-    if found.kind is not VerdictKind.INVALID:
+    if ratio.kind is not VerdictKind.INVALID:
         return False
-    return bool(found.widened_by) or any(together(parts).relative > plan.precision for parts in (first, second))
+    if ratio.widened_by:
+        return True
+    return max(together(first).relative, together(second).relative) > plan.precision

@@ -1,17 +1,18 @@
-"""Before a run: can its plan tell contention from coherency, which both bend the curve?
+"""Whether a plan is enough to separate contention from coherency, which both bend the curve.
 
-N/X = p + q (N - 1) + r N (N - 1) is fitted with relative noise s, so the covariance of (p, q, r) is s^2 (A'WA)^-1 with
-weights (X/N)^2, known before anything is measured once a truth is assumed: contention 0.03 and coherency 0.005. The
-delta method turns it into that of a = q / p and b = r / p. Simulated fits scatter as computed: b by 0.0011 where 0.0010
-is computed for N = 1..8 three times with 2 % noise, and by 0.0007, as computed, for N = 1, 2, 4, 8, 16 five times with
-5 %.
+N/X = p + q (N - 1) + r N (N - 1) is fitted with relative noise s, so the covariance of (p, q, r) is
+s^2 (A'WA)^-1 with weights (X/N)^2, known before anything is measured once a truth is assumed:
+contention 0.03 and coherency 0.005. The delta method turns it into that of a = q / p and b = r / p.
+Simulated fits scatter as computed: b by 0.0011 where 0.0010 is computed for N = 1..8 three times
+with 2 % noise, and by 0.0007, as computed, for N = 1, 2, 4, 8, 16 five times with 5 %.
 
-b must stand out by three standard errors: two for Akaike's criterion to prefer the universal law to Amdahl's when the
-noise of the points is known, the rest so that it does so in two runs of three.
+b must stand out by three standard errors: two for Akaike's criterion to prefer the universal law to
+Amdahl's when the noise of the points is known, the rest so that it does so in two runs of three.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,18 +26,20 @@ from scaletest.analysis.linear_equations import solve
 REFERENCE = Law("usl", 1.0, 0.03, 0.005)
 EXPECTED_NOISE = 0.02
 STANDS_OUT = 3.0
-# The coefficients trade against each other from here on, as they do for N = 1, 2, 4 whatever the noise.
+# From this correlation on one coefficient can stand for the other, as for N = 1, 2, 4 at any noise.
 STRONGEST_CORRELATION = 0.97
+_COEFFICIENTS = "contention (waiting for what workers share) from coherency (keeping it in agreement)"
 _MOST_WORKERS = 4096
 _MOST_REPEATS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Separability:
-    """Whether a plan separates the two. The standard errors are those of the reference truth, infinite when unknown.
+    """Whether a plan separates the two coefficients.
 
-    limit: the largest number of workers that would do with the same repeats, repeats: those that would do with the
-    same steps; what the plan has already when it is separable, None when nothing sensible does.
+    The standard errors are those of the assumed truth, infinite when unknown. limit: the largest
+    number of workers that suffices with the same repeats, repeats: those that suffice with the same
+    steps; those of the plan when it separates them, None when no sensible number suffices.
     """
 
     separable: bool
@@ -62,26 +65,31 @@ def separability(
     truth: Law = REFERENCE,
     who: str = "workers",
 ) -> Separability:
-    """Judge a plan of these numbers of workers, each measured `repeats` times with relative standard error `noise`.
+    """Judge a plan of these numbers of workers, each measured `repeats` times.
 
-    who: what the sentence calls them.
-
-    It separates when the coherency stands out from its standard error and the two are not correlated too strongly.
+    noise: relative standard error of each measurement. truth: the law that is assumed. who: the noun
+    in the sentence. A plan separates the two when the coherency stands out from its standard error
+    and they are not correlated too strongly.
     """
     steps = sorted(set(workers))
     errors = _errors(steps, repeats, noise, truth)
     good = _separates(steps, repeats, noise, truth)
     limit = steps[-1] if good else _limit(steps, repeats, noise, truth)
     enough = repeats if good else _repeats(steps, repeats, noise, truth)
-    often = "once" if repeats == 1 else f"{repeats} times"
+    often = f"{repeats} times"
+    if repeats == 1:
+        often = "once"
     plan = f"{who} up to {steps[-1]}, {often} each, with {100 * noise:g}% noise"
     if good:
-        sentence = f"{plan}: contention and coherency can be told apart"
+        sentence = f"{plan}: enough to separate {_COEFFICIENTS}"
     else:
-        remedies = [f"go up to {limit} {who}"] if limit else []
-        remedies += [f"measure each step {enough} times"] if enough else []
-        cure = " or ".join(remedies) or "measure with less noise"
-        sentence = f"{plan}: contention cannot be told from coherency; {cure}"
+        remedies = []
+        if limit:
+            remedies.append(f"go up to {limit} {who}")
+        if enough:
+            remedies.append(f"measure each step {enough} times")
+        remedy = " or ".join(remedies) or "measure with less noise"
+        sentence = f"{plan}: not enough to separate {_COEFFICIENTS}; for that {remedy}"
     return Separability(good, *errors, limit, enough, sentence)
 
 
@@ -111,13 +119,34 @@ def _errors(steps: Sequence[int], repeats: int, noise: float, truth: Law) -> tup
     """Standard errors of contention and coherency, and their correlation."""
     if len(steps) < 3:
         return math.inf, math.inf, -1.0
-    rows = [[truth.at(n) / n * column for column in (1.0, n - 1.0, n * (n - 1.0))] for n in steps]
-    normal = [[sum(row[i] * row[j] for row in rows) for j in range(3)] for i in range(3)]
-    columns = [solve(normal, [float(i == j) for j in range(3)]) or [math.inf] * 3 for i in range(3)]
-    gradients = [[-truth.contention, 1.0, 0.0], [-truth.coherency, 0.0, 1.0]]
-    variances = [
-        [sum(g[i] * columns[i][j] * h[j] for i in range(3) for j in range(3)) for h in gradients] for g in gradients
-    ]
+    covariances = _covariances(steps, truth)
+    contention, coherency = [-truth.contention, 1.0, 0.0], [-truth.coherency, 0.0, 1.0]
+    first = math.sqrt(_bilinear(contention, covariances, contention))
+    second = math.sqrt(_bilinear(coherency, covariances, coherency))
+    correlation = _bilinear(contention, covariances, coherency) / (first * second)
     scale = truth.rate * noise / math.sqrt(repeats)
-    first, second = math.sqrt(variances[0][0]), math.sqrt(variances[1][1])
-    return scale * first, scale * second, variances[0][1] / (first * second)
+    return scale * first, scale * second, correlation
+
+
+def _covariances(steps: Sequence[int], truth: Law) -> list[list[float]]:
+    """The inverse of the normal matrix of p, q and r (3 x 3); infinite where it has none."""
+    equations = []
+    for n in steps:
+        weight = truth.at(n) / n
+        equations.append([weight, weight * (n - 1.0), weight * (n * (n - 1.0))])
+    normal = [[0.0] * 3 for _ in range(3)]
+    for i, j in itertools.product(range(3), repeat=2):
+        normal[i][j] = sum(equation[i] * equation[j] for equation in equations)
+    columns = []
+    for i in range(3):
+        unit = [float(i == j) for j in range(3)]
+        columns.append(solve(normal, unit) or [math.inf] * 3)
+    return columns
+
+
+def _bilinear(left: Sequence[float], matrix: Sequence[Sequence[float]], right: Sequence[float]) -> float:
+    """left' matrix right."""
+    total = 0.0
+    for i, j in itertools.product(range(3), repeat=2):
+        total += left[i] * matrix[i][j] * right[j]
+    return total

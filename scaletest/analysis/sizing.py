@@ -141,7 +141,9 @@ def fitting(demand: CapacityDemand, nodes: int) -> int:
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
     each, more = divmod(demand.shared_pods, nodes)
-    with_more = _beside(demand, each + 1) if more else 0
+    with_more: int | None = 0
+    if more:
+        with_more = _beside(demand, each + 1)
     with_each = _beside(demand, each)
     if with_each is None or with_more is None:
         return 0
@@ -185,19 +187,21 @@ def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size
         yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
         if real != plain:
             nodes = formula_nodes(demand, real)
-            told = f"short requests reach {part:.0%} of the formula"
-            yield _size(demand, "formula, efficiency", real, nodes, part, told)
+            note = f"short requests reach {part:.0%} of the formula"
+            yield _size(demand, "formula, efficiency", real, nodes, part, note)
     yield _size(demand, "placed", real, packed_nodes(demand, real), part)
-    what = f"placed, at {headroom:.0%}"
-    yield _size(demand, what, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
+    method = f"placed, at {headroom:.0%}"
+    yield _size(demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
     if spare:
-        told = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(demand, f"{what}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, told)
+        note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
+        yield _size(demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note)
 
 
 def _size(demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
     holds = pods * per_pod(demand, part)
-    used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu) if nodes else 0.0
+    used = 0.0
+    if nodes:
+        used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
     return Size(method, pods, nodes, holds, used, note if nodes else "a pod of this size fits on no such node")
 
 
@@ -205,7 +209,9 @@ def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
         return ""
     room = fitting(demand, nodes)
-    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+    if room < pods:
+        return f"only {room} of these pods fit on {nodes} nodes"
+    return ""
 
 
 def alternatives(
@@ -225,11 +231,11 @@ def check(demand: CapacityDemand) -> None:
         "a pod's CPU": pod.cpu,
         "a node's CPU": node.cpu,
     }
-    for name, value in wanted.items():
-        if not (math.isfinite(value) and 0 < value <= 1e9):
-            raise InvalidValue(f"{name} is {value}", hint="give a number above 0, up to 1e9")
+    for name, number in wanted.items():
+        if not (math.isfinite(number) and 0 < number <= 1e9):
+            raise InvalidValue(f"{name} is {number}", hint="give a number above 0, up to 1e9")
     rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
-    if any(not (math.isfinite(one) and one >= 0) for one in rest) or node.memory <= 0 or node.devices < 0:
+    if any(not (math.isfinite(number_) and number_ >= 0) for number_ in rest) or node.memory <= 0 or node.devices < 0:
         raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
     if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
         raise InvalidValue("shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000")

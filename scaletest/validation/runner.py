@@ -18,7 +18,7 @@ from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
 from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair, way
-from scaletest.analysis.steps import Rows, Step, sample, summarise
+from scaletest.analysis.steps import Rows, Step, measured_step, summarise
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.archive import RunFolder, Stored
 from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
@@ -255,7 +255,7 @@ class Runner:
             if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
                 return Stop.FAILURES, None
             stop = rule.look(tally.completions, elapsed, tally.course)
-            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.seen)
+            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.rate)
             if stop:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
@@ -268,7 +268,7 @@ class Runner:
         key = (self._plan.steps[index - 1], turn.repeat)
         for measurement in self._measurements:
             if measurement.key == key:
-                return sample(self._plan, measurement, self._records[key]).part
+                return measured_step(self._plan, measurement, self._records[key]).part
         return None
 
     def _length_s(self, turn: Turn) -> float:

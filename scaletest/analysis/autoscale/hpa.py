@@ -104,14 +104,14 @@ class Hpa:
 
     def _proposal(self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int | None:
         """The largest of all metrics; None when nothing may be done."""
-        known = [propose(self.spec, replicas, status, ready, value) for value in metrics if value is not None]
+        known = [propose(self.spec, replicas, status, ready, metric) for metric in metrics if metric is not None]
         if not known or (len(known) < len(metrics) and max(known) < replicas):
             return None
         return max(known)
 
     def _plain(self, now_s: float, replicas: int, proposal: int) -> int:
         """Without `behavior`: the highest of five minutes, at most doubled."""
-        recent = [value for at, value in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
+        recent = [proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
         limit = max(2 * replicas, 4)
@@ -120,11 +120,11 @@ class Hpa:
     def _ruled(self, now_s: float, replicas: int, proposal: int, behavior: Behavior) -> int:
         """With `behavior`: stabilised in both directions, then limited by the policies."""
         up = down = proposal
-        for at, value in self.recommendations:
+        for at, proposed in self.recommendations:
             if at > now_s - behavior.up.window_s:
-                up = min(up, value)
+                up = min(up, proposed)
             if at > now_s - behavior.down.window_s:
-                down = max(down, value)
+                down = max(down, proposed)
         self._store(now_s, proposal, max(behavior.up.window_s, behavior.down.window_s))
         stable = min(max(replicas, up), down)
         if stable > replicas:
@@ -148,16 +148,20 @@ class Hpa:
             else:
                 limits.append(int(base * (1 - policy.value / 100)))
         # `Max` is the largest change, so the smallest limit on the way down
-        return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
+        if (rules.select == "Max") == (sign > 0):
+            return max(limits)
+        return min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
-        self.recommendations = [row for row in self.recommendations if row[0] >= now_s - window_s]
+        self.recommendations = [
+            recommendation for recommendation in self.recommendations if recommendation[0] >= now_s - window_s
+        ]
         self.recommendations.append((now_s, proposal))
 
     def _remember_change(self, now_s: float, change: int) -> None:
         if change and self.spec.behavior is not None:
             events = self.ups if change > 0 else self.downs
-            events[:] = [row for row in events if row[0] > now_s - LONGEST_PERIOD_S]
+            events[:] = [event for event in events if event[0] > now_s - LONGEST_PERIOD_S]
             events.append((now_s, abs(change)))
 
 

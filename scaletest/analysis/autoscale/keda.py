@@ -29,11 +29,13 @@ class ScaledObject:
         """minReplicas of its HPA."""
         return max(self.minimum, 1)
 
-    def poll(self, now_s: float, value: float, replicas: int) -> int:
+    def poll(self, now_s: float, metric: float, replicas: int) -> int:
         """New spec.replicas."""
-        if value > self.activation:
+        if metric > self.activation:
             self.active_at_s = now_s
-            return max(self.minimum, 1) if replicas == 0 else replicas
+            if replicas == 0:
+                return max(self.minimum, 1)
+            return replicas
         if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > self.cooldown_s:
             return 0
         return replicas

@@ -49,11 +49,11 @@ def recommend(
         cost = choice.result.pod_s if choice.met else (wait if wait is not None else float("inf"))
         return not choice.met, choice.result.ended < choice.result.requests, cost, choice.result.changes
 
-    found = []
+    choices = []
     for rule in rules:
         result = play(rule)
         wait = result.wait_s(share)
         met = result.ended == result.requests and not result.killed and wait is not None and wait <= wait_s
-        found.append(RuleChoice(rule, result, met))
-    found.sort(key=rank)
-    return found[0], found
+        choices.append(RuleChoice(rule, result, met))
+    choices.sort(key=rank)
+    return choices[0], choices

@@ -43,7 +43,9 @@ class SimulationResult:
     @property
     def mean_wait_s(self) -> float | None:
         """None when nothing ended."""
-        return math.fsum(self.waits_s) / len(self.waits_s) if self.waits_s else None
+        if self.waits_s:
+            return math.fsum(self.waits_s) / len(self.waits_s)
+        return None
 
     def wait_s(self, share: float) -> float | None:
         """The wait that `share` of the ended requests did not exceed; None when nothing ended."""

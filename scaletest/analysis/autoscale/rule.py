@@ -88,14 +88,14 @@ def parse(text: str) -> Rule:
         raise InvalidValue(f"there is no rule {name!r}", hint=f"use one of: {', '.join(RULES)}")
     rule = replace(RULES[name], name=text)
     for part in filter(None, changes.split(",")):
-        key, _, value = part.partition("=")
+        key, _, setting = part.partition("=")
         if key not in CHANGES:
             raise InvalidValue(f"rule {text!r}: there is no {key!r}", hint=f"use one of: {', '.join(CHANGES)}")
         try:
-            rule = CHANGES[key](rule, value)
+            rule = CHANGES[key](rule, setting)
         except ValueError as error:
             raise InvalidValue(
-                f"rule {text!r}: {value!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
+                f"rule {text!r}: {setting!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
             ) from error
     return rule
 
@@ -104,13 +104,13 @@ def _down(rule: Rule) -> ScalingRules:
     return (rule.behavior or quick(300)).down
 
 
-def _window(rule: Rule, value: str) -> Rule:
-    window = checks.count(int(value), "window", maximum=3600)
+def _window(rule: Rule, text: str) -> Rule:
+    window = checks.count(int(text), "window", maximum=3600)
     return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), window_s=window)))
 
 
-def _down_pods(rule: Rule, value: str) -> Rule:
-    pods = checks.count(int(value), "pods", minimum=1)
+def _down_pods(rule: Rule, text: str) -> Rule:
+    pods = checks.count(int(text), "pods", minimum=1)
     return replace(
         rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),)))
     )
@@ -136,10 +136,10 @@ CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
 }
 
 
-def _one_of(value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise InvalidValue(f"{value!r} is not one of {', '.join(known)}")
-    return value
+def _one_of(text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise InvalidValue(f"{text!r} is not one of {', '.join(known)}")
+    return text
 
 
 def to_values(rule: Rule) -> dict[str, Any]:

@@ -37,7 +37,9 @@ class SimulatedPod:
     @property
     def cost(self) -> float:
         """Its deletion cost when somebody keeps that right."""
-        return IDLE_COST if self.request < 0 else BUSY_COST - int(self.began_s)
+        if self.request < 0:
+            return IDLE_COST
+        return BUSY_COST - int(self.began_s)
 
 
 def victims(pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool) -> list[SimulatedPod]:

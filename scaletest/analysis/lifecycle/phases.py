@@ -1,12 +1,14 @@
-"""The steps of a workload's way, and how long each took.
+"""The steps of a workload from its submission to its end, and how long each took.
 
-A milestone of a workload with many pods is passed when as many pods as it needs at once have passed it: a gang of
-eight is scheduled when its eighth pod is. Arrival stamps are preferred where both ends have one; else the API's fields
-count where both ends have one; a time sent by us and a field of the API make a mixed duration, which holds the
-difference of two clocks and is counted as such.
+A milestone of a workload with many pods is passed when as many pods as it needs at once have passed
+it: a gang of eight is scheduled when its eighth pod is. Arrival stamps are preferred where both
+ends have one; else the API's fields count where both ends have one. A time that the tester sent and
+a field of the API make a mixed duration, which includes the difference of two clocks and is counted
+as such.
 
-Watches of two collections may deliver in another order than things happened, and whole seconds may too. So a duration
-above -1 s that is negative counts as 0 and is counted as clipped. One further below is an error of the workload.
+Watches of two collections may deliver events in another order than they happened, and whole seconds
+may too. So a negative duration above -1 s counts as 0 and is counted as clipped. One further below
+is an error of the workload.
 """
 
 from __future__ import annotations
@@ -18,16 +20,18 @@ from typing import NamedTuple
 from scaletest.model.lifecycle import POD_MILESTONES, Pod, Source, Stamp, Workload
 
 CLIPPED_S = -1.0
-# Their own status says when they have finished: their pods may fail and be replaced, or be fewer at once than in all.
+# Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
+# fewer at once than in all.
 SAY_THEIR_END = ("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "RunaiJob")
 PREFERENCES = ("watch", "api")
 
 
 @dataclass(frozen=True, slots=True)
 class LifecyclePhase:
-    """From one milestone to another. references: the first one that anybody in the run has counts.
+    """A step from one milestone to another.
 
-    total: of many steps. of_pods: a value for each pod instead of for each workload.
+    references: milestones to measure from; the first that any workload of the run has counts.
+    total: spans many steps. of_pods: a duration for each pod instead of for each workload.
     """
 
     name: str
@@ -90,7 +94,7 @@ _OF_A_POD = {"created": "creation", "scheduled": "scheduling", "claim_created": 
 
 
 class PhaseDuration(NamedTuple):
-    """How long a step took. clipped: it came out a little below 0."""
+    """How long a step took, in s. clipped: it was a little below 0."""
 
     value_s: float
     source: Source
@@ -99,9 +103,9 @@ class PhaseDuration(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WorkloadTimeline:
-    """A workload with its milestones worked out, its own and those of its pods.
+    """A workload with the times of its milestones, its own and those of its pods.
 
-    passed: all that it has passed, also those for which nobody has a time.
+    passed: all that it has passed, also those without a time.
     """
 
     workload: Workload
@@ -109,61 +113,70 @@ class WorkloadTimeline:
     passed: frozenset[str]
 
     def stamp(self, name: str) -> Stamp | None:
-        """A milestone; None when nobody saw it."""
+        """The times of a milestone; None when nobody observed it."""
         return self.milestones.get(name)
 
 
 def timeline(workload: Workload) -> WorkloadTimeline:
-    """Work the milestones out."""
-    pods = list(workload.pods.values())
-    found = dict(workload.stamps)
-    passed = set(found)
-    wanted = workload.expected or len(pods)
-    if pods and wanted:
-        created = [pod.stamps["created"] for pod in pods if "created" in pod.stamps]
-        found["first_pod_created"] = _nth(created, 1)
-        found["last_pod_created"] = _nth(created, wanted)
+    """The timeline of a workload."""
+    stamps = dict(workload.stamps)
+    passed = set(stamps)
+    needed = workload.expected or len(workload.pods)
+    if workload.pods and needed:
+        created = _pod_stamps(workload, "created")
+        stamps["first_pod_created"] = _nth(created, 1)
+        stamps["last_pod_created"] = _nth(created, needed)
         for name in (*POD_MILESTONES[1:], "decided"):
-            if name == "finished" and workload.kind in SAY_THEIR_END and name not in passed:
+            own_end = name == "finished" and workload.kind in SAY_THEIR_END
+            if own_end and name not in passed:
                 continue
-            stamps, needed = _of_pods(workload, name)
-            if len(stamps) >= needed > 0:
+            reached = _pod_stamps(workload, name)
+            if len(reached) >= needed > 0:
                 passed.add(name)
-            if found.get(name, Stamp()) == Stamp():
-                found[name] = _nth(stamps, needed)
-        evicted = [pod.stamps["evicted"] for pod in pods if "evicted" in pod.stamps]
+            if stamps.get(name, Stamp()) == Stamp():
+                stamps[name] = _nth(reached, needed)
+        evicted = _pod_stamps(workload, "evicted")
         if evicted:
-            found["evicted"] = _nth([*evicted, *filter(None, [found.get("evicted")])], 1)
-    timed = {name: stamp for name, stamp in found.items() if stamp != Stamp()}
+            own = filter(None, [stamps.get("evicted")])
+            stamps["evicted"] = _nth([*evicted, *own], 1)
+    timed = {name: stamp for name, stamp in stamps.items() if stamp != Stamp()}
     return WorkloadTimeline(workload, timed, frozenset(passed))
 
 
-def _of_pods(workload: Workload, name: str) -> tuple[list[Stamp], int]:
-    """The stamps of its pods, and how many it needs. Pods that failed have not finished anything."""
-    pods = [pod for pod in workload.pods.values() if not (name == "finished" and pod.failed)]
-    return [pod.stamps[name] for pod in pods if name in pod.stamps], workload.expected or len(pods)
+def _pod_stamps(workload: Workload, name: str) -> list[Stamp]:
+    """The stamps of its pods for a milestone. Pods that failed have not finished anything."""
+    pods = list(workload.pods.values())
+    if name == "finished":
+        pods = [pod for pod in pods if not pod.failed]
+    return [pod.stamps[name] for pod in pods if name in pod.stamps]
 
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:
-    """By each source the time at which `number` of them had passed; None where fewer did."""
-    values = []
+    """By each source the time at which `number` pods had passed; None where fewer did."""
+    nth: list[float | None] = []
     for source in range(len(Stamp._fields)):
-        times = sorted(stamp[source] for stamp in stamps if stamp[source] is not None)  # type: ignore[type-var]
-        values.append(times[number - 1] if 0 < number <= len(times) else None)
-    return Stamp(*values)
+        read = [stamp[source] for stamp in stamps]
+        times = sorted(time for time in read if time is not None)
+        nth.append(None)
+        if 0 < number <= len(times):
+            nth[-1] = times[number - 1]
+    return Stamp(*nth)
 
 
 def between(start: Stamp | None, end: Stamp | None, prefer: str = "watch") -> PhaseDuration | None:
-    """How long from one to the other; None when an end is missing. prefer: watch or api, where both could tell."""
+    """The duration from one milestone to the other; None when an end is missing.
+
+    prefer: "watch" or "api", for milestones that have both times.
+    """
     if start is None or end is None:
         return None
-    found = None
-    for way in (_by_watch, _by_api) if prefer == "watch" else (_by_api, _by_watch):
-        found = found or way(start, end)
-    found = found or _mixed(start, end)
-    if found is not None and CLIPPED_S < found.value_s < 0:
-        return PhaseDuration(0.0, found.source, clipped=True)
-    return found
+    duration = _by_watch(start, end) or _by_api(start, end)
+    if prefer == "api":
+        duration = _by_api(start, end) or _by_watch(start, end)
+    duration = duration or _mixed(start, end)
+    if duration is not None and CLIPPED_S < duration.value_s < 0:
+        return PhaseDuration(0.0, duration.source, clipped=True)
+    return duration
 
 
 def _by_watch(start: Stamp, end: Stamp) -> PhaseDuration | None:
@@ -176,36 +189,47 @@ def _by_api(start: Stamp, end: Stamp) -> PhaseDuration | None:
     first, last = _field(start), _field(end)
     if first is None or last is None:
         return None
-    exact = start.event_s is not None or end.event_s is not None
-    return PhaseDuration(last - first, Source.EVENT if exact else Source.API)
+    source = Source.API
+    if start.event_s is not None or end.event_s is not None:
+        source = Source.EVENT
+    return PhaseDuration(last - first, source)
 
 
 def _mixed(start: Stamp, end: Stamp) -> PhaseDuration | None:
-    first = start.watch_s if start.watch_s is not None else _field(start)
-    last = _field(end) if _field(end) is not None else end.watch_s
-    return PhaseDuration(last - first, Source.MIXED) if first is not None and last is not None else None
+    first, last = at(start), _field(end)
+    if last is None:
+        last = end.watch_s
+    if first is None or last is None:
+        return None
+    return PhaseDuration(last - first, Source.MIXED)
 
 
 def _field(stamp: Stamp) -> float | None:
-    return stamp.event_s if stamp.event_s is not None else stamp.api_s
+    if stamp.event_s is not None:
+        return stamp.event_s
+    return stamp.api_s
 
 
 def reference(step: LifecyclePhase, courses: Sequence[WorkloadTimeline]) -> str:
-    """From which milestone a step is measured in this run: the first that any workload has."""
+    """The milestone from which a step is measured in this run: the first that any workload has."""
     for name in step.references:
-        if step.of_pods or any(name in one.milestones for one in courses):
+        if step.of_pods or any(name in timeline.milestones for timeline in courses):
             return name
     return step.references[-1]
 
 
 def since_text(step: LifecyclePhase, since: str) -> str:
-    """From when a step is measured, in words."""
-    return f"the pod's {_OF_A_POD[since]}" if step.of_pods else MILESTONE_TEXTS[since]
+    """The beginning of a step, in words."""
+    if step.of_pods:
+        return f"the pod's {_OF_A_POD[since]}"
+    return MILESTONE_TEXTS[since]
 
 
-def duration(step: LifecyclePhase, one: WorkloadTimeline, since: str, prefer: str = "watch") -> PhaseDuration | None:
+def duration(
+    step: LifecyclePhase, timeline: WorkloadTimeline, since: str, prefer: str = "watch"
+) -> PhaseDuration | None:
     """How long the step took for one workload."""
-    return between(one.stamp(since), one.stamp(step.event), prefer)
+    return between(timeline.stamp(since), timeline.stamp(step.event), prefer)
 
 
 def pod_duration(step: LifecyclePhase, pod: Pod, prefer: str = "watch") -> PhaseDuration | None:
@@ -214,39 +238,44 @@ def pod_duration(step: LifecyclePhase, pod: Pod, prefer: str = "watch") -> Phase
 
 
 def durations(
-    step: LifecyclePhase, courses: Sequence[WorkloadTimeline], prefer: str = "watch"
+    phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str = "watch"
 ) -> Iterator[PhaseDuration | None]:
-    """Of every workload, or of every pod; None where it is missing."""
-    if step.of_pods:
-        yield from (pod_duration(step, pod, prefer) for one in courses for pod in one.workload.pods.values())
-    else:
-        since = reference(step, courses)
-        yield from (duration(step, one, since, prefer) for one in courses)
+    """The durations of every workload, or of every pod; None where one is missing."""
+    if not phase.of_pods:
+        since = reference(phase, timelines)
+        yield from (duration(phase, timeline, since, prefer) for timeline in timelines)
+        return
+    for timeline in timelines:
+        for pod in timeline.workload.pods.values():
+            yield pod_duration(phase, pod, prefer)
 
 
-def erroneous(one: WorkloadTimeline) -> str:
-    """Why a workload's times cannot be right; "" when they can: a pod was replaced, or time runs backwards."""
-    group = between(one.stamp("first_pod_created"), one.stamp("pod_group_created"))
+def erroneous(timeline: WorkloadTimeline) -> str:
+    """Why a workload's times cannot be right; "" when they can.
+
+    A pod was replaced, or time runs backwards.
+    """
+    group = between(timeline.stamp("first_pod_created"), timeline.stamp("pod_group_created"))
     if group is not None and group.value_s < 0:
         return "the pod group is older than the first pod"
     for name in ("decided", "scheduled", "ready", "finished"):
-        total = between(one.stamp("submitted"), one.stamp(name))
+        total = between(timeline.stamp("submitted"), timeline.stamp(name))
         if total is not None and total.value_s < 0:
             return f"{MILESTONE_TEXTS[name]} came before the submission"
     return ""
 
 
 def order(courses: Iterable[WorkloadTimeline]) -> list[WorkloadTimeline]:
-    """By submission, else by creation; in equal times by name, so that all series have one order."""
-    return sorted(courses, key=lambda one: (began(one) or 0.0, one.workload.name))
+    """Timelines by submission, else by creation, then by name, so that series have one order."""
+    return sorted(courses, key=lambda timeline: (began(timeline) or 0.0, timeline.workload.name))
 
 
-def began(one: WorkloadTimeline) -> float | None:
+def began(timeline: WorkloadTimeline) -> float | None:
     """When it was submitted, else created: seconds since the epoch."""
     for name in _BEGUN:
-        stamp = one.stamp(name)
+        stamp = timeline.stamp(name)
         if stamp is not None:
-            return stamp.watch_s if stamp.watch_s is not None else _field(stamp)
+            return at(stamp)
     return None
 
 
@@ -254,4 +283,6 @@ def at(stamp: Stamp | None) -> float | None:
     """The best single time of a milestone."""
     if stamp is None:
         return None
-    return stamp.watch_s if stamp.watch_s is not None else _field(stamp)
+    if stamp.watch_s is not None:
+        return stamp.watch_s
+    return _field(stamp)

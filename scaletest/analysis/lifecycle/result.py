@@ -1,4 +1,4 @@
-"""Everything that a run's stamps say, in one value, so that a stored run is summed up anew and always alike."""
+"""The figures of a lifecycle run from its stamps. A stored run always gives the same ones."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ MOST_BINS = 120
 
 @dataclass(frozen=True, slots=True)
 class PhaseDurations:
-    """One step of a run, values in s. missing: workloads (or pods) that have no value. clipped: a little below 0.
+    """One step of a run, durations in s.
 
-    values: in the order of submission, None where missing. sources: where the values come from.
+    values: in the order of submission, None where missing. missing: workloads (or pods) without a
+    duration. clipped: how many were a little below 0. sources: where the durations come from, with
+    their number.
     """
 
     step: LifecyclePhase
@@ -46,19 +48,25 @@ class PhaseDurations:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "step": self.step.name, "title": self.step.title, "since": self.since, "of_pods": self.step.of_pods,
-            "seconds": self.spread.to_dict(), "sources": self.sources, "missing": self.missing, "clipped": self.clipped,
-        }  # fmt: skip
+            "step": self.step.name,
+            "title": self.step.title,
+            "since": self.since,
+            "of_pods": self.step.of_pods,
+            "seconds": self.spread.to_dict(),
+            "sources": self.sources,
+            "missing": self.missing,
+            "clipped": self.clipped,
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class PodThroughput:
-    """Pods scheduled. pods: those whose time of scheduling is known, of all that were seen.
+    """Pods scheduled over time.
 
-    per_s: from the first to the last; None for less than a second. peak_per_s: in the best bin.
-    Bins lie side by side from the first pod on; a stretch across two may hold more.
-
-    counts: in bins of `bin_s`, the first of which begins at `began_s`, seconds since the epoch.
+    pods: those whose time of scheduling is known, of all that were observed (`seen`). per_s: from
+    the first to the last; None for less than a second. peak_per_s: in the best bin. Bins lie side
+    by side from the first pod on; a stretch across two may hold more. counts: in bins of `bin_s`,
+    the first of which begins at `began_s`, seconds since the epoch.
     """
 
     pods: int
@@ -72,14 +80,22 @@ class PodThroughput:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "pods": self.pods, "seen": self.seen, "per_s": self.per_s, "peak_per_s": self.peak_per_s,
-            "began_s": self.began_s, "bin_s": self.bin_s, "counts": list(self.counts),
-        }  # fmt: skip
+            "pods": self.pods,
+            "seen": self.seen,
+            "per_s": self.per_s,
+            "peak_per_s": self.peak_per_s,
+            "began_s": self.began_s,
+            "bin_s": self.bin_s,
+            "counts": list(self.counts),
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleResult:
-    """What a run found. skipped: workloads left out as erroneous, by reason. courses: those that are shown."""
+    """The result of a run.
+
+    skipped: workloads left out as erroneous, by reason. courses: timelines of those that are shown.
+    """
 
     until: str
     books: Books
@@ -92,7 +108,7 @@ class LifecycleResult:
 
     def step(self, name: str) -> PhaseDurations | None:
         """A step by its name; None when nothing was measured of it."""
-        return next((one for one in self.steps if one.step.name == name), None)
+        return next((phase for phase in self.steps if phase.step.name == name), None)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, schema version 1."""
@@ -104,14 +120,18 @@ class LifecycleResult:
             "steps": [step.to_dict() for step in self.steps],
             "throughput": self.throughput.to_dict(),
             "skipped": self.skipped,
-            "thresholds": [one.to_dict() for one in self.thresholds],
+            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
             "verdict": self.verdict.to_dict(),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSelection:
-    """What of a run is shown. head, tail: keep the first, then the last so many. times: watch or api."""
+    """Which workloads of a run are shown.
+
+    head, tail: keep the first, then the last so many. times: "watch" or "api", where both are
+    known.
+    """
 
     skip_errors: bool = True
     head: int | None = None
@@ -130,23 +150,16 @@ def result(
     tolerate_failures: int = 0,
     interrupted: str = "",
 ) -> LifecycleResult:
-    """Sum a run up. The books are of the whole run, whatever is shown."""
-    everything = order(timeline(one) for one in workloads)
-    found = books(everything, submissions, until, planned)
+    """The result of a run. The books are of the whole run, whatever is shown."""
+    everything = order(timeline(workload) for workload in workloads)
+    counts = books(everything, submissions, until, planned)
     shown, skipped = _shown(everything, view)
-    steps = tuple(one for one in (_step(step, shown, view.times) for step in PHASES) if one.spread.count)
+    measured = [_durations(phase, shown, view.times) for phase in PHASES]
+    steps = tuple(phase for phase in measured if phase.spread.count)
     rate = throughput(everything)
-    told = judge(thresholds, steps, found, rate.per_s)
-    return LifecycleResult(
-        until,
-        found,
-        tuple(shown),
-        steps,
-        rate,
-        skipped,
-        told,
-        judged(found, told, tolerate_failures, until, interrupted),
-    )
+    outcomes = judge(thresholds, steps, counts, rate.per_s)
+    verdict = judged(counts, outcomes, tolerate_failures, until, interrupted)
+    return LifecycleResult(until, counts, tuple(shown), steps, rate, skipped, outcomes, verdict)
 
 
 def _shown(
@@ -154,12 +167,12 @@ def _shown(
 ) -> tuple[list[WorkloadTimeline], dict[str, int]]:
     skipped: Counter[str] = Counter()
     shown = []
-    for one in everything:
-        reason = erroneous(one)
+    for workload in everything:
+        reason = erroneous(workload)
         if reason:
             skipped[reason] += 1
         if not reason or not view.skip_errors:
-            shown.append(one)
+            shown.append(workload)
     if view.head is not None:
         shown = shown[: view.head]
     if view.tail is not None:
@@ -167,33 +180,49 @@ def _shown(
     return shown, dict(skipped)
 
 
-def _step(step: LifecyclePhase, courses: Sequence[WorkloadTimeline], prefer: str) -> PhaseDurations:
-    found = list(durations(step, courses, prefer))
-    values = tuple(one.value_s if one else None for one in found)
+def _durations(phase: LifecyclePhase, timelines: Sequence[WorkloadTimeline], prefer: str) -> PhaseDurations:
+    """The durations of one step in all workloads."""
+    seconds: list[float | None] = []
+    sources: Counter[str] = Counter()
+    clipped = 0
+    for duration in durations(phase, timelines, prefer):
+        if duration is None:
+            seconds.append(None)
+            continue
+        seconds.append(duration.value_s)
+        sources[str(duration.source)] += 1
+        clipped += duration.clipped
+    known = [each for each in seconds if each is not None]
     return PhaseDurations(
-        step,
-        reference(step, courses),
-        values,
-        summary(value for value in values if value is not None),
-        dict(Counter(str(one.source) for one in found if one)),
-        sum(one is None for one in found),
-        sum(one.clipped for one in found if one),
+        phase,
+        reference(phase, timelines),
+        tuple(seconds),
+        summary(known),
+        dict(sources),
+        len(seconds) - len(known),
+        clipped,
     )
 
 
-def throughput(courses: Sequence[WorkloadTimeline]) -> PodThroughput:
+def throughput(timelines: Sequence[WorkloadTimeline]) -> PodThroughput:
     """Pods scheduled over time, in bins of whole seconds."""
-    pods = [pod for one in courses for pod in one.workload.pods.values()]
-    times = sorted(time for pod in pods if (time := at(pod.stamps.get("scheduled"))) is not None)
+    scheduled: list[float | None] = []
+    for each in timelines:
+        pods = each.workload.pods.values()
+        scheduled += [at(pod.stamps.get("scheduled")) for pod in pods]
+    times = sorted(time for time in scheduled if time is not None)
     if not times:
-        return PodThroughput(0, None, None, 0.0, 1.0, (), len(pods))
+        return PodThroughput(0, None, None, 0.0, 1.0, (), len(scheduled))
     span = times[-1] - times[0]
     bin_s = float(max(1, -(-int(span + 1) // MOST_BINS)))
     counts = [0] * (int(span / bin_s) + 1)
     for time in times:
         counts[int((time - times[0]) / bin_s)] += 1
-    per_s = (len(times) - 1) / span if span >= 1.0 else None
-    return PodThroughput(len(times), per_s, max(counts) / bin_s, times[0], bin_s, tuple(counts), len(pods))
+    per_s = None
+    if span >= 1.0:
+        per_s = (len(times) - 1) / span
+    peak_per_s = max(counts) / bin_s
+    return PodThroughput(len(times), per_s, peak_per_s, times[0], bin_s, tuple(counts), len(scheduled))
 
 
 __all__ = [

@@ -1,6 +1,8 @@
-"""The course of a run: probe, search, operating point. Told each step as it is assessed, it says what comes next.
+"""The sequence of steps of a run: probe, search, operating point. It gets each step and names the
+next.
 
-A stored run goes through the same course again, so that what it says never differs from what was decided.
+A stored run goes through the same sequence again, so that its report never differs from what was
+decided.
 """
 
 from __future__ import annotations
@@ -15,25 +17,26 @@ from scaletest.analysis.saturation.step import Assessed
 from scaletest.analysis.saturation.trial import Bracket, Probe, Search, Trial
 from scaletest.model.saturation import Mode, Phase, SaturationPlan
 
-# Without a first level open load begins at what one connection did in the probe, and a little lower to be safe.
+# Without a planned first level open load begins at this part of one connection's rate in the probe.
 PROBED_SHARE = 0.5
 UNPROBED_RATE = 10.0
 LEAST_RATE = 1.0
 # A level whose latency limit is undecided is measured longer, this many times the length of a step at most.
 LONGEST = 4
-# A step in which the tester was late says nothing; so often it is measured again before the level is given up.
+# A step in which the tester was late shows nothing; it is measured again this often at most.
 MOST_AGAIN = 2
-# After so many steps in a row in which nothing succeeded the service is gone: a search would only follow it down.
+# After this many steps in a row without a success the service is gone: a search would only go down.
 GONE = 3
 REFUSED = {"refused"}
 
 
 class SaturationSequence:
-    """Follows a plan. `next` is None when nothing is left to measure. spoilt: steps in which the tester stayed late.
+    """Follows a plan. `next` is None when nothing is left to measure.
 
-    strayed: the first step of a stored run that these rules would not have measured, None when all follow them.
-    gone: how the service was lost, "" as long as it was not: too much load is no such thing, so it counts only where
-    nothing listened, or where the level is none above one that held.
+    spoilt: steps in which the tester stayed late. strayed: the first step of a stored run that
+    these rules would not have measured, None when all follow them. gone: how the service was lost,
+    "" as long as it was not. Too much load does not count as lost, so it counts only where nothing
+    listened, or where the level is not above one that held.
     """
 
     def __init__(self, plan: SaturationPlan) -> None:
@@ -56,84 +59,97 @@ class SaturationSequence:
         else:
             self._begin()
 
-    def tell(self, found: Assessed) -> None:
-        """The step that `next` asked for was measured."""
-        found = self._joined(found)
-        self.steps.append(found)
-        if self.next is None or self._lost(found) or self._once_more(found) or self._longer(found):
+    def tell(self, step: Assessed) -> None:
+        """Take the step that `next` asked for, measured, and choose the next."""
+        step = self._joined(step)
+        self.steps.append(step)
+        if self.next is None or self._lost(step) or self._once_more(step) or self._longer(step):
             return
         if self.next.phase is Phase.WARM:
-            self.warm = found
+            self.warm = step
             self._begin()
         elif self.next.phase is Phase.OPERATE:
-            self.operating, self.next = found, None
+            self.operating, self.next = step, None
         else:
             assert self._search is not None
             trial = Trial(
                 self.next.level,
-                bool(found.saturated),
-                found.goodput.value,
-                bool(found.tester),
-                found.growth,
-                bool(found.saturated) and not found.overload,
-                bool(found.undecided),
+                bool(step.saturated),
+                step.goodput.value,
+                bool(step.tester),
+                step.growth,
+                bool(step.saturated) and not step.overload,
+                bool(step.undecided),
             )
             try:
                 self.next = self._search.send(trial)
             except StopIteration as stop:
                 self._end(stop.value)
 
-    def _lost(self, found: Assessed) -> bool:
+    def _lost(self, step: Assessed) -> bool:
         """Whether the service is gone: then nothing more is measured."""
         assert self.next is not None
-        phase, level = self.next.phase, self.next.level
+        phase = self.next.phase
         if phase is Phase.WARM:
             return False
-        # the operating point lies below what held, in another unit perhaps
         last = phase is Phase.OPERATE
-        counts = last or level <= self._held or set(found.errors) <= REFUSED
-        dead = bool(found.errors) and found.success == 0 and counts
-        self._dead = self._dead + 1 if dead else 0
-        if not (found.saturated or found.tester or last):
-            self._held = max(self._held, level)
-        if self._dead >= GONE or (dead and last):
-            kinds = ", ".join(found.errors)
-            times = f"{GONE} steps in a row" if self._dead >= GONE else "the last step"
-            self.gone, self.next = f"the service is gone: nothing succeeded in {times} ({kinds})", None
+        self._dead = self._dead + 1 if self._is_dead(step) else 0
+        if not (step.saturated or step.tester or last):
+            self._held = max(self._held, self.next.level)
+        times = ""
+        if self._dead >= GONE:
+            times = f"{GONE} steps in a row"
+        elif self._dead and last:
+            times = "the last step"
+        if times:
+            kinds = ", ".join(step.errors)
+            self.gone = f"the service is gone: nothing succeeded in {times} ({kinds})"
+            self.next = None
         return bool(self.gone)
 
-    def _once_more(self, found: Assessed) -> bool:
-        """Whether the same step is measured again."""
-        self._again = self._again + 1 if found.tester else 0
+    def _is_dead(self, step: Assessed) -> bool:
+        """Whether nothing succeeded in a step whose load is not the reason."""
+        assert self.next is not None
+        if not step.errors or step.success != 0:
+            return False
+        # the operating point lies below the level that held, in another unit perhaps
+        bearable = self.next.phase is Phase.OPERATE or self.next.level <= self._held
+        return bearable or set(step.errors) <= REFUSED
+
+    def _once_more(self, step: Assessed) -> bool:
+        """Whether the same step is measured again, since the tester was late."""
+        self._again = self._again + 1 if step.tester else 0
         if 0 < self._again <= MOST_AGAIN:
             return True
         self._again = 0
-        if found.tester:
-            self.spoilt.append(found)
+        if step.tester:
+            self.spoilt.append(step)
         return False
 
-    def _joined(self, found: Assessed) -> Assessed:
-        """The step, with what all steps at its level say of the latency limit, as far as the tester was in time."""
-        if self.next is None or found.alone is None or self.next.phase in (Phase.WARM, Phase.OPERATE) or found.tester:
-            return found
+    def _joined(self, step: Assessed) -> Assessed:
+        """The step with the excess over the latency limit in all steps at its level, if in time."""
+        if self.next is None or step.alone is None or self.next.phase in (Phase.WARM, Phase.OPERATE) or step.tester:
+            return step
         before = self._exceeded.get(self.next.level)
-        joined = self._exceeded[self.next.level] = before + found.alone if before else found.alone
-        return replace(found, exceeded=joined)
+        joined = self._exceeded[self.next.level] = before + step.alone if before else step.alone
+        return replace(step, exceeded=joined)
 
-    def _longer(self, found: Assessed) -> bool:
-        """Whether the level is measured on, since more requests may decide whether its latency limit holds."""
+    def _longer(self, step: Assessed) -> bool:
+        """Whether the level is measured on, since more requests may decide its latency limit."""
         assert self.next is not None
         may = False
-        if found.undecided and found.exceeded and found.alone and self.next.phase is not Phase.OPERATE:
+        if step.undecided and step.exceeded and step.alone and self.next.phase is not Phase.OPERATE:
             left = LONGEST - self._pieces
-            may = left > 0 and not found.tester and found.exceeded.decidable(left * found.alone.count)
+            may = left > 0 and not step.tester and step.exceeded.decidable(left * step.alone.count)
         self._pieces = self._pieces + 1 if may else 1
         return may
 
     @property
     def usual_s(self) -> float:
-        """What one request alone took on average in the probe; 0 when that is unknown."""
-        return self.warm.latency.mean or 0.0 if self.warm else 0.0
+        """Mean latency of one request alone in the probe, in s; 0 when that is unknown."""
+        if self.warm:
+            return self.warm.latency.mean or 0.0
+        return 0.0
 
     def _begin(self) -> None:
         self._search = search(self.plan, self._start())
@@ -143,11 +159,17 @@ class SaturationSequence:
         if self.plan.start:
             return self.plan.start
         if not self.plan.open or self.warm is None or not self.warm.goodput.value:
-            return 1.0 if not self.plan.open else UNPROBED_RATE
+            if not self.plan.open:
+                return 1.0
+            return UNPROBED_RATE
         return max(LEAST_RATE, PROBED_SHARE * self.warm.goodput.value)
 
     def _end(self, bracket: Bracket) -> None:
-        """The operating point is an open load, also after closed ones: a rate is what a service must be given."""
+        """End the search and choose the operating point.
+
+        It is an open load, also after a closed search, since a rate is what a service must be
+        given.
+        """
         self.bracket, self.next = bracket, None
         rate = self.capacity
         if rate and self.plan.mode == Mode.SEARCH:
@@ -158,34 +180,39 @@ class SaturationSequence:
         """The saturation point in requests a second, None when there is none yet."""
         if self.bracket is None or self.bracket.low is None:
             return None
-        return self.bracket.low if self.plan.open else self.bracket.plateau_per_s
+        if self.plan.open:
+            return self.bracket.low
+        return self.bracket.plateau_per_s
 
 
 def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequence:
-    """The course after these steps, in their order. Another version may have decided otherwise: `strayed` says so."""
+    """The sequence after these steps, in their order.
+
+    Another version may have decided otherwise: `strayed` is then the first such step.
+    """
     course = SaturationSequence(plan)
-    for one in steps:
+    for step in steps:
         wanted = course.next
-        follows = wanted is not None and wanted.phase == one.step.phase and same(wanted.level, one.step.level)
+        follows = wanted is not None and wanted.phase == step.step.phase and same(wanted.level, step.step.level)
         if course.strayed is None and not follows:
-            course.strayed = one
+            course.strayed = step
         if course.strayed is None:
-            course.tell(one)
+            course.tell(step)
         else:
-            course.steps.append(one)
+            course.steps.append(step)
     return course
 
 
-def same(one: float, other: float) -> bool:
-    """Whether two levels are one: another machine's powers and roots may differ in the last digit."""
-    return math.isclose(one, other, rel_tol=1e-6)
+def same(level: float, other: float) -> bool:
+    """Whether two levels are equal: another machine's powers and roots may differ in the last digit."""
+    return math.isclose(level, other, rel_tol=1e-6)
 
 
 def searched(course: SaturationSequence) -> list[Assessed]:
     """The steps at the levels of the search, without probe and operating point."""
-    return [one for one in course.steps if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
+    return [step for step in course.steps if step.step.phase not in (Phase.WARM, Phase.OPERATE)]
 
 
 def at_level(course: SaturationSequence, level: float) -> list[Assessed]:
     """The steps of a level in which the tester was in time."""
-    return [one for one in searched(course) if same(one.step.level, level) and not one.tester]
+    return [step for step in searched(course) if same(step.step.level, level) and not step.tester]
