@@ -90,8 +90,8 @@ def _least(samples: Sequence[NodeSample]) -> dict[str, dict[str, float]]:
     least: dict[str, dict[str, float]] = {}
     for resource, figures in samples[0].resources.items():
         own = [sample.resources.get(resource, {}) for sample in samples]
-        shared = [figure for figure in figures if all(figure in each for each in own)]
-        least[resource] = {figure: _lowest(own, figure) for figure in shared}
+        shared = set(figures).intersection(*own)
+        least[resource] = {figure: _lowest(own, figure) for figure in figures if figure in shared}
     return least
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.model import State
 
 # The time between two requests, in which a worker has nothing to do.
@@ -80,3 +81,16 @@ def workers_text(count: int) -> str:
     if count == 1:
         return "1 worker"
     return f"{count} workers"
+
+
+def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
+    """The sentence of a cause. named: its object, "" for none. added_s: growth of a cycle in s."""
+    on = ""
+    if named:
+        on = f" ({named})"
+    return f"{PLACE_TEXTS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
+
+
+def _percent(share: Estimate) -> str:
+    """A share with its interval."""
+    return f"{share.value:.0%} [{100.0 * share.low:.0f}, {100.0 * share.high:.0f}]"

@@ -14,6 +14,7 @@ The tolerance t spans 1 - t to 1 / (1 - t), so that exchanging the runs gives th
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -34,7 +35,7 @@ _NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "see
 
 
 class Change(StrEnum):
-    """What became of a step."""
+    """How a step changed."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
@@ -47,9 +48,9 @@ class Change(StrEnum):
 class StepChange:
     """One number of workers in both runs.
 
-    ratio: throughput of candidate over base; None when it cannot be told, `reason` then says why.
-    between: whether the interval is that between repeats. significant: beyond chance, all steps considered.
-    run_times: whether the candidate's run times tend to be larger; a second look that decides nothing.
+    ratio: throughput of candidate over base; None when it is unknown, `reason` then says why.
+    between: whether the interval is the one between repeats. significant: beyond chance, all steps
+    considered. run_times: whether the candidate's run times tend to be larger; it decides nothing.
     """
 
     workers: int
@@ -79,7 +80,10 @@ class StepChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field in which the plans differ. workload: whether it makes the runs measure different things."""
+    """One field in which the plans differ.
+
+    workload: whether the runs measure different things because of it.
+    """
 
     field: str
     base: Any
@@ -93,7 +97,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class ValidationComparison:
-    """What a comparison found. only_base, only_candidate: numbers of workers that one run alone has."""
+    """The result of a comparison.
+
+    only_base, only_candidate: numbers of workers that one run alone has.
+    """
 
     tolerance: float
     steps: tuple[StepChange, ...]
@@ -134,7 +141,7 @@ class LogRatio:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two runs: what it was to do, and what its records say."""
+    """One of two runs: its plan and its steps."""
 
     plan: Plan
     steps: Sequence[Step]
@@ -170,7 +177,9 @@ def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     an estimate. So are, where numbers of workers per device are compared, the devices: on others, as many
     workers share them otherwise.
     """
-    defining = {"command", "background"} | (set() if base.command or candidate.command else {"seconds"})
+    defining = {"command", "background"}
+    if not base.command and not candidate.command:
+        defining.add("seconds")
     if base.compares or candidate.compares:
         defining |= {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
     ours, theirs = base.to_dict(), candidate.to_dict()
@@ -266,7 +275,8 @@ def classify(log: LogRatio | None, significant: bool, tolerance: float) -> tuple
 
 
 def _run_times(step: Step) -> list[float]:
-    return [record.reply.run_s for measured in step.samples for record in measured.counted]
+    counted = itertools.chain.from_iterable(sample.counted for sample in step.samples)
+    return [record.reply.run_s for record in counted]
 
 
 def _foreign(names: Sequence[str]) -> Verdict:
@@ -278,7 +288,10 @@ def _foreign(names: Sequence[str]) -> Verdict:
 
 
 def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[int]) -> Verdict:
-    """lacking: numbers of workers that both plans have and one run was not measured at."""
+    """The verdict of a comparison.
+
+    lacking: numbers of workers that both plans have and one run was not measured at.
+    """
     limit = f"{100 * tolerance:.3g} %"
     slower = [step for step in steps if step.change is Change.REGRESSION]
     if slower:

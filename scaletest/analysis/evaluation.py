@@ -28,11 +28,12 @@ from scaletest.model.wire import SCHEMA_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a validation found. elapsed_s: wall seconds of the whole run.
+    """The result of a validation. elapsed_s: wall seconds of the whole run.
 
-    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
-    causes: what stops it; None where no request says where its time went. resources: of the steps of which samples of
-    nodes are there; disturbed: what disturbed the run, by these. noticed: warnings from before the run.
+    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0
+    where none is certain. causes: what limits it; None where no request reports where its time
+    went. resources: of the steps that have samples of nodes; disturbed: disturbances of the run, by
+    these. noticed: warnings from before the run.
     """
 
     plan: Plan

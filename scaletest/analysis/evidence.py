@@ -1,7 +1,8 @@
-"""Whether the resources of the nodes agree with a cause: where requests wait, what they wait for should be busy.
+"""Whether the resources of the nodes agree with a cause: it must be busy.
 
-States say where requests spend the added time, resources say from the other side how busy the thing is. Each place has
-its own questions; what was not sampled gives no line, and where no line speaks for or against a cause it is left open.
+States show where requests spend the added time, resources show from the other side how busy the
+resource is. Each place has its own questions. A resource that was not sampled gives no line, and a
+cause without a line for or against it stays open.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, seconds_text
-from scaletest.analysis.causes import Cause, Causes, cause_sentence
+from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, cause_sentence, seconds_text
+from scaletest.analysis.causes import Cause, Causes
 from scaletest.analysis.node_text import cores_text, differing, on_node
 from scaletest.analysis.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
-# A resource is full from the first on, and has room below the second: parts of its time.
+# A resource is full from the first part of its time on, and has room below the second.
 FULL, ROOM = 0.9, 0.5
-# Disks and devices answer later long before they are always busy.
+# Disks slow down long before they are always busy.
 DISK_FULL, DISK_ROOM = 0.8, 0.2
-# Pressure that speaks for a resource, and so little of it that it speaks against.
+# Pressure that confirms a cause, and so little of it that it contradicts.
 PRESSED, UNPRESSED = 0.2, 0.05
 # A container is throttled in this part of its periods, or in hardly any.
 THROTTLED, UNTHROTTLED = 0.1, 0.02
@@ -28,16 +29,19 @@ THROTTLED, UNTHROTTLED = 0.1, 0.02
 CLOCK_FELL, STOLEN = 0.05, 0.03
 # A clock below this part of its highest, and a device that is throttled for this part of the time, is slow.
 LOW_CLOCK, SLOWED = 0.8, 0.5
-# Cores that others than the requests use are worth a line from this part on.
+# Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2
 FREE_CORES = "free the cores that other programs or the tester use, then more cores or a lower --limit"
-# Where a device may hide: its driver waits in user space.
+# States in which a wait for a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """lines: what was measured, the most telling first. confirmed: None for open. remedy: "" for that of the place."""
+    """Measurements about a cause.
+
+    lines: the most telling first. confirmed: None for open. remedy: "" for that of the place.
+    """
 
     lines: tuple[str, ...] = ()
     confirmed: bool | None = None
@@ -46,13 +50,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ComparedResources:
-    """The resources in the two steps that are compared; before is None where nothing was sampled then."""
+    """The resources in the two steps that are compared.
+
+    before is None where nothing was sampled then.
+    """
 
     before: StepResources | None
     after: StepResources
 
     def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
-        """A value of the first step."""
+        """A figure of the first step."""
         if self.before:
             return figure(self.before)
         return None
@@ -68,7 +75,7 @@ class ComparedResources:
 
 
 def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
-    """The causes with what the resources of the two steps say of each."""
+    """The causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
     by_workers = {step.workers: step for step in used}
@@ -96,7 +103,7 @@ def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
 
 
 def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
-    """The same cause as a wait for the device, whose driver shows as a lock or as idle; None where it is none."""
+    """The cause as a wait for a device whose driver waits in user space; None where it is not."""
     if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
         return None
     device = pair.after.busiest(DEVICE)
@@ -182,17 +189,27 @@ def _memory(pair: ComparedResources, _: str) -> Evidence:
         lines.append(f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit")
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
-    used, limit = after.highest(CONTAINER, "memory_used"), after.highest(CONTAINER, "memory_limit")
-    if used is not None and limit:
-        lines.append(f"the container uses {used / limit:.0%} of its memory limit")
+    lines += _used_memory(after)
     signs = [pressure is not None and pressure >= PRESSED, bool(reclaims), any(swap)]
     calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
     return Evidence(tuple(lines), True if any(signs) else _no(calm))
 
 
+def _used_memory(step: StepResources) -> list[str]:
+    used, limit = step.highest(CONTAINER, "memory_used"), step.highest(CONTAINER, "memory_limit")
+    if used is None or not limit:
+        return []
+    return [f"the container uses {used / limit:.0%} of its memory limit"]
+
+
 def _network(pair: ComparedResources, _: str) -> Evidence:
-    """A full link explains the wait; one that has room leaves the peer, of which nothing is measured."""
-    links = [(place, rate, speed) for place in pair.after.places(NETWORK) for rate, speed in _link(place)]
+    """Evidence about a link: a full one explains the wait, one with room leaves the peer.
+
+    Nothing of the peer is measured.
+    """
+    links = []
+    for link in pair.after.places(NETWORK):
+        links += [(link, rate, speed) for rate, speed in _link(link)]
     if not links:
         return Evidence()
     place, rate, speed = max(links, key=lambda link: link[1] / link[2])
@@ -210,7 +227,9 @@ def _device(pair: ComparedResources, named: str) -> Evidence:
     places = pair.after.places(DEVICE)
     own = [place for place in places if place.name == named] or places
     busy = [place for place in own if "busy" in place.figures]
-    slow = [line for place in own for line in _slow_device(place, places, pair.after)]
+    slow: list[str] = []
+    for place in own:
+        slow += _slow_device(place, places, pair.after)
     if not busy:
         return Evidence(tuple(slow), True if slow else None, SLOW_REMEDY if slow else "")
     device = max(busy, key=lambda place: place.figures["busy"])
@@ -230,7 +249,7 @@ SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure w
 
 
 def _slow_device(device: NodeResource, all_of_them: list[NodeResource], after: StepResources) -> list[str]:
-    """How a device is slow by itself, however many share it."""
+    """Lines about a device that is slow by itself, however many share it."""
     where = f"{device.name}{on_node(device.node, after)}"
     throttled, clock = device.figures.get("throttled"), device.figures.get("frequency")
     lines = []
@@ -252,14 +271,14 @@ def _device_memory(device: NodeResource) -> list[str]:
 
 
 def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
-    """Why the same work may need more CPU seconds: slower clocks, or a hypervisor that takes cores away."""
+    """Why equal work may need more CPU seconds: slower clocks, or cores taken by a hypervisor."""
     clock, was = pair.after.lowest(CPU, "frequency"), pair.was(lambda step: step.lowest(CPU, "frequency"))
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     heat = pair.after.highest(CPU, "heat_throttled")
     lines, signs = [], []
     if stolen is not None and cores and stolen >= STOLEN * cores:
         lines += _steal(pair)
-        signs.append("ask for cores of one's own: another machine of the same host uses them")
+        signs.append("ask for dedicated cores: another machine of the same host uses these")
     if clock is not None and was is not None and clock <= was * (1.0 - CLOCK_FELL):
         lines.append(f"clocks fell to {clock:.0%} of the highest ({was:.0%} before)")
         signs.append("clocks fall as more cores work: compare with a fixed clock rate, and look at cooling and power")
@@ -298,7 +317,7 @@ EVIDENCE: dict[str, Callable[[ComparedResources, str], Evidence]] = {
 
 
 def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> list[str]:
-    """What is different about the slow device or node, or about where the slow worker is."""
+    """Differences of the slow device or node, or of the place of the slow worker."""
     lines: list[str] = []
     places = pair.after.places(DEVICE)
     if kind == "node" or f"node {name}" in place:
@@ -310,16 +329,18 @@ def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> li
 
 
 def _one_full(step: StepResources) -> bool:
-    """Whether all cores of one of the nodes are busy, which is enough to make its requests wait."""
-    return any(
-        busy + (node.value(CPU, "steal") or 0.0) >= FULL * cores
-        for node in step.nodes
-        if (busy := node.cores_busy) is not None and (cores := node.value(CPU, "cores"))
-    )
+    """Whether all cores of one of the nodes are busy, which makes its requests wait."""
+    for node in step.nodes:
+        busy, cores = node.cores_busy, node.value(CPU, "cores")
+        if busy is not None and cores:
+            stolen = node.value(CPU, "steal") or 0.0
+            if busy + stolen >= FULL * cores:
+                return True
+    return False
 
 
 def _link(place: NodeResource) -> list[tuple[float, float]]:
-    """What a network moves each way, with its speed; nothing where the speed is unknown."""
+    """The bytes/s of a network each way, with its speed; nothing where the speed is unknown."""
     speed = place.figures.get("speed")
     ways = (place.figures.get(name) for name in ("received", "sent"))
     return [(rate, speed) for rate in ways if rate is not None and speed]
@@ -334,7 +355,7 @@ def _steal(pair: ComparedResources) -> list[str]:
 
 
 def _others(after: StepResources) -> list[str]:
-    """How many of the busy cores the requests do not use themselves, where that is a notable part."""
+    """How many busy cores the requests do not use themselves, where that is a notable part."""
     cores, busy, own = after.cores, after.cores_busy, after.requests_cpu
     if not cores or busy is None or own is None or busy - own < OTHERS * cores:
         return []
@@ -349,7 +370,7 @@ def _pressure(pair: ComparedResources, figure: str) -> list[str]:
 
 
 def _pressed(pressure: float | None) -> bool | None:
-    """Pressure that is high speaks for a resource; none at all is not enough to speak against it."""
+    """True for high pressure. Low pressure alone is not evidence against a resource: None."""
     if pressure is not None and pressure >= PRESSED:
         return True
     return None
@@ -370,7 +391,7 @@ def _no(contradicted: bool) -> bool | None:
 def _before(
     pair: ComparedResources, figure: Callable[[StepResources], float | None], text: Callable[[float], str]
 ) -> str:
-    """The same figure in the first step, in brackets; "" where it is unknown."""
+    """The figure in the first step, in brackets; "" where it is unknown."""
     was = pair.was(figure)
     if was is None:
         return ""
@@ -385,19 +406,23 @@ def _periods(step: StepResources) -> float | None:
     return step.highest(CONTAINER, "throttled_periods")
 
 
-def _decimal(value: float) -> str:
-    return f"{value:.1f}"
+def _decimal(figure: float) -> str:
+    return f"{figure:.1f}"
 
 
-def _share(value: float) -> str:
-    return f"{value:.0%}"
+def _share(part: float) -> str:
+    return f"{part:.0%}"
 
 
 def _cores(count: float) -> str:
-    return f"{count:.3g} {'core' if count == 1 else 'cores'}"
+    if count == 1:
+        return "1 core"
+    return f"{count:.3g} cores"
 
 
 def _bytes(per_s: float) -> str:
     """Bytes a second with a prefix."""
-    size, prefix = next(((size, name) for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if per_s >= size), (1, ""))
-    return f"{per_s / size:.3g} {prefix}B/s"
+    for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if per_s >= size:
+            return f"{per_s / size:.3g} {prefix}B/s"
+    return f"{per_s:.3g} B/s"

@@ -1,4 +1,4 @@
-"""Scaling laws: linear, Amdahl, the Universal Scalability Law and a hard ceiling, chosen by corrected AIC.
+"""Scaling laws: linear, Amdahl, Universal Scalability Law and a ceiling, chosen by corrected AIC.
 
     linear   X(N) = g N
     amdahl   X(N) = g N / (1 + a (N - 1))                           a: contention

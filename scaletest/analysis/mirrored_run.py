@@ -62,13 +62,9 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     if plan.step_s or plan.compares:
         return []
     course = run_course(steps)
-    for first, second in pairwise(steps):
-        ratio = doubling(first, second, plan, course=course)
-        if ratio and ratio.kind is VerdictKind.FAIL:
-            return []
-    spent: dict[int, float] = {}
-    for parts in steps:
-        spent[parts[0].workers] = sum(part.seconds for part in parts)
+    if _fails(plan, steps, course):
+        return []
+    spent = {parts[0].workers: _seconds(parts) for parts in steps}
     lengths = _lengths(plan, steps, course, spent)
     left = plan.longest_s * len(steps) - sum(spent.values())
     wanted = plan.parts * sum(lengths.values())
@@ -79,6 +75,16 @@ def further_pair(plan: Plan, steps: Sequence[Sequence[StepPart]]) -> list[Turn]:
     open_steps = [workers for workers in plan.steps if workers in lengths]
     up = [Turn(workers, repeat, shorter * lengths[workers]) for workers in open_steps]
     return up + [Turn(turn.workers, repeat + 1, turn.length_s) for turn in reversed(up)]
+
+
+def _fails(plan: Plan, steps: Sequence[Sequence[StepPart]], course: MachineTrend) -> bool:
+    """Whether a doubling fails, which decides the run."""
+    ratios = [doubling(first, second, plan, course=course) for first, second in pairwise(steps)]
+    return any(ratio and ratio.kind is VerdictKind.FAIL for ratio in ratios)
+
+
+def _seconds(parts: Sequence[StepPart]) -> float:
+    return sum(part.seconds for part in parts)
 
 
 def _lengths(

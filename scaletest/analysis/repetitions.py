@@ -57,7 +57,7 @@ def summarise(values: Sequence[float]) -> Summary:
 class RepeatedPair:
     """A number measured several times in both runs. higher: whether more is better."""
 
-    what: str
+    name: str
     headline: str
     higher: bool
     base: Sequence[float]
@@ -71,7 +71,7 @@ class RepeatedChange:
     ratio: of candidate over base, None when it is unknown; reason then says why.
     """
 
-    what: str
+    name: str
     headline: str
     change: Change
     ratio: Estimate | None
@@ -82,7 +82,7 @@ class RepeatedChange:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "what": self.what,
+            "what": self.name,
             "headline": self.headline,
             "change": str(self.change),
             "ratio": self.ratio.to_dict() if self.ratio else None,
@@ -159,7 +159,7 @@ def _repeated_change(pair: RepeatedPair, log: LogRatio | None, clear: bool, tole
     else:
         reason = "a value is not above 0"
     base, candidate = summarise(pair.base), summarise(pair.candidate)
-    return RepeatedChange(pair.what, pair.headline, change, ratio, base, candidate, reason)
+    return RepeatedChange(pair.name, pair.headline, change, ratio, base, candidate, reason)
 
 
 def _ratio(better: Estimate, higher: bool) -> Estimate:
@@ -181,14 +181,14 @@ def _verdict(rows: Sequence[RepeatedChange], tolerance: float, alone: Sequence[s
         first = worse[0]
         return Verdict(
             VerdictKind.FAIL,
-            f"worse by more than {limit} in {len(worse)} of {len(rows)}: {first.headline} of {first.what}",
+            f"worse by more than {limit} in {len(worse)} of {len(rows)}: {first.headline} of {first.name}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     open_ = [change for change in rows if change.change is Change.UNDECIDED]
     if open_ or not rows:
         reason = "the runs have nothing in common"
         if open_:
-            reason = f"{open_[0].headline} of {open_[0].what}: {open_[0].reason}"
+            reason = f"{open_[0].headline} of {open_[0].name}: {open_[0].reason}"
         return Verdict(VerdictKind.INVALID, reason, "measure both with more repetitions, or allow a larger --tolerance")
     if alone:
         return Verdict(VerdictKind.INVALID, f"not in both runs: {', '.join(alone)}", "measure both to the end")

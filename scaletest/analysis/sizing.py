@@ -39,7 +39,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class PodSize:
-    """What a pod asks for: cores, GiB, devices. concurrency: requests that it serves at once."""
+    """The requests of a pod: cores, GiB, devices. concurrency: requests that it serves at once."""
 
     cpu: float
     memory: float = 0.0
@@ -49,7 +49,7 @@ class PodSize:
 
 @dataclass(frozen=True, slots=True)
 class NodeSize:
-    """What a node has, and what is gone before any pod of ours comes: cores, GiB, devices, pods."""
+    """A node: cores, GiB, devices, pods, and overhead before our pods come."""
 
     cpu: float
     memory: float = math.inf
@@ -66,9 +66,11 @@ class NodeSize:
 
 @dataclass(frozen=True, slots=True)
 class CapacityDemand:
-    """rate: requests a second. latency_s: of one request under several in flight, not under overload.
+    """The load to be served, and the pods and nodes for it.
 
-    per_pod: measured saturation of one pod in requests a second; then neither latency nor concurrency count.
+    rate: requests a second. latency_s: of one request under several in flight, not under overload.
+    per_pod: measured saturation of one pod in requests a second; then neither latency nor
+    concurrency count.
     """
 
     rate: float
@@ -82,9 +84,11 @@ class CapacityDemand:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """method: how it was found. holds: requests a second of so many pods, by the same method; at 70 %: operate.
+    """One alternative.
 
-    nodes: None when such a pod fits on no such node. used: part of the nodes' CPU that pods ask for.
+    method: how it was determined. holds: requests a second of so many pods, by the same method; at
+    70 %: operate. nodes: None when such a pod fits on no such node. used: part of the nodes' CPU
+    that pods ask for.
     """
 
     method: str
@@ -222,7 +226,7 @@ def alternatives(
 
 
 def check(demand: CapacityDemand) -> None:
-    """InvalidValue for what is no demand."""
+    """InvalidValue for a demand that makes no sense."""
     pod, node = demand.pod, demand.node
     wanted = {
         "the request rate": demand.rate,
@@ -235,7 +239,7 @@ def check(demand: CapacityDemand) -> None:
         if not (math.isfinite(number) and 0 < number <= 1e9):
             raise InvalidValue(f"{name} is {number}", hint="give a number above 0, up to 1e9")
     rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
-    if any(not (math.isfinite(number_) and number_ >= 0) for number_ in rest) or node.memory <= 0 or node.devices < 0:
+    if not all(math.isfinite(size) and size >= 0 for size in rest) or node.memory <= 0 or node.devices < 0:
         raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
     if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
         raise InvalidValue("shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000")
@@ -257,7 +261,7 @@ def _beside(demand: CapacityDemand, shared: int) -> int | None:
 
 
 def _fits(pod: PodSize, free: Sequence[float]) -> int:
-    """How many such pods fit into what is free on one node."""
+    """How many such pods fit into the free resources of one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
     return max(0, math.floor(min(rooms) + _ROUNDING))

@@ -343,20 +343,24 @@ def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float
 def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
     """The figures that every measurement reports, joined as the throughput is, so that they agree."""
     if plan.mirrored:
-        counted = {part.repeat for part in judged([sample.part for sample in samples])}
+        parts = [sample.part for sample in samples]
+        counted = {part.repeat for part in judged(parts)}
         samples = [sample for sample in samples if sample.measurement.repeat in counted]
-    rates_by_name: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
+    reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
+    shared = set(reported[0]).intersection(*reported)
     figures = {}
-    for name in rates_by_name[0]:
-        if not all(name in by_name for by_name in rates_by_name):
-            continue
-        rates = [by_name[name] for by_name in rates_by_name]
-        if plan.mirrored:
-            pairs = zip(samples, rates, strict=True)
-            figures[name] = together([replace(sample.part, throughput=rate) for sample, rate in pairs])
-        else:
-            figures[name] = joined(rates)
+    for name in reported[0]:
+        if name in shared:
+            figures[name] = _joined_work(plan, samples, [by_name[name] for by_name in reported])
     return figures
+
+
+def _joined_work(plan: Plan, samples: Sequence[MeasuredStep], rates: Sequence[Throughput]) -> Throughput:
+    """One figure of all measurements together. rates: the figure of each."""
+    if not plan.mirrored:
+        return joined(rates)
+    pairs = zip(samples, rates, strict=True)
+    return together([replace(sample.part, throughput=rate) for sample, rate in pairs])
 
 
 def _ratio(

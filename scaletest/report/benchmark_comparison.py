@@ -56,7 +56,7 @@ def _cells(row: RepeatedChange, unit: str) -> list[str]:
     shown = f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "n/a"
     result = f"{row.change}{f': {row.reason}' if row.reason else ''}"
     means = (quantity(row.base.mean, unit), quantity(row.candidate.mean, unit))
-    return [clean(row.what, 60), row.headline, *means, shown, result]
+    return [clean(row.name, 60), row.headline, *means, shown, result]
 
 
 def _differences(base: BenchmarkRun, candidate: BenchmarkRun) -> str:

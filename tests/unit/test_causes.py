@@ -347,7 +347,7 @@ def test_an_unknown_cause_leaves_the_usual_remedy() -> None:
     measurements, records, _ = run(Injected(lambda _, n: [Phase(State.NOT_OBSERVED, 0.3 * n)]))
     verdict = evaluate(plan(), measurements, records, random.Random(1)).verdict
     assert "Cause unknown: 100% of the added 0.3 s was not observed" in verdict.reason
-    assert "compare the run times" in verdict.remedy
+    assert "compare their run times" in verdict.remedy
 
 
 @pytest.mark.parametrize("name", INJECTED)

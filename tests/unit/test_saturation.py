@@ -660,7 +660,7 @@ def test_a_repeat_that_says_the_contrary_is_counted() -> None:
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason
-    assert "1 of the 5 steps at these two rates said the contrary" in result.verdict.reason
+    assert "1 of the 5 steps at these two rates showed the contrary" in result.verdict.reason
 
 
 def test_slow_requests_get_longer_steps_and_warm_ups() -> None:

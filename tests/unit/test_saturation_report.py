@@ -194,4 +194,4 @@ def test_sizes_from_an_invalid_run_say_so(tmp_path: Path, capsys: pytest.Capture
     folder.result({})
     assert main.run(["size", "--run", str(folder.path), "--replicas", "1", "-o", "json"]) == 0
     notes = json.loads(capsys.readouterr().out)["notes"]
-    assert any("that run is INVALID" in line and "no limit was met" in line for line in notes)
+    assert any("that run is INVALID" in line and "no limit was reached" in line for line in notes)

@@ -1,4 +1,4 @@
-"""Workloads: when requests come and how long each runs. Drawn once, so that every rule meets the same."""
+"""Arrivals: when requests come and how long they run. Drawn once, so that rules get the same."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_REQUESTS = 5_000_000
 
 
 class SimulationChance(Protocol):
-    """What is used of random.Random."""
+    """The part of random.Random that a simulation uses."""
 
     def random(self) -> float:
         """From 0 to 1, 1 excluded."""
@@ -25,7 +25,7 @@ class SimulationChance(Protocol):
         """Log-normal."""
 
     def choice(self, seq: Sequence[float]) -> float:
-        """One of them."""
+        """A member of the sequence, each equally likely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
 def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
     """Run times drawn from recorded ones."""
     if not values:
-        raise InvalidValue("no run time was recorded", hint="give a run's folder with records of succeeded requests")
+        raise InvalidValue("no run time was recorded", hint="give the folder of a run with successful requests")
     return lambda: chance.choice(values)
 
 

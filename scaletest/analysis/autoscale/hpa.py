@@ -1,7 +1,8 @@
-"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics, as kube-controller-manager computes it.
+"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics.
 
-After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation, policies. Values are whole
-thousandths ("milli"), as there. Metrics of pods and resources are left out: they cannot see a queue.
+After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation,
+policies. Values are whole thousandths ("milli"), as there. Metrics of pods and resources are left
+out: they do not include a queue.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ DOWNSCALE_WINDOW_S = 300.0
 
 
 class TargetType(StrEnum):
-    """AVERAGE_VALUE divides by the replicas, VALUE does not."""
+    """How a target is compared: AVERAGE_VALUE divides by the replicas, VALUE does not."""
 
     AVERAGE_VALUE = "AverageValue"
     VALUE = "Value"
@@ -166,10 +167,11 @@ class Hpa:
 
 
 def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:
-    """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number.
+    """The replicas that one metric proposes. Inside the tolerance that is the present number.
 
-    With AverageValue that is the number of the status, not of the spec: after a change that is not carried out yet the
-    controller goes by the pods that are there.
+    total_milli: the metric in thousandths. With AverageValue the present number is that of the
+    status, not of the spec: after a change that is not carried out yet the controller goes by the
+    present pods.
     """
     down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
     up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE

@@ -14,9 +14,9 @@ COOLDOWN_S = 300.0
 
 @dataclass(slots=True)
 class ScaledObject:
-    """What KEDA itself does; between one and the maximum the HPA that it makes scales.
+    """The part of KEDA itself; between one and the maximum its HPA scales.
 
-    active_at_s: when the queue was last seen active; before that the object's creation.
+    active_at_s: when the queue was last active; before that the object's creation.
     """
 
     minimum: int = 0
@@ -43,7 +43,11 @@ class ScaledObject:
 
 @dataclass(frozen=True, slots=True)
 class ScaledJob:
-    """strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of `custom`."""
+    """A ScaledJob.
+
+    strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of
+    `custom`.
+    """
 
     strategy: str = "default"
     maximum: int = 100

@@ -1,7 +1,8 @@
-"""Searches the parameters of rules for the cheapest that keeps a wait target and kills nothing."""
+"""Search the parameters of rules for the cheapest that keeps a wait target and kills nothing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -14,7 +15,10 @@ from scaletest.analysis.desired_workers import Targets
 
 @dataclass(frozen=True, slots=True)
 class RuleChoice:
-    """met: whether the rule keeps the target; if none does, the best is the one that comes closest."""
+    """A rule with its simulated result.
+
+    met: whether the rule keeps the target; if none does, the best is the one that comes closest.
+    """
 
     rule: Rule
     result: SimulationResult
@@ -40,20 +44,32 @@ def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
 
 
 def recommend(
-    rules: Iterable[Rule], play: Callable[[Rule], SimulationResult], wait_s: float, share: float = 0.95
+    rules: Iterable[Rule],
+    play: Callable[[Rule], SimulationResult],
+    wait_s: float,
+    share: float = 0.95,
 ) -> tuple[RuleChoice, list[RuleChoice]]:
-    """The best choice, and all of them, best first: those that keep `share` of the waits within `wait_s`, by cost."""
+    """The best choice, and all of them, best first: rules that keep the target, by cost.
+
+    The target: `share` of the waits within `wait_s`. play: simulates a rule.
+    """
 
     def rank(choice: RuleChoice) -> tuple[bool, bool, float, int]:
-        wait = choice.result.wait_s(share)
-        cost = choice.result.pod_s if choice.met else (wait if wait is not None else float("inf"))
-        return not choice.met, choice.result.ended < choice.result.requests, cost, choice.result.changes
+        simulated = choice.result
+        cost = simulated.pod_s
+        if not choice.met:
+            wait = simulated.wait_s(share)
+            cost = math.inf
+            if wait is not None:
+                cost = wait
+        return not choice.met, simulated.ended < simulated.requests, cost, simulated.changes
 
     choices = []
     for rule in rules:
-        result = play(rule)
-        wait = result.wait_s(share)
-        met = result.ended == result.requests and not result.killed and wait is not None and wait <= wait_s
-        choices.append(RuleChoice(rule, result, met))
+        simulated = play(rule)
+        complete = simulated.ended == simulated.requests and not simulated.killed
+        wait = simulated.wait_s(share)
+        met = complete and wait is not None and wait <= wait_s
+        choices.append(RuleChoice(rule, simulated, met))
     choices.sort(key=rank)
     return choices[0], choices

@@ -1,4 +1,4 @@
-"""What a simulated rule did: the figures by which rules are compared, and the course over time."""
+"""The result of a simulated rule: figures by which rules are compared, and the course in time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SimulationPoint:
-    """At one moment: wanted replicas, pods that are there, requests that wait and run."""
+    """One moment: wanted replicas, present pods, requests that wait and run."""
 
     at_s: float
     replicas: int
@@ -22,10 +22,12 @@ class SimulationPoint:
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """changes: times that the wanted replicas changed; flips: times that they turned from up to down or back.
+    """Figures of one rule.
 
-    killed: requests whose pod was killed and which were run again. makespan_s: when the last request ended, None when
-    some never did. waits_s: of ended requests, sorted. pod_s: pod seconds, from creation to the end of each pod.
+    changes: times that the wanted replicas changed; flips: times that they changed from up to down
+    or back. killed: requests whose pod was killed and which ran again. makespan_s: when the last
+    request ended, None when some never did. waits_s: of ended requests, sorted. pod_s: pod seconds,
+    from creation to the end of each pod.
     """
 
     rule: str

@@ -1,4 +1,4 @@
-"""Autoscaling rules: what is measured, against which target, how fast it may act. Named ones, and changes to them."""
+"""Autoscaling rules: a metric, its target, and how fast the rule may act. Named, and changed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a Deployment of workers is scaled, or Jobs are made.
+    """How a Deployment of workers is scaled, or Jobs are created.
 
-    kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both), desired_workers of the
-    exporter, or max_wait (the longest wait of what ended since the last look, as the original tester measured it).
-    idle_first: whether deletion costs are kept right. grace_s: None for that of the cluster.
+    kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both),
+    desired_workers of the exporter, or max_wait (the longest wait of requests that ended since the
+    last reading, as the original tester measured it). idle_first: whether deletion costs are kept
+    up to date. grace_s: None for that of the cluster.
     """
 
     name: str
@@ -117,19 +118,19 @@ def _down_pods(rule: Rule, text: str) -> Rule:
 
 
 def _targets(key: str) -> Callable[[Rule, str], Rule]:
-    return lambda rule, value: replace(rule, targets=replace(rule.targets, **{key: float(value)}))
+    return lambda rule, text: replace(rule, targets=replace(rule.targets, **{key: float(text)}))
 
 
 CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
-    "metric": lambda rule, value: replace(rule, metric=_one_of(value, METRICS)),
-    "target": lambda rule, value: replace(rule, target=float(value)),
-    "min": lambda rule, value: replace(rule, minimum=int(value)),
-    "max": lambda rule, value: replace(rule, maximum=int(value)),
+    "metric": lambda rule, text: replace(rule, metric=_one_of(text, METRICS)),
+    "target": lambda rule, text: replace(rule, target=float(text)),
+    "min": lambda rule, text: replace(rule, minimum=int(text)),
+    "max": lambda rule, text: replace(rule, maximum=int(text)),
     "down_window": _window,
     "down_pods": _down_pods,
-    "idle_first": lambda rule, value: replace(rule, idle_first=_one_of(value, ("yes", "no")) == "yes"),
-    "grace": lambda rule, value: replace(rule, grace_s=checks.seconds(float(value), "grace")),
-    "strategy": lambda rule, value: replace(rule, strategy=_one_of(value, ("default", "custom", "accurate", "eager"))),
+    "idle_first": lambda rule, text: replace(rule, idle_first=_one_of(text, ("yes", "no")) == "yes"),
+    "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
+    "strategy": lambda rule, text: replace(rule, strategy=_one_of(text, ("default", "custom", "accurate", "eager"))),
     "utilisation": _targets("utilisation"),
     "wait_target": _targets("wait_s"),
     "window": _targets("window_s"),

@@ -1,4 +1,4 @@
-"""The autoscaler of a rule: keeps what its metric needs to know, and asks HPA or KEDA at every look."""
+"""The autoscaler of a rule: keeps the figures of its metric, and asks HPA or KEDA each time."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Scaler:
         return {"waiting": waiting, "running": running, "demand": waiting + running}[name]
 
     def _desired(self, now_s: float, waiting: int, running: int) -> int:
-        """As the exporter computes it, from slots as Redis keeps them."""
+        """The number that the exporter computes, from slots as in Redis."""
         slots = [Slot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
         window = over(slots, now_s, self.rule.targets.window_s)
         wanted_now = wanted(QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)

@@ -1,7 +1,7 @@
-"""Pods of one Deployment or of Jobs: starting, serving, draining, and which of them a ReplicaSet takes away.
+"""Pods of one Deployment or of Jobs: starting, serving, draining, and the order of their removal.
 
-The order of victims is the ReplicaSet controller's: not ready before ready, lower deletion cost, ready for less time
-(by powers of two of seconds), then by uid, which is chance.
+The order of victims is the ReplicaSet controller's: not ready before ready, lower deletion cost,
+ready for less time (by powers of two of seconds), then by uid, which is chance.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ BUSY_COST = 1_000_000_000
 
 @dataclass(slots=True, eq=False)
 class SimulatedPod:
-    """request: index of the request that it runs, -1 for none. ready_s is infinite until it is ready.
+    """A pod.
 
-    once: a Job's pod, which serves one request and ends. turn: counts its requests, so that late events are known.
+    request: index of the request that it runs, -1 for none. ready_s is infinite until it is ready.
+    once: a Job's pod, which serves one request and ends. turn: counts its requests, so that late
+    events are known.
     """
 
     uid: float
@@ -36,14 +38,14 @@ class SimulatedPod:
 
     @property
     def cost(self) -> float:
-        """Its deletion cost when somebody keeps that right."""
+        """Its deletion cost when that is kept up to date."""
         if self.request < 0:
             return IDLE_COST
         return BUSY_COST - int(self.began_s)
 
 
 def victims(pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: bool) -> list[SimulatedPod]:
-    """The pods that go when the ReplicaSet must shrink by `count`."""
+    """The pods that are removed when the ReplicaSet must shrink by `count`."""
 
     def order(pod: SimulatedPod) -> tuple[bool, float, int, float]:
         ready = pod.ready_s <= now_s
@@ -55,10 +57,10 @@ def victims(pods: Iterable[SimulatedPod], count: int, now_s: float, idle_first: 
 
 @dataclass(frozen=True, slots=True)
 class PodTiming:
-    """How pods come and go. Seconds.
+    """How long pods take to come and go. Seconds.
 
-    start_s: from creation to ready, jitter: its relative spread (0.2: from 80 to 120 %). grace_s: between SIGTERM and
-    SIGKILL; a worker that is done sooner loses nothing.
+    start_s: from creation to ready, jitter: its relative spread (0.2: from 80 to 120 %). grace_s:
+    between SIGTERM and SIGKILL; a worker that ends sooner loses nothing.
     """
 
     start_s: float = 20.0

@@ -1,8 +1,9 @@
-"""Plays a workload against a rule on a virtual clock, event by event. The same chance gives the same result.
+"""Simulates arrivals and a rule on a virtual clock, event by event.
 
-Requests are served first come first served by the pod that has been idle longest. A pod that must go and is busy
-drains: it ends when its request ends, or is killed when the grace period ends first, and then the request goes back to
-the front of the queue and starts anew.
+Equal chance gives equal results.
+Requests are served first come first served by the pod that has been idle longest. A pod that must
+go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
+and then the request goes back to the front of the queue and starts again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ COURSE_POINTS = 2000
 
 @dataclass(frozen=True, slots=True)
 class SimulationSetting:
-    """start: replicas at the beginning. until_s: where it ends at the latest, whatever still waits."""
+    """The setting of a simulation.
+
+    start: replicas at the beginning. until_s: when it ends at the latest, whatever still waits.
+    """
 
     nodes: PodTiming = field(default_factory=PodTiming)
     start: int = 1
@@ -34,7 +38,7 @@ class SimulationSetting:
 
 
 def simulate(workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> SimulationResult:
-    """What the rule makes of the workload."""
+    """The result of a rule for these arrivals."""
     return _World(workload, rule, setting, chance).play()
 
 
@@ -66,24 +70,24 @@ class _World:
     # -- the clock --------------------------------------------------------------------------------------------------
 
     def at(self, when: float, kind: int, pod: SimulatedPod | None = None, turn: int = 0) -> None:
-        """Something will happen."""
+        """Schedule an event."""
         self.number += 1
         heapq.heappush(self.events, (when, kind, self.number, turn, pod))
 
     def play(self) -> SimulationResult:
-        """Until all is done or the time is up."""
+        """Simulate until all requests ended or the time is up."""
         arrivals, count = self.workload.arrivals, len(self.workload.arrivals)
         self.at(0.0, LOOK)
-        next_one = 0
+        next_request = 0
         while len(self.waits) < count:
             when, kind, _, turn, pod = self.events[0]
-            if next_one < count and arrivals[next_one] <= when:
-                self.now = arrivals[next_one]
+            if next_request < count and arrivals[next_request] <= when:
+                self.now = arrivals[next_request]
                 if self.now > self.until_s:
                     break
                 self.scaler.arrived(self.now)
-                self.waiting.append(next_one)
-                next_one += 1
+                self.waiting.append(next_request)
+                next_request += 1
                 self.serve()
                 continue
             heapq.heappop(self.events)
@@ -92,10 +96,10 @@ class _World:
                 break
             self.now = when
             self.happen(kind, pod, turn)
-        return self.result()
+        return self.figures()
 
     def happen(self, kind: int, pod: SimulatedPod | None, turn: int) -> None:
-        """One event. Late ones, of a pod that is gone or does something else by now, do nothing."""
+        """Process an event. Late ones, of a removed pod or a former request, have no effect."""
         if pod is None:
             self.look()
         elif kind == READY:
@@ -108,7 +112,7 @@ class _World:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Give what waits to idle pods."""
+        """Give waiting requests to idle pods."""
         while self.waiting and self.idle:
             pod = next(iter(self.idle))
             del self.idle[pod]
@@ -119,7 +123,7 @@ class _World:
             self.at(self.now + self.workload.runs[pod.request], FINISH, pod, pod.turn)
 
     def finish(self, pod: SimulatedPod) -> None:
-        """Its request ends well."""
+        """End the request of a pod successfully."""
         request, pod.request = pod.request, -1
         self.busy -= 1
         self.waits[request] = wait = pod.began_s - self.workload.arrivals[request]
@@ -131,7 +135,7 @@ class _World:
             self.serve()
 
     def kill(self, pod: SimulatedPod) -> None:
-        """The grace period is over: its request starts anew."""
+        """Kill a pod at the end of its grace period: its request starts again."""
         self.killed += 1
         self.busy -= 1
         self.waiting.appendleft(pod.request)
@@ -141,7 +145,7 @@ class _World:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """The autoscaler looks, and acts."""
+        """Let the autoscaler read its metric, and scale."""
         present = len(self.pods) - self.drained
         ready = self.busy + len(self.idle) - self.drained
         if self.rule.kind == "job":
@@ -153,7 +157,7 @@ class _World:
         self.at(self.now + self.scaler.interval_s, LOOK)
 
     def scale(self, replicas: int) -> None:
-        """The ReplicaSet follows spec.replicas."""
+        """Let the ReplicaSet follow spec.replicas."""
         change = replicas - self.replicas
         self.replicas = replicas
         if change:
@@ -166,7 +170,7 @@ class _World:
                 self.drain(pod)
 
     def add(self, count: int, once: bool = False) -> None:
-        """New pods."""
+        """Create pods."""
         for _ in range(count):
             pod = SimulatedPod(self.chance.random(), self.now, once)
             self.pods[pod] = None
@@ -176,7 +180,7 @@ class _World:
         self.peak = max(self.peak, len(self.pods))
 
     def become_ready(self, pod: SimulatedPod) -> None:
-        """It can serve."""
+        """Let a pod serve from now on."""
         if pod.gone:
             return
         pod.ready_s = self.now
@@ -186,7 +190,7 @@ class _World:
             self.remove(pod)
 
     def drain(self, pod: SimulatedPod) -> None:
-        """SIGTERM: an idle pod ends, a busy one finishes its request if the grace period lets it."""
+        """Send SIGTERM: an idle pod ends, a busy one finishes its request within the grace time."""
         if pod.request < 0:
             self.remove(pod)
             return
@@ -196,7 +200,7 @@ class _World:
             self.at(self.now + self.grace_s, KILL, pod)
 
     def remove(self, pod: SimulatedPod) -> None:
-        """It is gone."""
+        """Remove a pod."""
         pod.gone = True
         self.drained -= pod.draining
         self.idle.pop(pod, None)
@@ -206,13 +210,13 @@ class _World:
     # -- the books --------------------------------------------------------------------------------------------------
 
     def note(self) -> None:
-        """Remember this moment; when there are many, every other is dropped."""
+        """Record this moment; when there are many, every other is dropped."""
         self.course.append(SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
         if len(self.course) > 2 * COURSE_POINTS:
             del self.course[1::2]
 
-    def result(self) -> SimulationResult:
-        """The figures."""
+    def figures(self) -> SimulationResult:
+        """The result of the simulation."""
         self.note()
         count = len(self.workload.arrivals)
         return SimulationResult(

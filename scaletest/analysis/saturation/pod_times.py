@@ -1,4 +1,4 @@
-"""Times that pods report, beside those of the client: the difference is time in queues and networks."""
+"""Times that pods report, beside those of the client: the difference is queues and networks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """The search for the saturating level: a geometric ramp until saturated, bisect, confirm.
-Generators.
 
 A search yields the level to measure next and receives the outcome. Open load looks for a bracket:
 the highest level that held and the lowest that did not, within `precision` of each other. The
@@ -81,7 +80,7 @@ def _doubts(tried: Tried, low: float | None, high: float | None) -> tuple[float,
 
 
 def _refuted(trials: list[Trial]) -> bool:
-    """Whether a level did not hold with the tester in time, most times or in all trials together."""
+    """Whether a level failed with the tester in time, most times or in all trials together."""
     return 2 * sum(trial.saturated and not trial.unfit for trial in trials) > len(trials) or grew(trials)
 
 
@@ -128,7 +127,7 @@ def _inside(plan: SaturationPlan, low: float, high: float, tried: Tried, jump: i
 def _ramp(
     plan: SaturationPlan, start: float, tried: Tried, measure: Measure
 ) -> Generator[Probe, Trial, tuple[float | None, float | None]]:
-    """Go up until a level fails; when none held until then, go down from the lowest until one does."""
+    """Go up until a level fails; when none held until then, go down until one does."""
     level = min(start, plan.highest)
     low = high = None
     steps = 0
@@ -257,16 +256,15 @@ def sweep(plan: SaturationPlan, start: float) -> Search:
             trials.append((yield Probe(level, Phase.SWEEP)))
             steps += 1
         failed = any(trial.finding is Finding.FAILED for trial in trials)
-        if failed and high is None:
-            high = level
-        elif not failed and trials[-1].finding is Finding.OPEN:
+        if failed:
+            high = high or level
+        elif trials[-1].finding is Finding.OPEN:
             doubts.append(level)
-        elif not failed and high is None:
+        elif high is None:
             low, best = level, max(best, *(trial.per_s for trial in trials))
-    undecided = tuple(level for level in doubts if (low or 0.0) < level < (high or math.inf))
-    plateau_per_s = None
-    if not plan.open:
-        plateau_per_s = best
+    bottom, top = low or 0.0, high or math.inf
+    undecided = tuple(level for level in doubts if bottom < level < top)
+    plateau_per_s = None if plan.open else best
     return Bracket(low, high, plateau_per_s, plan.repeats > 1, steps, False, undecided)
 
 

@@ -1,5 +1,4 @@
-"""The sequence of steps of a run: probe, search, operating point. It gets each step and names the
-next.
+"""The sequence of steps of a run: probe, search, operating point.
 
 A stored run goes through the same sequence again, so that its report never differs from what was
 decided.
@@ -204,7 +203,7 @@ def replay(plan: SaturationPlan, steps: Sequence[Assessed]) -> SaturationSequenc
 
 
 def same(level: float, other: float) -> bool:
-    """Whether two levels are equal: another machine's powers and roots may differ in the last digit."""
+    """Whether two levels are equal: powers and roots of another machine may differ slightly."""
     return math.isclose(level, other, rel_tol=1e-6)
 
 

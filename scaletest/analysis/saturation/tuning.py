@@ -1,4 +1,4 @@
-"""Which setting of a pod is worth its cost: throughput for its resources, and how much it uses of them."""
+"""Which setting of a pod is worth its cost: throughput for its resources, and their use."""
 
 from __future__ import annotations
 
