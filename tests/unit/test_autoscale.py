@@ -251,15 +251,15 @@ def test_nothing_is_lost_in_any_play(
 
 
 def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None:
-    made = {
+    drawn = {
         "cheap but late": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 10.0, 1, (50.0, 60.0)),
         "kills": SimulationResult("", 2, 2, 1, 0, 3, 9.0, 5.0, 1, (1.0, 2.0)),
         "good": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 20.0, 1, (1.0, 2.0)),
         "dear": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 30.0, 1, (0.0, 0.0)),
         "unfinished": SimulationResult("", 2, 1, 1, 0, 0, None, 1.0, 1, (0.0,)),
     }
-    rules = [replace(RULES["demand"], name=name) for name in made]
-    best, order = recommend(rules, lambda rule: made[rule.name], 30.0)
+    rules = [replace(RULES["demand"], name=name) for name in drawn]
+    best, order = recommend(rules, lambda rule: drawn[rule.name], 30.0)
     assert (best.rule.name, best.met) == ("good", True)
     assert [choice.rule.name for choice in order] == ["good", "dear", "kills", "cheap but late", "unfinished"]
     assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(list(candidates(10, 1, 30.0)))
@@ -272,11 +272,11 @@ def test_turns() -> None:
 @pytest.mark.parametrize("name", arrivals.PATTERNS)
 def test_patterns_have_their_rate(name: str) -> None:
     chance = random.Random(5)
-    made = arrivals.pattern(name, chance, arrivals.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
-    assert len(made.arrivals) == pytest.approx(5000, rel=0.05)
-    assert list(made.arrivals) == sorted(made.arrivals)
-    assert sum(made.runs) / len(made.runs) == pytest.approx(2.0, rel=0.05)
-    assert 0 <= made.arrivals[0] <= made.arrivals[-1] < 10_000
+    drawn = arrivals.pattern(name, chance, arrivals.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
+    assert len(drawn.arrivals) == pytest.approx(5000, rel=0.05)
+    assert list(drawn.arrivals) == sorted(drawn.arrivals)
+    assert sum(drawn.runs) / len(drawn.runs) == pytest.approx(2.0, rel=0.05)
+    assert 0 <= drawn.arrivals[0] <= drawn.arrivals[-1] < 10_000
 
 
 @pytest.mark.parametrize(

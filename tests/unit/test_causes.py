@@ -290,7 +290,7 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
     }
     causes = _attribute(most)
     assert causes is not None
-    assert causes.headline == "unknown: 80% of the requests do not say where their time went"
+    assert causes.headline == "unknown: 80% of the requests do not report where their time went"
     one_step = {key: [_old(row, key[0] == 1) for row in rows] for key, rows in records.items()}
     assert _attribute(one_step) is None
 

@@ -90,8 +90,8 @@ def test_the_definitions_disagree() -> None:
 
 
 def test_efficiency_that_holds_to_the_end_was_not_left() -> None:
-    found = efficiency_knee(measured(LINEAR, noise=0.01))
-    assert (found.workers, found.low, found.high, found.reached) == (16, 16, 16, False)
+    knee = efficiency_knee(measured(LINEAR, noise=0.01))
+    assert (knee.workers, knee.low, knee.high, knee.reached) == (16, 16, 16, False)
 
 
 def test_intervals_say_between_which_steps_the_efficiency_falls() -> None:
@@ -99,14 +99,14 @@ def test_intervals_say_between_which_steps_the_efficiency_falls() -> None:
     rows = [
         MeasuredThroughput(n, n * share, 0.05) for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))
     ]
-    found = efficiency_knee(rows)
-    assert (found.workers, found.low, found.high, found.reached) == (4, 2, 8, True)
+    knee = efficiency_knee(rows)
+    assert (knee.workers, knee.low, knee.high, knee.reached) == (4, 2, 8, True)
 
 
 def test_a_gain_that_is_not_surely_below_half_is_no_marginal_knee() -> None:
     rows = [MeasuredThroughput(1, 1.0, 0.05), MeasuredThroughput(2, 1.45, 0.05), MeasuredThroughput(4, 1.6, 0.05)]
-    found = marginal_knee(rows)
-    assert (found.workers, found.low) == (2, 1)
+    knee = marginal_knee(rows)
+    assert (knee.workers, knee.low) == (2, 1)
     assert marginal_knee(rows[:2]).workers is None
 
 

@@ -538,7 +538,7 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
     assert result.operating is None
     (warning,) = result.warnings
     # who uses a tenth of a core is not what was too slow
-    assert "is not known" in warning and "disturbed" in warning and "bottleneck" not in warning
+    assert "is unknown" in warning and "disturbed" in warning and "bottleneck" not in warning
 
 
 def swept(rates: list[float], load: str, wanted: float, maximum: float, slots: int = 8) -> SaturationResult:

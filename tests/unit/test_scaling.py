@@ -80,9 +80,9 @@ def courses(law: Law, noise: float) -> Counter[FractionTrend]:
 def test_noise_does_not_classify(noise: float) -> None:
     # given a truth without overhead that grows, over 200 seeds, expect it to be called growing in 5 % at most
     for law in (LINEAR, AMDAHL):
-        found = courses(law, noise)
-        assert found[FractionTrend.RISING] <= 10
-        assert found[FractionTrend.FALLING] <= 10
+        trend = courses(law, noise)
+        assert trend[FractionTrend.RISING] <= 10
+        assert trend[FractionTrend.FALLING] <= 10
 
 
 def test_a_serial_part_and_a_growing_overhead_are_told_apart() -> None:
@@ -101,16 +101,16 @@ def test_a_serial_part_and_a_growing_overhead_are_told_apart() -> None:
     ],
 )
 def test_without_noise_the_course_is_exact(law: Law, course: FractionTrend, words: str) -> None:
-    found = serial_trend([MeasuredThroughput(n, law.at(n), 0.0) for n in DOUBLINGS])
-    assert found.course is course
-    assert words in found.sentence
+    trend = serial_trend([MeasuredThroughput(n, law.at(n), 0.0) for n in DOUBLINGS])
+    assert trend.course is course
+    assert words in trend.sentence
 
 
 def test_too_little_to_say_is_said() -> None:
-    found = serial_trend([MeasuredThroughput(1, 1.0, 0.0), MeasuredThroughput(2, 1.5, 0.0)])
-    assert found.course is FractionTrend.UNCLEAR
-    assert "three steps" in found.sentence
-    assert found.to_dict()["rise"] is None
+    trend = serial_trend([MeasuredThroughput(1, 1.0, 0.0), MeasuredThroughput(2, 1.5, 0.0)])
+    assert trend.course is FractionTrend.UNCLEAR
+    assert "three steps" in trend.sentence
+    assert trend.to_dict()["rise"] is None
     unknown = serial_trend([MeasuredThroughput(n, USL.at(n)) for n in DOUBLINGS])
     assert unknown.course is FractionTrend.UNCLEAR
     assert json.loads(json.dumps(unknown.to_dict(), allow_nan=False))["rise"]["high"] is None

@@ -44,7 +44,7 @@ def test_the_formula_overcounts_what_does_not_fit() -> None:
     demand = CapacityDemand(16.0, 0.5, PodSize(0.75), NodeSize(4.0))
     pods = formula_pods(demand)
     assert (pods, formula_nodes(demand, pods), fitting(demand, 3)) == (8, 3, 6)
-    assert "only 6 of these pods fit on 3 nodes" in [one.note for one in sizes(demand)]
+    assert "only 6 of these pods fit on 3 nodes" in [size.note for size in sizes(demand)]
     assert packed_nodes(demand, pods) == 4
 
 
@@ -62,14 +62,14 @@ def test_short_requests_reach_less(latency_s: float, low: float, high: float) ->
 
 
 def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:
-    found = sizes(ARTICLE)
-    assert [one.pods for one in found] == [12, 15, 15, 21, 21]
-    assert [one.nodes for one in found] == [3, 4, 4, 5, 6]
+    alternatives_ = sizes(ARTICLE)
+    assert [size.pods for size in alternatives_] == [12, 15, 15, 21, 21]
+    assert [size.nodes for size in alternatives_] == [3, 4, 4, 5, 6]
 
 
 def test_what_was_measured_replaces_formula_and_table() -> None:
     demand = CapacityDemand(400.0, 0.02, PodSize(0.5), NodeSize(4.0), per_pod=50.0)
-    assert [(one.method, one.pods) for one in sizes(demand)] == [
+    assert [(size.method, size.pods) for size in sizes(demand)] == [
         ("placed", 8),
         ("placed, at 70%", 12),
         ("placed, at 70%, N-1", 12),
@@ -91,8 +91,8 @@ def test_memory_devices_and_pods_limit_a_node_as_well(pod: PodSize, node: NodeSi
 
 
 def test_a_pod_that_fits_nowhere_is_said() -> None:
-    found = sizes(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
-    assert found[-1].nodes is None and "fits on no such node" in found[-1].note
+    alternatives_ = sizes(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
+    assert alternatives_[-1].nodes is None and "fits on no such node" in alternatives_[-1].note
 
 
 @pytest.mark.parametrize(
