@@ -27,7 +27,7 @@ from heapq import heapify, heapreplace
 from pathlib import Path
 
 from hack.benchmarks.verdicts import Run
-from scaletest.analysis.steps import sample
+from scaletest.analysis.steps import measured_step
 from scaletest.archive import RunFolder
 from scaletest.model import Plan
 
@@ -180,7 +180,7 @@ def real(seconds: float, rounds: int) -> dict[str, object]:
             used[method].append(float(stored.result["elapsed_s"]))
             for measurement in stored.measurements:
                 records = stored.records[measurement.key]
-                measured = sample(stored.plan, measurement, records)
+                measured = measured_step(stored.plan, measurement, records)
                 rate = measured.throughput.per_s
                 if method == "fixed":
                     begin = measured.began_s + seconds

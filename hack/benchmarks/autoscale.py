@@ -7,20 +7,20 @@ import random
 import time
 from dataclasses import replace
 
-from scaletest.analysis.autoscale import workload
+from scaletest.analysis.autoscale import arrivals
 from scaletest.analysis.autoscale.rule import RULES
-from scaletest.analysis.autoscale.simulation import Setting, simulate
+from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
 
 DAY_S = 86_400.0
 
 
 def main() -> None:
     chance = random.Random(1)
-    played = workload.pattern("wave", chance, workload.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S)
+    played = arrivals.pattern("wave", chance, arrivals.runs_of(chance, 200.0, 0.5), 100_000 / DAY_S, DAY_S)
     rows = {}
     for name, rule in RULES.items():
         began = time.perf_counter()
-        simulated = simulate(played, replace(rule, maximum=500), Setting(), random.Random(1))
+        simulated = simulate(played, replace(rule, maximum=500), SimulationSetting(), random.Random(1))
         rows[name] = {"s": time.perf_counter() - began, "ended": simulated.ended, "peak_pods": simulated.peak}
         print(
             f"{name:20} {rows[name]['s']:5.2f} s, {simulated.ended} requests, at most {simulated.peak} pods", flush=True

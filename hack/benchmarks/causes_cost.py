@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
 from scaletest.load.closed import ClosedLoop
 from scaletest.model import Record

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.archive.saturation import SaturationFolder
 from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import SaturationStep

@@ -32,14 +32,14 @@ from hack.benchmarks.machine_time import (
     ramped,
     run_times,
 )
-from scaletest.analysis.doubling import Part, doubling, run_course, together
+from scaletest.analysis.completions import span
+from scaletest.analysis.doubling import StepPart, doubling, run_course, together
 from scaletest.analysis.drift import beyond_noise, drift
-from scaletest.analysis.mirror import Turn, first_pair, further_pair
-from scaletest.analysis.series import span
+from scaletest.analysis.machine_trend import MachineTrend
+from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
 from scaletest.analysis.stopping import Stopping, trimmed
 from scaletest.analysis.tails import tail, usual
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.trend import Course
 from scaletest.model import Plan
 
 # Two parts of 100 requests a worker, or of as many after a ramp.
@@ -112,7 +112,7 @@ class Run:
     def __init__(self, plan: Plan, workers: Callable[[int, float], Workers], between_s: float = BETWEEN_S) -> None:
         self._plan, self._workers, self._between_s = plan, workers, between_s
         self._now = 0.0
-        self._parts: dict[int, list[Part]] = {workers: [] for workers in plan.steps}
+        self._parts: dict[int, list[StepPart]] = {workers: [] for workers in plan.steps}
         self._outcome = Outcome()
 
     def simulate(self) -> Outcome:
@@ -133,7 +133,7 @@ class Run:
         self._outcome.seconds = self._now
         return self._outcome
 
-    def _judged(self, first: list[Part], second: list[Part], course: Course) -> str:
+    def _judged(self, first: list[StepPart], second: list[StepPart], course: MachineTrend) -> str:
         doubled = doubling(first, second, self._plan, course=course)
         return str(doubled.kind) if doubled else "INVALID"
 
@@ -165,7 +165,9 @@ class Run:
         steady = warm.settled and not beyond_noise(drift(usual(warm.ends)), rate.relative).unsteady
         first, last = span(warm.ends)
         middle = (first + last) / 2
-        part = Part(turn.workers, turn.repeat, looks * LOOK_S, middle, rate, tail(warm.ends), steady and rate.enough)
+        part = StepPart(
+            turn.workers, turn.repeat, looks * LOOK_S, middle, rate, tail(warm.ends), steady and rate.enough
+        )
         self._parts[turn.workers].append(part)
 
 

@@ -1,4 +1,4 @@
-"""What the load beside a validation did in each step: apart, since no verdict rests on it."""
+"""Figures of the load beside a validation in each step. No verdict depends on them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from scaletest.analysis.completions import ends_of
 from scaletest.analysis.percentiles import Distribution, summary
-from scaletest.analysis.series import ends_of
 from scaletest.analysis.steps import failed, rate_dict
 from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Background, Measurement, Plan, Record
@@ -15,7 +15,10 @@ from scaletest.model import Background, Measurement, Plan, Record
 
 @dataclass(frozen=True, slots=True)
 class BackgroundStep:
-    """One background queue during one measuring of a step. Times of successful requests in seconds."""
+    """One background queue during one measurement of a step.
+
+    Times of successful requests in seconds.
+    """
 
     name: str
     workers: int
@@ -39,29 +42,33 @@ class BackgroundStep:
 
 
 def queue_of(plan: Plan, background: Background) -> str:
-    """The queue of a background load: that of the run and its name."""
+    """The queue of a background load: the queue of the run and its name."""
     return f"{plan.queue}-{background.name}"
 
 
 def summarise_background(
     plan: Plan, measurements: Sequence[Measurement], records: Sequence[Record]
 ) -> list[BackgroundStep]:
-    """One row for every background queue and measuring, in the order of both."""
-    rows = []
+    """One BackgroundStep for every background queue and measurement, in the order of both."""
+    steps = []
     for background in plan.background:
         queue = queue_of(plan, background)
-        for one in measurements:
-            own = [row for row in records if row.queue == queue and (row.step, row.repeat) == one.key]
-            good = [row for row in own if row.ok]
-            rows.append(
+        for measurement in measurements:
+            own = [
+                record
+                for record in records
+                if record.queue == queue and (record.step, record.repeat) == measurement.key
+            ]
+            good = [record for record in own if record.ok]
+            steps.append(
                 BackgroundStep(
                     name=background.name,
-                    workers=one.workers,
-                    repeat=one.repeat,
+                    workers=measurement.workers,
+                    repeat=measurement.repeat,
                     throughput=throughput(ends_of(own), background.workers),
-                    failures=sum(failed(row) for row in own),
-                    wait=summary(row.reply.wait_s for row in good),
-                    run=summary(row.reply.run_s for row in good),
+                    failures=sum(failed(record) for record in own),
+                    wait=summary(record.reply.wait_s for record in good),
+                    run=summary(record.reply.run_s for record in good),
                 )
             )
-    return rows
+    return steps

@@ -1,23 +1,28 @@
-"""What stops throughput from growing: the places where requests spend the time that more workers added.
+"""The causes that limit throughput: places where requests spend the time that more workers added.
 
-A cycle, the time of a worker per request, grows by exactly what throughput lacks. It is the sum of the gap before the
-request and of the states of its run, so its growth from one step to another is the sum of theirs, and the share of each
-is its part in what throughput lacks. Intervals are the middle 95 % of a bootstrap over requests, by worker and step.
+A cycle, the time of a worker per request, grows by exactly what throughput lacks. It is the sum of
+the gap before the request and of the states of its run, so its growth from one step to another is
+the sum of theirs, and the share of each is its part in the lost throughput. Intervals are the
+middle 95 % of a bootstrap over requests, by worker and step.
 
-Three corrections, since states are what a sampler sees:
+Three corrections, since states are samples:
 
-1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact. The rest, where it is
-   more than chance, was waiting for a CPU: threads that ran side by side ran one after the other.
-2. Threads that a CPU limit holds back look as if they waited for a CPU. The limit is the cause where the container's
-   throttled seconds grew by half of that wait or more, or where it is throttled in half of its periods and not in fewer
-   than before: it had all the CPU time that the limit allows then, so more cores would not have helped. These seconds
-   count for each CPU that the container's threads are on. So they may miss half of a wait, for example where other load
-   drives all threads to one CPU, and may be a multiple of it, where they are on many. They never count for more of a
-   request than the part of the periods in which the container was throttled, where samples tell that.
-3. Steps of one run differ by a percent for reasons that no interval within a step sees, so less is no growth.
+1. The time on a CPU counts as grown as far as the CPU seconds of a request grew, which are exact. The
+   rest, where it is more than chance, was waiting for a CPU: threads that ran side by side ran one after
+   the other.
+2. Threads that a CPU limit throttles look as if they waited for a CPU. The limit is the cause where the
+   container's throttled seconds grew by half of that wait or more, or where it is throttled in half of
+   its periods and not in fewer than before: it had all the CPU time that the limit allows then, so more
+   cores would not have helped. These seconds count for each CPU that the container's threads are on. So
+   they may miss half of a wait, for example where other load drives all threads to one CPU, and may be a
+   multiple of it, where they are on many. They never count for more of a request than the part of the
+   periods in which the container was throttled, where samples have that.
+3. Steps of one run differ by a percent for reasons that no interval within a step shows, so less is no
+   growth.
 
-What was not observed is never spread over the states that were. Where less was unobserved than before, as in longer
-requests, a state may have grown because it was seen at last: the low end of its share allows for that.
+Time that was not observed is never spread over the states that were. Where less was unobserved than
+before, as in longer requests, a state may have grown only because it was observed: the low end of
+its share allows for that.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scaletest.analysis.cause_words import GAP, PLACES, WORDS, seconds_text
+from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, PLACES, cause_sentence, seconds_text
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.growth import UNSEEN
 from scaletest.analysis.law_interval import Chance
@@ -42,34 +47,38 @@ from scaletest.model import State, VerdictKind
 DRAWS = 300
 # Standard errors by which a cycle grows at least before a cause is looked for: one linear run in 2000 does by chance.
 CERTAIN = 3.3
-# What grew by less of the whole is no cause that anybody would look after.
+# A smaller share of the growth is no cause worth naming.
 LEAST_SHARE = 0.03
 # An object is named when it holds more of the state's growth than all others together.
 MOST_OF_GROWTH = 0.5
-# The container's throttled seconds grew as the wait for a CPU did.
+# Throttled seconds that grew by this part of the wait for a CPU make the limit the cause.
 THROTTLED_PART = 0.5
-# A limit binds where the container is throttled in so many of its periods, and not in fewer than before but for this.
+# A limit binds where the container is throttled in the first part of its periods, and in no less than
+# before, minus the second part.
 BOUND_PERIODS, FEWER_PERIODS = 0.5, 0.1
-# Beyond this part of requests that do not say where their time went (older workers), the others stand for too little.
+# With more requests than this part that do not report where their time went (older workers), the others
+# represent too few.
 MOST_UNCOVERED = 0.5
-# A state that holds less does not explain the growth alone.
+# A state with a smaller share does not explain the growth alone.
 MAIN_SHARE = 0.5
 NOTHING_GREW = "nothing grew by more than chance explains"
 AS_WANTED = "nothing grew more than is wanted"
-ALONE = "one step does not tell what grows"
-# These say that there is no cause to look for.
+ALONE = "one step does not show what grows"
+# Headlines of runs without a cause to look for.
 NO_CAUSE = (NOTHING_GREW, AS_WANTED, ALONE)
 Seconds = Mapping[str, float]
-Pair = tuple[Step, Step]
+StepPair = tuple[Step, Step]
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One place where requests spend added time. state: a State or "gap". share: of what a cycle grew by, at most 1.
+    """One place where requests spend added time.
 
-    before_s, after_s: seconds a request in the two steps. object: what most of the added time was spent on: a path, an
-    address, a device; "" where it has none, or where none holds more than half. evidence: what the resources of the
-    nodes did meanwhile. confirmed: whether they agree; None where nothing measured speaks to it.
+    state: a State or "gap". share: part of the growth of a cycle, at most 1. before_s, after_s:
+    seconds a request in the two steps. object: where most of the added time was spent: a path, an
+    address, a device; "" where it has none, or none holds more than half. evidence: what the
+    resources of the nodes did meanwhile. confirmed: whether they agree; None where nothing measured
+    is about it.
     """
 
     state: str
@@ -85,8 +94,8 @@ class Cause:
 
     @property
     def label(self) -> str:
-        """What tables call it."""
-        return WORDS[self.state].label
+        """The name in tables."""
+        return PLACE_TEXTS[self.state].label
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -114,7 +123,7 @@ class StepTime:
 
     @property
     def level(self) -> int:
-        """Of what throughput is a function in this run: workers, or workers on each device."""
+        """The variable of the scaling law in this run: workers, or workers on each device."""
         return self.per_device or self.workers
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,13 +133,13 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class Causes:
-    """What grew between two steps of a run.
+    """Growth between two steps of a run, and its causes.
 
-    before, after: their workers; the same where one step alone says where its requests spend the time.
-    causes: ranked, the largest share first. grown_s: by how much a cycle grew.
-    observed: the part of that which was observed. covered: the part of the requests that say where their time went.
-    headline: why no cause is named, "" when one is. slow: the one worker, device or node that got slower alone.
-    times: where the requests of every step spent their time.
+    before, after: their workers; the same where only one step reports where its requests spend the
+    time. causes: ranked, the largest share first. grown_s: by how much a cycle grew. observed: the
+    part of that which was observed. covered: the part of the requests that report where their time
+    went. headline: why no cause is named, "" when one is. slow: the worker, device or node that got
+    slower alone. times: where the requests of every step spent their time.
     """
 
     before: int
@@ -148,19 +157,24 @@ class Causes:
         """The causes in a few words; "" when nothing grew."""
         if self.headline in NO_CAUSE:
             return ""
-        parts = [self.headline or self.causes[0].sentence]
-        parts += () if self.headline else self.causes[0].evidence[:1]
-        if not self.headline and len(self.causes) > 1 and self.causes[0].share.value < MAIN_SHARE:
-            parts.append(self.causes[1].sentence)
-        parts += [self.slow.sentence] if self.slow else []
-        return f"Cause{'' if self.headline else ':'} {'; '.join(parts)}"
+        beginning, parts = "Cause", [self.headline]
+        if not self.headline:
+            first, *others = self.causes
+            beginning, parts = "Cause:", [first.sentence, *first.evidence[:1]]
+            if others and first.share.value < MAIN_SHARE:
+                parts.append(others[0].sentence)
+        if self.slow:
+            parts.append(self.slow.sentence)
+        return f"{beginning} {'; '.join(parts)}"
 
     @property
     def remedy(self) -> str:
-        """What to try; "" when no cause is named."""
+        """The remedy; "" when no cause is named."""
         if self.slow:
             return self.slow.remedy
-        return "" if self.headline else self.causes[0].remedy
+        if self.headline:
+            return ""
+        return self.causes[0].remedy
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -180,7 +194,10 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class _Grown:
-    """What two steps say of each other. base, more: their means; growth: by place; draws: the same of each resample."""
+    """The growth from one step to another.
+
+    base, more: their means; growth: by place; draws: the growth of each resample.
+    """
 
     before: RequestTime
     after: RequestTime
@@ -192,64 +209,84 @@ class _Grown:
     @property
     def grown_s(self) -> Estimate:
         """By how much a cycle grew."""
-        return self.estimate(lambda row: sum(row.values()))
+        return self.estimate(lambda drawn: sum(drawn.values()))
 
     def share(self, place: str) -> Estimate:
-        """The part of one place in that, all of it where other places shrank meanwhile.
+        """The part of one place in the growth, all of it where other places shrank meanwhile.
 
-        Its low end leaves out what may only have been seen for the first time.
+        Its low end leaves out time that may only have been observed for the first time.
         """
-        share = self.estimate(lambda row: min(1.0, _part(row[place], sum(row.values()))))
-        if place == GAP:  # which is known without looking
+        share = self.estimate(lambda drawn: min(1.0, _part(drawn[place], sum(drawn.values()))))
+        if place == GAP:  # which needs no observation
             return share
-        old = self.estimate(lambda row: _part(row[place] + min(0.0, row[State.NOT_OBSERVED]), sum(row.values())))
+
+        def old_part(drawn: Seconds) -> float:
+            newly_observed = min(0.0, drawn[State.NOT_OBSERVED])
+            return _part(drawn[place] + newly_observed, sum(drawn.values()))
+
+        old = self.estimate(old_part)
         return replace(share, low=min(share.low, old.low))
 
-    def estimate(self, value: Callable[[Seconds], float]) -> Estimate:
-        """A value of the growth with the middle 95 % of what the resamples say."""
-        low, high = _ends([value(row) for row in self.draws])
-        middle = value(self.growth)
+    def estimate(self, figure: Callable[[Seconds], float]) -> Estimate:
+        """A figure of the growth with the middle 95 % of the figures of the resamples."""
+        low, high = _ends([figure(drawn) for drawn in self.draws])
+        middle = figure(self.growth)
         return Estimate(middle, min(middle, low), max(middle, high))
 
     @property
     def certain(self) -> bool:
         """Whether a cycle grew by more than chance, and than steps of one run differ anyway."""
-        drawn = [sum(row.values()) for row in self.draws]
+        drawn = [sum(growth.values()) for growth in self.draws]
         unseen_s = math.sqrt(2.0) * UNSEEN * sum(self.more[name] for name in PLACES)
         return sum(self.growth.values()) > CERTAIN * math.hypot(statistics.stdev(drawn), unseen_s)
 
 
 def attribute(
     steps: Sequence[Step],
-    failed: Pair | None,
+    failed: StepPair | None,
     records: Rows,
     chance: Chance,
     *,
     missed: bool = False,
     throttled: Mapping[int, float] | None = None,
 ) -> Causes | None:
-    """What grew in the doubling that failed, else from the first step to the last; None where no request says so.
+    """The growth in the doubling that failed, else from the first step to the last.
 
-    One step alone says where its requests spend the time, and names no cause.
+    None where no request reports its time. A single step shows where its requests spend the time, and
+    names no cause.
 
-    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is not met.
-    throttled: by workers, the part of its periods in which a CPU limit held the container back, where samples tell.
+    failed: the two steps of that doubling. chance: seeded by the caller. missed: whether a threshold is
+    not met. throttled: by workers, the part of its periods in which a CPU limit throttled the container,
+    where samples have it.
     """
     times = {step.workers: request_time(step, records) for step in steps if step.throughput.enough}
-    known = {step.workers: step for step in steps if step.workers in times and times[step.workers].cycles}
-    ends = list(known.values())
-    pair = failed or ((ends[0], ends[-1]) if len(ends) > 1 else None)
-    if pair is None and ends:
-        return _alone(times[ends[0].workers])
-    if pair is None or not all(step.workers in known for step in pair):
+    known = [step for step in steps if step.workers in times and times[step.workers].cycles]
+    if not known:
         return None
-    repeats = repeats_of(pair[0]) & repeats_of(pair[1]) or repeats_of(pair[0]) | repeats_of(pair[1])
-    before, after = (times[step.workers].of(repeats) for step in pair)
-    if not (before.cycles and after.cycles):
+    pair = failed
+    if failed is None and len(known) > 1:
+        pair = known[0], known[-1]
+    if pair is None:
+        return _alone(times[known[0].workers])
+    times_of_pair = _times_of(pair, times)
+    if times_of_pair is None:
         return None
-    rows = tuple(_step_time(times[workers]) for workers in known)
+    times_by_step = tuple(_step_time(times[step.workers]) for step in known)
     as_wanted = failed is None and not missed and _as_wanted(steps)
-    return _explained(_grown(before, after, chance, throttled or {}), rows, as_wanted=as_wanted)
+    grown = _grown(*times_of_pair, chance, throttled or {})
+    return _explained(grown, times_by_step, as_wanted=as_wanted)
+
+
+def _times_of(pair: StepPair, times: Mapping[int, RequestTime]) -> tuple[RequestTime, RequestTime] | None:
+    """The times of two steps, of the repeats of both if they share some; None where one is unknown."""
+    first, second = pair
+    if first.workers not in times or second.workers not in times:
+        return None
+    repeats = repeats_of(first) & repeats_of(second) or repeats_of(first) | repeats_of(second)
+    before, after = times[first.workers].of(repeats), times[second.workers].of(repeats)
+    if not before.cycles or not after.cycles:
+        return None
+    return before, after
 
 
 def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) -> Causes:
@@ -260,12 +297,14 @@ def _explained(grown: _Grown, rows: tuple[StepTime, ...], *, as_wanted: bool) ->
         return _result(grown, rows, headline=NOTHING_GREW)
     causes = _ranked(grown)
     more_than_gaps = sum(grown.growth.values()) > 2.0 * grown.growth[GAP]
-    slow = slow_member(grown.before, grown.after) if more_than_gaps else None
+    slow = None
+    if more_than_gaps:
+        slow = slow_member(grown.before, grown.after)
     return _result(grown, rows, causes, _unknown(grown, causes), slow)
 
 
 def _alone(time: RequestTime) -> Causes:
-    """Where the requests of the only step that says so spend their time."""
+    """The result for the only step whose requests report where they spend their time."""
     return Causes(
         before=time.workers,
         after=time.workers,
@@ -312,9 +351,10 @@ def _result(
 
 
 def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
-    """Whether containers had all the CPU time that their limits allow, and no less of it than with fewer workers.
+    """Whether containers had all CPU time that their limits allow, and no less than with fewer workers.
 
-    Where workers have a container each, too few cores take them below their limits: they are throttled less often then.
+    Where workers have a container each, too few cores keep them below their limits: then they are
+    throttled less often.
     """
     if before not in throttled or after not in throttled:
         return False
@@ -322,12 +362,14 @@ def _bound(throttled: Mapping[int, float], before: int, after: int) -> bool:
 
 
 def _grown(before: RequestTime, after: RequestTime, chance: Chance, throttled: Mapping[int, float]) -> _Grown:
-    """throttled: as of `attribute`."""
-    held = throttled.get(before.workers), throttled.get(after.workers)
-    base, more = _within_periods(before.means(), held[0]), _within_periods(after.means(), held[1])
+    """The growth of the times of two steps. throttled: as in `attribute`."""
+    part, part_after = throttled.get(before.workers), throttled.get(after.workers)
+    base = _within_periods(before.means(), part)
+    more = _within_periods(after.means(), part_after)
+    drawn_before, drawn_after = before.resampled(chance, DRAWS), after.resampled(chance, DRAWS)
     resamples = [
-        (_within_periods(drawn, held[0]), _within_periods(drawn_more, held[1]))
-        for drawn, drawn_more in zip(before.resampled(chance, DRAWS), after.resampled(chance, DRAWS), strict=True)
+        (_within_periods(drawn, part), _within_periods(drawn_more, part_after))
+        for drawn, drawn_more in zip(drawn_before, drawn_after, strict=True)
     ]
     in_turn = all(_in_turn_s(drawn, drawn_more) > 0 for drawn, drawn_more in resamples)
     limited = _limited(base, more, in_turn, _bound(throttled, before.workers, after.workers))
@@ -336,11 +378,12 @@ def _grown(before: RequestTime, after: RequestTime, chance: Chance, throttled: M
 
 
 def _ranked(grown: _Grown) -> tuple[Cause, ...]:
-    """The places that certainly grew, and by enough to be worth a word."""
+    """The places that certainly grew, and by enough to name them."""
     observed = [place for place in PLACES if place != State.NOT_OBSERVED and grown.growth[place] > 0]
     shares = {place: grown.share(place) for place in observed}
     worth = [place for place in observed if shares[place].value >= LEAST_SHARE and shares[place].low > 0]
-    return tuple(_cause(grown, place, shares[place]) for place in sorted(worth, key=lambda name: -shares[name].value))
+    worth.sort(key=lambda place: -shares[place].value)
+    return tuple(_cause(grown, place, shares[place]) for place in worth)
 
 
 def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:
@@ -349,14 +392,16 @@ def _unknown(grown: _Grown, causes: Sequence[Cause]) -> str:
     unseen, added = _part(grown.growth[State.NOT_OBSERVED], whole_s), seconds_text(whole_s)
     uncovered = 1.0 - min(grown.before.covered, grown.after.covered)
     if uncovered > MOST_UNCOVERED:
-        return f"unknown: {uncovered:.0%} of the requests do not say where their time went"
+        return f"unknown: {uncovered:.0%} of the requests do not report where their time went"
     if unseen >= LEAST_SHARE and unseen >= max((cause.share.value for cause in causes), default=0.0):
         return f"unknown: {min(1.0, unseen):.0%} of the added {added} was not observed"
-    return "" if causes else f"unknown: no state stands out in the added {added}"
+    if causes:
+        return ""
+    return f"unknown: no state stands out in the added {added}"
 
 
 def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> dict[str, float]:
-    """By how much each place grew, corrected as this module says.
+    """By how much each place grew, corrected as the module describes.
 
     in_turn: whether threads ran in turn that ran side by side before. limited: whether a CPU limit makes them wait.
     """
@@ -366,8 +411,10 @@ def _growth(before: Seconds, after: Seconds, in_turn: bool, limited: bool) -> di
         moved_s = _in_turn_s(before, after)
         grown[State.ON_CPU] -= moved_s
         waits_s += moved_s
-    grown[State.CPU_WAIT] = 0.0 if limited else waits_s
-    grown[State.THROTTLED] += waits_s if limited else 0.0
+    grown[State.CPU_WAIT] = waits_s
+    if limited:
+        grown[State.CPU_WAIT] = 0.0
+        grown[State.THROTTLED] += waits_s
     return grown
 
 
@@ -380,7 +427,7 @@ def _in_turn_s(before: Seconds, after: Seconds) -> float:
 
 
 def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> bool:
-    """Whether the container's CPU limit, not the number of cores, is what the added wait for a CPU is about."""
+    """Whether the CPU limit of the container, not the number of cores, made requests wait longer."""
     grown = _growth(before, after, in_turn, limited=False)
     waits_s = grown[State.CPU_WAIT] + grown[State.THROTTLED]
     throttled_s = max(after[THROTTLED_S] - before[THROTTLED_S], grown[State.THROTTLED])
@@ -388,10 +435,12 @@ def _limited(before: Seconds, after: Seconds, in_turn: bool, bound: bool) -> boo
 
 
 def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
-    """A request's seconds, of which no more is by a CPU limit than the part of its periods; the rest waited for a core.
+    """A request's seconds with no more throttled time than the throttled part of its periods.
 
-    The container counts throttled seconds for each CPU, so they may be more than passed. throttled: that part; None
-    where no sample tells.
+    The rest waited for a core.
+
+    The container counts throttled seconds for each CPU, so they may be more than passed. throttled:
+    that part; None where no sample has it.
     """
     if throttled is None:
         return time
@@ -405,14 +454,16 @@ def _within_periods(time: Seconds, throttled: float | None) -> Seconds:
     }
 
 
-def _ends(values: Sequence[float]) -> tuple[float, float]:
-    """Between which the middle 95 % of some values lie."""
-    ends = statistics.quantiles(values, n=40, method="inclusive")
+def _ends(drawn: Sequence[float]) -> tuple[float, float]:
+    """The ends of the middle 95 %."""
+    ends = statistics.quantiles(drawn, n=40, method="inclusive")
     return ends[0], ends[-1]
 
 
-def _part(value: float, whole: float) -> float:
-    return value / whole if whole > 0 else 0.0
+def _part(part: float, whole: float) -> float:
+    if whole <= 0:
+        return 0.0
+    return part / whole
 
 
 def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
@@ -420,32 +471,23 @@ def _cause(grown: _Grown, place: str, share: Estimate) -> Cause:
     return Cause(
         state=str(place),
         share=share,
-        grown_s=grown.estimate(lambda row: row[place]),
+        grown_s=grown.estimate(lambda drawn: drawn[place]),
         before_s=grown.base[place],
         after_s=grown.base[place] + grown.growth[place],
         object=named,
         sentence=cause_sentence(place, named, share, sum(grown.growth.values())),
-        remedy=WORDS[place].remedy,
+        remedy=PLACE_TEXTS[place].remedy,
     )
 
 
-def cause_sentence(place: str, named: str, share: Estimate, added_s: float) -> str:
-    """A cause in a few words. named: its object, "" for none. added_s: what a cycle grew by."""
-    on = f" ({named})" if named else ""
-    return f"{WORDS[place].phrase}{on}, {_percent(share)} of the added {seconds_text(added_s)}"
-
-
 def _object(grown: _Grown, place: str) -> str:
-    """What most of a state's added time was spent on; "" where no object holds more than half of it."""
+    """The object with more than half of a state's added time; "" where there is none."""
     added: dict[str, float] = defaultdict(float)
     for time, sign in ((grown.before, -1), (grown.after, 1)):
         for wait in itertools.chain.from_iterable(cycle.activity.waits for cycle in time.cycles):
             if wait.state == place and wait.object:
                 added[wait.object] += sign * wait.seconds / len(time.cycles)
-    name, seconds = max(added.items(), key=lambda item: item[1], default=("", 0.0))
-    return name if seconds > MOST_OF_GROWTH * grown.growth[place] else ""
-
-
-def _percent(share: Estimate) -> str:
-    """A share with its interval."""
-    return f"{share.value:.0%} [{100.0 * share.low:.0f}, {100.0 * share.high:.0f}]"
+    name = max(added, key=lambda each: added[each], default="")
+    if added.get(name, 0.0) > MOST_OF_GROWTH * grown.growth[place]:
+        return name
+    return ""

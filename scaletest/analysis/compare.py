@@ -14,6 +14,7 @@ The tolerance t spans 1 - t to 1 / (1 - t), so that exchanging the runs gives th
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -22,9 +23,9 @@ from enum import StrEnum
 from typing import Any
 
 from scaletest.analysis.estimate import Estimate, within
-from scaletest.analysis.ranks import RankTest, mann_whitney
+from scaletest.analysis.rank_test import RankTest, mann_whitney
 from scaletest.analysis.steps import REPEATS_FOR_INTERVAL, Step
-from scaletest.analysis.student import t95, t_quantile, welch
+from scaletest.analysis.student_t import t95, t_quantile, welch
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.wire import SCHEMA_VERSION
 
@@ -34,7 +35,7 @@ _NO_MATTER = {"queue", "scale", "limit", "thresholds", "tolerate_failures", "see
 
 
 class Change(StrEnum):
-    """What became of a step."""
+    """How a step changed."""
 
     REGRESSION = "regression"
     IMPROVEMENT = "improvement"
@@ -47,9 +48,9 @@ class Change(StrEnum):
 class StepChange:
     """One number of workers in both runs.
 
-    ratio: throughput of candidate over base; None when it cannot be told, `reason` then says why.
-    between: whether the interval is that between repeats. significant: beyond chance, all steps considered.
-    run_times: whether the candidate's run times tend to be larger; a second look that decides nothing.
+    ratio: throughput of candidate over base; None when it is unknown, `reason` then says why.
+    between: whether the interval is the one between repeats. significant: beyond chance, all steps
+    considered. run_times: whether the candidate's run times tend to be larger; it decides nothing.
     """
 
     workers: int
@@ -79,7 +80,10 @@ class StepChange:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field in which the plans differ. workload: whether it makes the runs measure different things."""
+    """One field in which the plans differ.
+
+    workload: whether the runs measure different things because of it.
+    """
 
     field: str
     base: Any
@@ -92,8 +96,11 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """What a comparison found. only_base, only_candidate: numbers of workers that one run alone has."""
+class ValidationComparison:
+    """The result of a comparison.
+
+    only_base, only_candidate: numbers of workers that one run alone has.
+    """
 
     tolerance: float
     steps: tuple[StepChange, ...]
@@ -111,7 +118,7 @@ class Comparison:
             "steps": [step.to_dict() for step in self.steps],
             "only_base": list(self.only_base),
             "only_candidate": list(self.only_candidate),
-            "differences": [one.to_dict() for one in self.differences],
+            "differences": [difference.to_dict() for difference in self.differences],
             "verdict": self.verdict.to_dict(),
         }
 
@@ -134,31 +141,31 @@ class LogRatio:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two runs: what it was to do, and what its records say."""
+    """One of two runs: its plan and its steps."""
 
     plan: Plan
     steps: Sequence[Step]
 
 
-def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> Comparison:
+def compare(base: Side, candidate: Side, tolerance: float = 0.03, *, force: bool = False) -> ValidationComparison:
     """Compare step by step. Runs of different workloads are compared only with `force`.
 
     tolerance: the largest part of the throughput, from 0 to below 1, by which a candidate may be slower.
     """
-    found = differences(base.plan, candidate.plan)
+    differing = differences(base.plan, candidate.plan)
     ours = {step.workers: step for step in base.steps}
     theirs = {step.workers: step for step in candidate.steps}
-    foreign = [one.field for one in found if one.workload]
+    foreign = [difference.field for difference in differing if difference.workload]
     common = sorted(ours.keys() & theirs.keys()) if force or not foreign else []
     planned = {*base.plan.steps} & {*candidate.plan.steps}
     lacking = sorted(planned - (ours.keys() & theirs.keys()))
     rows = _changes([(ours[workers], theirs[workers]) for workers in common], tolerance)
-    return Comparison(
+    return ValidationComparison(
         tolerance=tolerance,
         steps=rows,
         only_base=tuple(sorted(ours.keys() - theirs.keys())),
         only_candidate=tuple(sorted(theirs.keys() - ours.keys())),
-        differences=found,
+        differences=differing,
         verdict=_foreign(foreign) if foreign and not force else _verdict(rows, tolerance, lacking),
     )
 
@@ -170,13 +177,17 @@ def differences(base: Plan, candidate: Plan) -> tuple[Difference, ...]:
     an estimate. So are, where numbers of workers per device are compared, the devices: on others, as many
     workers share them otherwise.
     """
-    defining = {"command", "background"} | (set() if base.command or candidate.command else {"seconds"})
+    defining = {"command", "background"}
+    if not base.command and not candidate.command:
+        defining.add("seconds")
     if base.compares or candidate.compares:
         defining |= {"devices"} if base.compares == candidate.compares else {"devices", "per_device"}
     ours, theirs = base.to_dict(), candidate.to_dict()
-    names = [item.name for item in fields(Plan) if item.name not in _NO_MATTER and ours[item.name] != theirs[item.name]]
-    found = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
-    return tuple(sorted(found, key=lambda one: not one.workload))
+    names = [
+        field.name for field in fields(Plan) if field.name not in _NO_MATTER and ours[field.name] != theirs[field.name]
+    ]
+    differing = [Difference(name, ours[name], theirs[name], name in defining) for name in names]
+    return tuple(sorted(differing, key=lambda difference: not difference.workload))
 
 
 def _changes(pairs: Sequence[tuple[Step, Step]], tolerance: float) -> tuple[StepChange, ...]:
@@ -192,11 +203,11 @@ def holm(logs: Mapping[int, LogRatio]) -> set[int]:
     """
     left, rejected = dict(logs), set[int]()
     while left:
-        found = {workers for workers, log in left.items() if log.beyond(FAMILY_ERROR / len(left))}
-        if not found:
+        clear = {workers for workers, log in left.items() if log.beyond(FAMILY_ERROR / len(left))}
+        if not clear:
             break
-        rejected |= found
-        left = {workers: log for workers, log in left.items() if workers not in found}
+        rejected |= clear
+        left = {workers: log for workers, log in left.items() if workers not in clear}
     return rejected
 
 
@@ -218,7 +229,7 @@ def _repeated(base: Step, candidate: Step) -> bool:
 
 def _repeats(step: Step) -> tuple[float, float, float]:
     """Mean log throughput of the repeats, its variance, degrees of freedom."""
-    logs = [math.log(one.throughput.per_s) for one in step.samples]
+    logs = [math.log(measured.throughput.per_s) for measured in step.samples]
     return statistics.fmean(logs), statistics.variance(logs) / len(logs), len(logs) - 1
 
 
@@ -264,7 +275,8 @@ def classify(log: LogRatio | None, significant: bool, tolerance: float) -> tuple
 
 
 def _run_times(step: Step) -> list[float]:
-    return [row.reply.run_s for one in step.samples for row in one.counted]
+    counted = itertools.chain.from_iterable(sample.counted for sample in step.samples)
+    return [record.reply.run_s for record in counted]
 
 
 def _foreign(names: Sequence[str]) -> Verdict:
@@ -276,29 +288,36 @@ def _foreign(names: Sequence[str]) -> Verdict:
 
 
 def _verdict(steps: Sequence[StepChange], tolerance: float, lacking: Sequence[int]) -> Verdict:
-    """lacking: numbers of workers that both plans have and one run was not measured at."""
+    """The verdict of a comparison.
+
+    lacking: numbers of workers that both plans have and one run was not measured at.
+    """
     limit = f"{100 * tolerance:.3g} %"
     slower = [step for step in steps if step.change is Change.REGRESSION]
     if slower:
         worst = min(slower, key=lambda step: step.ratio.value if step.ratio else 1.0)
         return Verdict(
             VerdictKind.FAIL,
-            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_words(worst)}",
+            f"slower by more than {limit} in {len(slower)} of {len(steps)} steps: {_change_text(worst)}",
             "look at what changed between the runs, or measure both again, in turns",
         )
     undecided = [step for step in steps if step.change is Change.UNDECIDED]
     if undecided or not steps:
-        reason = f"{_words(undecided[0])}; {undecided[0].reason}" if undecided else "the runs have no step in common"
+        reason = "the runs have no step in common"
+        if undecided:
+            reason = f"{_change_text(undecided[0])}; {undecided[0].reason}"
         remedy = "measure both with more --repeats or a smaller --precision, or allow a larger --tolerance"
         return Verdict(VerdictKind.INVALID, reason, remedy if undecided else "give both runs the same steps")
     if lacking:
         reason = f"not measured in both runs: {', '.join(map(str, lacking))} workers"
         return Verdict(VerdictKind.INVALID, reason, "measure both to the end: --resume")
     faster = sum(step.change is Change.IMPROVEMENT for step in steps)
-    better = f"; {faster} faster" if faster else ""
+    better = ""
+    if faster:
+        better = f"; {faster} faster"
     return Verdict(VerdictKind.PASS, f"none of {len(steps)} steps is slower by more than {limit}{better}")
 
 
-def _words(step: StepChange) -> str:
+def _change_text(step: StepChange) -> str:
     ratio = step.ratio
     return f"{step.workers} workers" + (f" {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "")

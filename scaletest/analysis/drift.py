@@ -12,16 +12,16 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from scaletest.analysis.series import Ends, rates, span
-from scaletest.analysis.student import t_quantile
+from scaletest.analysis.completions import Ends, rates, span
+from scaletest.analysis.student_t import t_quantile
 
 BATCHES = 20
-# The 95 % and the 99 % point of max |S| / (s sqrt(n)) for 20 independent batches, simulated (tests/unit).
+# The 95 % and the 99 % points of max |S| / (s sqrt(n)) for 20 independent batches, simulated (tests/unit).
 CUSUM_5, CUSUM_1 = 1.19, 1.38
-# Beyond this a shift is no nuisance but another measurement.
+# A step with a larger relative shift must not be judged.
 MOST_SHIFT = 0.03
 HALVES_DIFFER = 2.63
-# Below this a shift is no news, however certain it is.
+# A smaller relative shift is not reported, however certain it is.
 LEAST_SHIFT = 0.0005
 DIP_DEVIATIONS = 5.0
 DIP_EFFECT = 0.10
@@ -50,9 +50,9 @@ class Drift:
 
 
 def drift(ends: Ends, per_s: float = 0.0) -> Drift:
-    """What happened within a step; nothing when there are less than two completions a worker and batch.
+    """The changes within a step; none with less than two completions a worker and batch.
 
-    per_s: the trend of the whole run, see `trend`, which is taken out before.
+    per_s: the trend of the whole run, see `machine_trend`, which is taken out before.
     """
     first, last = span(ends)
     if last <= first or min(map(len, ends.values())) < 2 * BATCHES:
@@ -64,18 +64,21 @@ def drift(ends: Ends, per_s: float = 0.0) -> Drift:
     if statistic <= CUSUM_5:
         return Drift(dips=dips)
     before, behind = statistics.fmean(batches[:at]), statistics.fmean(batches[at:])
-    change = behind / before - 1 if before > 0 else 0.0
+    change = 0.0
+    if before > 0:
+        change = behind / before - 1
     if abs(change) < LEAST_SHIFT:
         return Drift(dips=dips)
     return Drift(change, at * width, statistic > CUSUM_1, dips)
 
 
 def beyond_noise(drift_: Drift, relative: float) -> Drift:
-    """The same, but certain only where the correlation of requests does not explain it.
+    """The drift, certain only where the correlation of requests does not explain it.
 
-    relative: half-width of the 95 % interval over the throughput. The means of two halves differ by twice the standard
-    error of the whole, so a change that chance makes in one of a hundred cases is 2 x 2.576 / 1.96 of it. A step that
-    is measured again on the way down needs no more: what changed shows there, and here in the interval.
+    relative: half-width of the 95 % interval over the throughput. The means of two halves differ by
+    twice the standard error of the whole, so a change that chance makes in one of a hundred cases
+    is 2 x 2.576 / 1.96 of it. A step that is measured again on the way down needs no more: a change
+    shows there, and here in the interval.
     """
     explained = abs(drift_.shift) <= HALVES_DIFFER * relative
     return replace(drift_, certain=drift_.certain and not explained)
@@ -87,8 +90,8 @@ def cusum(batches: Sequence[float]) -> tuple[float, int]:
     if spread <= 1e-9 * abs(mean):
         return 0.0, 0
     total, best, at = 0.0, 0.0, 0
-    for index, value in enumerate(batches[:-1], start=1):
-        total += value - mean
+    for index, rate in enumerate(batches[:-1], start=1):
+        total += rate - mean
         if abs(total) > best:
             best, at = abs(total), index
     return best / (spread * math.sqrt(len(batches))), at
@@ -109,7 +112,10 @@ def surely_rising(ends: Ends, per_s: float = 0.0) -> bool:
     per_s: the trend of the whole run, which is taken out before.
     """
     line = _line(ends, per_s)
-    return line is None or (line.effect > SURE_EFFECT and line.t > t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom))
+    if line is None:
+        return True
+    limit = t_quantile(1.0 - SURE_ERROR / 2.0, line.freedom)
+    return line.effect > SURE_EFFECT and line.t > limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,20 +136,25 @@ def _line(ends: Ends, per_s: float = 0.0) -> _Line | None:
     batches = _flat(rates(ends, first, last, count), (last - first) / count, per_s)
     centre, mean = (count - 1) / 2, statistics.fmean(batches)
     spread = sum((index - centre) ** 2 for index in range(count))
-    slope = sum((index - centre) * (value - mean) for index, value in enumerate(batches)) / spread
-    left = sum((value - mean - slope * (index - centre)) ** 2 for index, value in enumerate(batches))
+    slope = sum((index - centre) * (rate - mean) for index, rate in enumerate(batches)) / spread
+    left = sum((rate - mean - slope * (index - centre)) ** 2 for index, rate in enumerate(batches))
     error = math.sqrt(left / (count - 2) / spread)
-    effect = abs(slope) * (count - 1) / mean if mean > 0 else math.inf
-    return _Line(effect, abs(slope) / error if error > 0 else math.inf, count - 2)
+    effect = math.inf
+    if mean > 0:
+        effect = abs(slope) * (count - 1) / mean
+    t = math.inf
+    if error > 0:
+        t = abs(slope) / error
+    return _Line(effect, t, count - 2)
 
 
 def _flat(batches: Sequence[float], width: float, per_s: float) -> list[float]:
     """Batches of `width` seconds without a steady relative change per second."""
-    return [value * math.exp(-per_s * index * width) for index, value in enumerate(batches)]
+    return [rate * math.exp(-per_s * index * width) for index, rate in enumerate(batches)]
 
 
 def _dips(batches: Sequence[float]) -> list[tuple[int, float]]:
     middle = statistics.median(batches)
-    deviation = 1.4826 * statistics.median(abs(value - middle) for value in batches)
+    deviation = 1.4826 * statistics.median(abs(rate - middle) for rate in batches)
     limit = max(DIP_DEVIATIONS * deviation, DIP_EFFECT * middle)
-    return [(index, value / middle - 1) for index, value in enumerate(batches) if middle - value > limit]
+    return [(index, rate / middle - 1) for index, rate in enumerate(batches) if middle - rate > limit]

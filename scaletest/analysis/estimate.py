@@ -1,7 +1,7 @@
-"""A value with its 95 % interval: the shape in which ratios, coefficients and fractions leave this room.
+"""A value with its 95 % interval: the type of ratios, coefficients and fractions.
 
-Intervals of ratios are built on the logarithm (delta method), where the relative errors of independent rates add in
-squares and no interval reaches below 0.
+Intervals of ratios are built on the logarithm (delta method), where the relative errors of
+independent rates add in squares and no interval reaches below 0.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# exp() of more overflows; an interval that wide says nothing anyway.
+# exp() of more overflows, and so wide an interval is useless.
 _WIDEST = 700.0
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """value, and the ends of its 95 % interval; infinite ends when nothing is known."""
+    """A value with the ends of its 95 % interval; infinite ends when nothing is known."""
 
     value: float
     low: float
@@ -31,12 +31,17 @@ class Estimate:
 
 
 def within(value: float, relative: float) -> Estimate:
-    """value times or over e^relative; `relative` is the half-width of the logarithm, about half-width over value."""
+    """The estimate from value / e^relative to value * e^relative.
+
+    relative: half-width of the logarithm, about half-width over value.
+    """
     if relative >= _WIDEST:
         return Estimate(value, 0.0, math.inf)
     return Estimate(value, value * math.exp(-relative), value * math.exp(relative))
 
 
 def finite(value: float) -> float | None:
-    """The value for JSON, which knows no infinity."""
-    return value if math.isfinite(value) else None
+    """The value for JSON, which has no infinity: None instead."""
+    if math.isfinite(value):
+        return value
+    return None

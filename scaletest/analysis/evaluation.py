@@ -9,8 +9,9 @@ from typing import Any
 
 from scaletest.analysis import failures
 from scaletest.analysis.background import BackgroundStep, summarise_background
-from scaletest.analysis.busy import busy_before
+from scaletest.analysis.busy_machine import busy_before
 from scaletest.analysis.causes import Causes, attribute
+from scaletest.analysis.device_sharing import Sharing, sharing
 from scaletest.analysis.evidence import supported
 from scaletest.analysis.failures import FailureGroup
 from scaletest.analysis.growth import Growth, growth
@@ -19,7 +20,6 @@ from scaletest.analysis.judge import changed_evenly, failed_doubling, judge, war
 from scaletest.analysis.law import Choice
 from scaletest.analysis.law_interval import Chance
 from scaletest.analysis.resources import StepResources, began, resources
-from scaletest.analysis.sharing import Sharing, sharing
 from scaletest.analysis.steps import Rows, Step, course_of, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds
 from scaletest.model import Measurement, NodeSample, Plan, Record, Verdict, VerdictKind
@@ -28,11 +28,12 @@ from scaletest.model.wire import SCHEMA_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What a validation found. elapsed_s: wall seconds of the whole run.
+    """The result of a validation. elapsed_s: wall seconds of the whole run.
 
-    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0 where none was told.
-    causes: what stops it; None where no request says where its time went. resources: of the steps of which samples of
-    nodes are there; disturbed: what disturbed the run, by these. noticed: warnings from before the run.
+    trend_per_s: by which part of its speed the machine changed every second of a mirrored run; 0
+    where none is certain. causes: what limits it; None where no request reports where its time
+    went. resources: of the steps that have samples of nodes; disturbed: disturbances of the run, by
+    these. noticed: warnings from before the run.
     """
 
     plan: Plan
@@ -66,9 +67,9 @@ class Evaluation:
             "steps": [step.to_dict() for step in self.steps],
             **self.growth.to_dict(),
             "sharing": self.sharing.to_dict() if self.sharing else None,
-            "thresholds": [one.to_dict() for one in self.thresholds],
+            "thresholds": [threshold.to_dict() for threshold in self.thresholds],
             "failures": [group.to_dict() for group in self.failures],
-            "background": [row.to_dict() for row in self.background],
+            "background": [step.to_dict() for step in self.background],
             "warnings": self.warnings,
             "noticed": list(self.noticed),
             "verdict": self.verdict.to_dict(),

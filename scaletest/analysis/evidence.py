@@ -1,7 +1,8 @@
-"""Whether the resources of the nodes agree with a cause: where requests wait, what they wait for should be busy.
+"""Whether the resources of the nodes agree with a cause: it must be busy.
 
-States say where requests spend the added time, resources say from the other side how busy the thing is. Each place has
-its own questions; what was not sampled gives no line, and where no line speaks for or against a cause it is left open.
+States show where requests spend the added time, resources show from the other side how busy the
+resource is. Each place has its own questions. A resource that was not sampled gives no line, and a
+cause without a line for or against it stays open.
 """
 
 from __future__ import annotations
@@ -9,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from scaletest.analysis.cause_words import GAP, WORDS, seconds_text
-from scaletest.analysis.causes import Cause, Causes, cause_sentence
-from scaletest.analysis.node_words import cores_text, differing, on_node
-from scaletest.analysis.resources import Place, StepResources
+from scaletest.analysis.cause_text import GAP, PLACE_TEXTS, cause_sentence, seconds_text
+from scaletest.analysis.causes import Cause, Causes
+from scaletest.analysis.node_text import cores_text, differing, on_node
+from scaletest.analysis.resources import NodeResource, StepResources
 from scaletest.model import State
 from scaletest.model.node_sample import CONTAINER, CPU, DEVICE, DISK, MEMORY, NETWORK, PRESSURE
 
-# A resource is full from the first on, and has room below the second: parts of its time.
+# A resource is full from the first part of its time on, and has room below the second.
 FULL, ROOM = 0.9, 0.5
-# Disks and devices answer later long before they are always busy.
+# Disks slow down long before they are always busy.
 DISK_FULL, DISK_ROOM = 0.8, 0.2
-# Pressure that speaks for a resource, and so little of it that it speaks against.
+# Pressure that confirms a cause, and so little of it that it contradicts.
 PRESSED, UNPRESSED = 0.2, 0.05
 # A container is throttled in this part of its periods, or in hardly any.
 THROTTLED, UNTHROTTLED = 0.1, 0.02
@@ -28,16 +29,19 @@ THROTTLED, UNTHROTTLED = 0.1, 0.02
 CLOCK_FELL, STOLEN = 0.05, 0.03
 # A clock below this part of its highest, and a device that is throttled for this part of the time, is slow.
 LOW_CLOCK, SLOWED = 0.8, 0.5
-# Cores that others than the requests use are worth a line from this part on.
+# Cores that other programs use are worth a line from this part on.
 OTHERS = 0.2
 FREE_CORES = "free the cores that other programs or the tester use, then more cores or a lower --limit"
-# Where a device may hide: its driver waits in user space.
+# States in which a wait for a device may hide: its driver waits in user space.
 HIDING = (State.LOCK, State.IDLE, State.SLEEP)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """lines: what was measured, the most telling first. confirmed: None for open. remedy: "" for that of the place."""
+    """Measurements about a cause.
+
+    lines: the most telling first. confirmed: None for open. remedy: "" for that of the place.
+    """
 
     lines: tuple[str, ...] = ()
     confirmed: bool | None = None
@@ -45,31 +49,40 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """The resources in the two steps that are compared; before is None where nothing was sampled then."""
+class ComparedResources:
+    """The resources in the two steps that are compared.
+
+    before is None where nothing was sampled then.
+    """
 
     before: StepResources | None
     after: StepResources
 
-    def was(self, value: Callable[[StepResources], float | None]) -> float | None:
-        """A value of the first step."""
-        return value(self.before) if self.before else None
+    def was(self, figure: Callable[[StepResources], float | None]) -> float | None:
+        """A figure of the first step."""
+        if self.before:
+            return figure(self.before)
+        return None
 
-    def earlier(self, kind: str, place: Place) -> float | None:
+    def earlier(self, kind: str, place: NodeResource) -> float | None:
         """The part of the time in which a disk or a device was busy in the first step."""
-        same = self.before.place(kind, place.node, place.name) if self.before else None
-        return same.figures.get("busy") if same else None
+        same = None
+        if self.before:
+            same = self.before.place(kind, place.node, place.name)
+        if same:
+            return same.figures.get("busy")
+        return None
 
 
 def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None:
-    """The causes with what the resources of the two steps say of each."""
+    """The causes with the evidence of the resources of the two steps."""
     if causes is None:
         return None
     by_workers = {step.workers: step for step in used}
     after = by_workers.get(causes.after)
     if after is None:
         return causes
-    pair = Pair(by_workers.get(causes.before), after)
+    pair = ComparedResources(by_workers.get(causes.before), after)
     ranked = tuple(_supported(cause, pair, causes) for cause in causes.causes)
     slow = causes.slow
     if slow:
@@ -77,7 +90,7 @@ def supported(causes: Causes | None, used: list[StepResources]) -> Causes | None
     return replace(causes, causes=ranked, slow=slow)
 
 
-def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
+def _supported(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause:
     hidden = _hidden(cause, pair, causes)
     cause = hidden or cause
     evidence = EVIDENCE[cause.state](pair, cause.object) if cause.state in EVIDENCE else Evidence()
@@ -89,8 +102,8 @@ def _supported(cause: Cause, pair: Pair, causes: Causes) -> Cause:
     return replace(cause, evidence=lines, confirmed=evidence.confirmed, remedy=evidence.remedy or cause.remedy)
 
 
-def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
-    """The same cause as a wait for the device, whose driver shows as a lock or as idle; None where it is none."""
+def _hidden(cause: Cause, pair: ComparedResources, causes: Causes) -> Cause | None:
+    """The cause as a wait for a device whose driver waits in user space; None where it is not."""
     if cause.state not in HIDING or any(other.state == State.DEVICE for other in causes.causes):
         return None
     device = pair.after.busiest(DEVICE)
@@ -109,11 +122,11 @@ def _hidden(cause: Cause, pair: Pair, causes: Causes) -> Cause | None:
         state=str(State.DEVICE),
         object=device.name,
         sentence=cause_sentence(State.DEVICE, device.name, cause.share, added_s),
-        remedy=WORDS[State.DEVICE].remedy,
+        remedy=PLACE_TEXTS[State.DEVICE].remedy,
     )
 
 
-def _cpu_wait(pair: Pair, _: str) -> Evidence:
+def _cpu_wait(pair: ComparedResources, _: str) -> Evidence:
     after, cores, busy = pair.after, pair.after.cores, pair.after.cores_busy
     stolen = after.total(CPU, "steal") or 0.0
     pressure = after.highest(PRESSURE, "cpu_some")
@@ -134,7 +147,7 @@ def _cpu_wait(pair: Pair, _: str) -> Evidence:
     return Evidence((line, *rest), full)
 
 
-def _throttled(pair: Pair, _: str) -> Evidence:
+def _throttled(pair: ComparedResources, _: str) -> Evidence:
     limit, part = pair.after.highest(CONTAINER, "cpu_limit"), pair.after.highest(CONTAINER, "throttled_periods")
     used = pair.after.highest(CONTAINER, "cpu_used")
     if part is None:
@@ -147,7 +160,7 @@ def _throttled(pair: Pair, _: str) -> Evidence:
     return Evidence(tuple(lines), _between(part, THROTTLED, UNTHROTTLED))
 
 
-def _disk(pair: Pair, _: str) -> Evidence:
+def _disk(pair: ComparedResources, _: str) -> Evidence:
     disk, pressure = pair.after.busiest(DISK), pair.after.highest(PRESSURE, "io_some")
     rest = _pressure(pair, "io_some")
     if disk is None:
@@ -167,7 +180,7 @@ def _disk(pair: Pair, _: str) -> Evidence:
     return Evidence((f"{place} is busy for {busy:.0%} of the time{earlier}", *rest), full or None)
 
 
-def _memory(pair: Pair, _: str) -> Evidence:
+def _memory(pair: ComparedResources, _: str) -> Evidence:
     after = pair.after
     pressure, reclaims = after.highest(PRESSURE, "memory_some"), after.highest(CONTAINER, "reclaims")
     swap = [after.highest(MEMORY, name) for name in ("swap_in", "swap_out")]
@@ -176,17 +189,27 @@ def _memory(pair: Pair, _: str) -> Evidence:
         lines.append(f"memory is reclaimed {reclaims:.1f} times a second because of the container's limit")
     if any(swap):
         lines.append(f"swap: {_bytes(swap[0] or 0.0)} in, {_bytes(swap[1] or 0.0)} out")
-    used, limit = after.highest(CONTAINER, "memory_used"), after.highest(CONTAINER, "memory_limit")
-    if used is not None and limit:
-        lines.append(f"the container uses {used / limit:.0%} of its memory limit")
+    lines += _used_memory(after)
     signs = [pressure is not None and pressure >= PRESSED, bool(reclaims), any(swap)]
     calm = pressure is not None and pressure < UNPRESSED and reclaims == 0 and swap == [0.0, 0.0]
     return Evidence(tuple(lines), True if any(signs) else _no(calm))
 
 
-def _network(pair: Pair, _: str) -> Evidence:
-    """A full link explains the wait; one that has room leaves the peer, of which nothing is measured."""
-    links = [(place, rate, speed) for place in pair.after.places(NETWORK) for rate, speed in _link(place)]
+def _used_memory(step: StepResources) -> list[str]:
+    used, limit = step.highest(CONTAINER, "memory_used"), step.highest(CONTAINER, "memory_limit")
+    if used is None or not limit:
+        return []
+    return [f"the container uses {used / limit:.0%} of its memory limit"]
+
+
+def _network(pair: ComparedResources, _: str) -> Evidence:
+    """Evidence about a link: a full one explains the wait, one with room leaves the peer.
+
+    Nothing of the peer is measured.
+    """
+    links = []
+    for link in pair.after.places(NETWORK):
+        links += [(link, rate, speed) for rate, speed in _link(link)]
     if not links:
         return Evidence()
     place, rate, speed = max(links, key=lambda link: link[1] / link[2])
@@ -200,11 +223,13 @@ def _network(pair: Pair, _: str) -> Evidence:
     return Evidence((where, *rest))
 
 
-def _device(pair: Pair, named: str) -> Evidence:
+def _device(pair: ComparedResources, named: str) -> Evidence:
     places = pair.after.places(DEVICE)
     own = [place for place in places if place.name == named] or places
     busy = [place for place in own if "busy" in place.figures]
-    slow = [line for place in own for line in _slow_device(place, places, pair.after)]
+    slow: list[str] = []
+    for place in own:
+        slow += _slow_device(place, places, pair.after)
     if not busy:
         return Evidence(tuple(slow), True if slow else None, SLOW_REMEDY if slow else "")
     device = max(busy, key=lambda place: place.figures["busy"])
@@ -223,8 +248,8 @@ def _device(pair: Pair, named: str) -> Evidence:
 SLOW_REMEDY = "cool the device, raise its power limit or its clock, or measure without it"
 
 
-def _slow_device(device: Place, all_of_them: list[Place], after: StepResources) -> list[str]:
-    """How a device is slow by itself, however many share it."""
+def _slow_device(device: NodeResource, all_of_them: list[NodeResource], after: StepResources) -> list[str]:
+    """Lines about a device that is slow by itself, however many share it."""
     where = f"{device.name}{on_node(device.node, after)}"
     throttled, clock = device.figures.get("throttled"), device.figures.get("frequency")
     lines = []
@@ -238,20 +263,22 @@ def _slow_device(device: Place, all_of_them: list[Place], after: StepResources) 
     return lines
 
 
-def _device_memory(device: Place) -> list[str]:
+def _device_memory(device: NodeResource) -> list[str]:
     used, total = device.figures.get("memory_used"), device.figures.get("memory_total")
-    return [f"{used / total:.0%} of its memory is used"] if used is not None and total else []
+    if used is not None and total:
+        return [f"{used / total:.0%} of its memory is used"]
+    return []
 
 
-def _on_cpu(pair: Pair, _: str) -> Evidence:
-    """Why the same work may need more CPU seconds: slower clocks, or a hypervisor that takes cores away."""
+def _on_cpu(pair: ComparedResources, _: str) -> Evidence:
+    """Why equal work may need more CPU seconds: slower clocks, or cores taken by a hypervisor."""
     clock, was = pair.after.lowest(CPU, "frequency"), pair.was(lambda step: step.lowest(CPU, "frequency"))
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     heat = pair.after.highest(CPU, "heat_throttled")
     lines, signs = [], []
     if stolen is not None and cores and stolen >= STOLEN * cores:
         lines += _steal(pair)
-        signs.append("ask for cores of one's own: another machine of the same host uses them")
+        signs.append("ask for dedicated cores: another machine of the same host uses these")
     if clock is not None and was is not None and clock <= was * (1.0 - CLOCK_FELL):
         lines.append(f"clocks fell to {clock:.0%} of the highest ({was:.0%} before)")
         signs.append("clocks fall as more cores work: compare with a fixed clock rate, and look at cooling and power")
@@ -268,7 +295,7 @@ def _on_cpu(pair: Pair, _: str) -> Evidence:
     return Evidence(tuple(lines))
 
 
-def _gap(pair: Pair, _: str) -> Evidence:
+def _gap(pair: ComparedResources, _: str) -> Evidence:
     """Idle workers: a client and a Redis on these nodes lack a CPU when all cores are busy."""
     cores, busy = pair.after.cores, pair.after.cores_busy
     if not cores or busy is None:
@@ -277,7 +304,7 @@ def _gap(pair: Pair, _: str) -> Evidence:
     return Evidence((line,), True if busy >= FULL * cores else None)
 
 
-EVIDENCE: dict[str, Callable[[Pair, str], Evidence]] = {
+EVIDENCE: dict[str, Callable[[ComparedResources, str], Evidence]] = {
     State.ON_CPU: _on_cpu,
     State.CPU_WAIT: _cpu_wait,
     State.THROTTLED: _throttled,
@@ -289,8 +316,8 @@ EVIDENCE: dict[str, Callable[[Pair, str], Evidence]] = {
 }
 
 
-def _slow_place(kind: str, name: str, place: str, pair: Pair) -> list[str]:
-    """What is different about the slow device or node, or about where the slow worker is."""
+def _slow_place(kind: str, name: str, place: str, pair: ComparedResources) -> list[str]:
+    """Differences of the slow device or node, or of the place of the slow worker."""
     lines: list[str] = []
     places = pair.after.places(DEVICE)
     if kind == "node" or f"node {name}" in place:
@@ -302,22 +329,24 @@ def _slow_place(kind: str, name: str, place: str, pair: Pair) -> list[str]:
 
 
 def _one_full(step: StepResources) -> bool:
-    """Whether all cores of one of the nodes are busy, which is enough to make its requests wait."""
-    return any(
-        busy + (node.value(CPU, "steal") or 0.0) >= FULL * cores
-        for node in step.nodes
-        if (busy := node.cores_busy) is not None and (cores := node.value(CPU, "cores"))
-    )
+    """Whether all cores of one of the nodes are busy, which makes its requests wait."""
+    for node in step.nodes:
+        busy, cores = node.cores_busy, node.value(CPU, "cores")
+        if busy is not None and cores:
+            stolen = node.value(CPU, "steal") or 0.0
+            if busy + stolen >= FULL * cores:
+                return True
+    return False
 
 
-def _link(place: Place) -> list[tuple[float, float]]:
-    """What a network moves each way, with its speed; nothing where the speed is unknown."""
+def _link(place: NodeResource) -> list[tuple[float, float]]:
+    """The bytes/s of a network each way, with its speed; nothing where the speed is unknown."""
     speed = place.figures.get("speed")
     ways = (place.figures.get(name) for name in ("received", "sent"))
     return [(rate, speed) for rate in ways if rate is not None and speed]
 
 
-def _steal(pair: Pair) -> list[str]:
+def _steal(pair: ComparedResources) -> list[str]:
     stolen, cores = pair.after.total(CPU, "steal"), pair.after.cores
     if stolen is None or not cores or stolen < STOLEN * cores:
         return []
@@ -326,14 +355,14 @@ def _steal(pair: Pair) -> list[str]:
 
 
 def _others(after: StepResources) -> list[str]:
-    """How many of the busy cores the requests do not use themselves, where that is a notable part."""
+    """How many busy cores the requests do not use themselves, where that is a notable part."""
     cores, busy, own = after.cores, after.cores_busy, after.requests_cpu
     if not cores or busy is None or own is None or busy - own < OTHERS * cores:
         return []
     return [f"{busy - own:.1f} of them by other programs or the tester"]
 
 
-def _pressure(pair: Pair, figure: str) -> list[str]:
+def _pressure(pair: ComparedResources, figure: str) -> list[str]:
     part = pair.after.highest(PRESSURE, figure)
     if part is None:
         return []
@@ -341,22 +370,32 @@ def _pressure(pair: Pair, figure: str) -> list[str]:
 
 
 def _pressed(pressure: float | None) -> bool | None:
-    """Pressure that is high speaks for a resource; none at all is not enough to speak against it."""
-    return True if pressure is not None and pressure >= PRESSED else None
+    """True for high pressure. Low pressure alone is not evidence against a resource: None."""
+    if pressure is not None and pressure >= PRESSED:
+        return True
+    return None
 
 
 def _between(part: float, yes: float, no: float) -> bool | None:
-    return True if part >= yes else _no(part < no)
+    if part >= yes:
+        return True
+    return _no(part < no)
 
 
 def _no(contradicted: bool) -> bool | None:
-    return False if contradicted else None
+    if contradicted:
+        return False
+    return None
 
 
-def _before(pair: Pair, value: Callable[[StepResources], float | None], text: Callable[[float], str]) -> str:
-    """The same figure in the first step, in brackets; "" where it is unknown."""
-    was = pair.was(value)
-    return "" if was is None else f" ({text(was)} before)"
+def _before(
+    pair: ComparedResources, figure: Callable[[StepResources], float | None], text: Callable[[float], str]
+) -> str:
+    """The figure in the first step, in brackets; "" where it is unknown."""
+    was = pair.was(figure)
+    if was is None:
+        return ""
+    return f" ({text(was)} before)"
 
 
 def _cores_busy(step: StepResources) -> float | None:
@@ -367,19 +406,23 @@ def _periods(step: StepResources) -> float | None:
     return step.highest(CONTAINER, "throttled_periods")
 
 
-def _decimal(value: float) -> str:
-    return f"{value:.1f}"
+def _decimal(figure: float) -> str:
+    return f"{figure:.1f}"
 
 
-def _share(value: float) -> str:
-    return f"{value:.0%}"
+def _share(part: float) -> str:
+    return f"{part:.0%}"
 
 
-def _cores(value: float) -> str:
-    return f"{value:.3g} {'core' if value == 1 else 'cores'}"
+def _cores(count: float) -> str:
+    if count == 1:
+        return "1 core"
+    return f"{count:.3g} cores"
 
 
 def _bytes(per_s: float) -> str:
     """Bytes a second with a prefix."""
-    size, prefix = next(((size, name) for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")) if per_s >= size), (1, ""))
-    return f"{per_s / size:.3g} {prefix}B/s"
+    for size, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if per_s >= size:
+            return f"{per_s / size:.3g} {prefix}B/s"
+    return f"{per_s:.3g} B/s"

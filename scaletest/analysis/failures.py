@@ -1,4 +1,4 @@
-"""Failed requests, grouped by what they have in common, so that a thousand failures read as three lines."""
+"""Failed requests, grouped by common traits, so that a thousand failures read as three lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ MOST_GROUPS = 100
 
 @dataclass(frozen=True, slots=True)
 class FailureGroup:
-    """Requests that failed alike. first_s, last_s: Redis seconds of the first and the last one, 0 when none began."""
+    """Requests that failed alike.
+
+    first_s, last_s: Redis seconds of the first and the last failure, 0 when none began.
+    """
 
     outcome: str
     reason: str
@@ -32,14 +35,14 @@ class FailureGroup:
 
 def group(records: Iterable[Record]) -> list[FailureGroup]:
     """Groups by outcome, reason, exit code, error text, node and device; the largest first, at most 100."""
-    found: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
+    times_by_key: dict[tuple[str, str, int | None, str, str, str], list[float]] = {}
     for record in records:
         reply = record.reply
         if not record.ok:
             key = (reply.outcome.value, reply.reason.value, reply.exit_code, reply.error, reply.node, reply.device)
-            found.setdefault(key, []).append(reply.ended_s)
+            times_by_key.setdefault(key, []).append(reply.ended_s)
     groups = [
         FailureGroup(outcome, reason, code, error, node, device, len(times), min(times), max(times))
-        for (outcome, reason, code, error, node, device), times in found.items()
+        for (outcome, reason, code, error, node, device), times in times_by_key.items()
     ]
-    return sorted(groups, key=lambda one: (-one.count, one.error))[:MOST_GROUPS]
+    return sorted(groups, key=lambda group: (-group.count, group.error))[:MOST_GROUPS]

@@ -1,8 +1,8 @@
 """How evenly the throughput of a step is shared out between workers, nodes or devices.
 
-Amounts are completions or rates of groups that had the same chance: count in one window, and pass a group that did
-nothing as 0, since one that is absent cannot be seen. Jain's index (Jain, Chiu, Hawe 1984) is (sum x)^2 / (n sum x^2):
-1 when all are equal, 1/n when one has everything.
+Amounts are completions or rates of groups that had the same chance: count in one window, and pass a
+group that did nothing as 0, since one that is absent would not count. Jain's index (Jain, Chiu,
+Hawe 1984) is (sum x)^2 / (n sum x^2): 1 when all are equal, 1/n when one has everything.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from scaletest.analysis.estimate import finite
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """One group: what it did, and its part of the whole, from 0 to 1."""
+class GroupShare:
+    """One group: its amount, and its part of the whole, from 0 to 1."""
 
     name: str
     amount: float
@@ -28,14 +28,14 @@ class Share:
 class Fairness:
     """Shares from the largest to the smallest. ratio: largest over smallest, infinity when a group did nothing."""
 
-    shares: tuple[Share, ...]
+    shares: tuple[GroupShare, ...]
     ratio: float
     jain: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; an infinite ratio is null."""
         return {
-            "groups": [{"name": row.name, "amount": row.amount, "share": row.share} for row in self.shares],
+            "groups": [{"name": group.name, "amount": group.amount, "share": group.share} for group in self.shares],
             "ratio": finite(self.ratio),
             "jain": self.jain,
         }
@@ -46,11 +46,11 @@ def fairness(amounts: Mapping[str, float]) -> Fairness | None:
     total = sum(amounts.values())
     if total <= 0:
         return None
-    rows = sorted(amounts.items(), key=lambda item: (-item[1], item[0]))
-    most, least = rows[0][1], rows[-1][1]
-    shares = tuple(Share(name, amount, amount / total) for name, amount in rows)
+    ordered = sorted(amounts.items(), key=lambda group: (-group[1], group[0]))
+    most, least = ordered[0][1], ordered[-1][1]
+    shares = tuple(GroupShare(name, amount, amount / total) for name, amount in ordered)
     return Fairness(
         shares=shares,
         ratio=most / least if least > 0 else math.inf,
-        jain=1 / (len(shares) * sum(row.share**2 for row in shares)),
+        jain=1 / (len(shares) * sum(group.share**2 for group in shares)),
     )

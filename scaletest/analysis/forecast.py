@@ -1,9 +1,10 @@
-"""Before a run: how long will its steps take, and how narrow will their intervals be, for run times that scatter so?
+"""Forecast of a run: how long its steps take, and how narrow their intervals will be.
 
-A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles of all its workers,
-never less than 8 completions in all and 3 a worker, never less than the shortest nor more than the longest step. What
-comes out is an upper bound: a step also ends when its doubling is decided. Of a mirrored run every step has two parts,
-each with half of that; where these decide nothing further parts follow, up to the longest time of the run.
+A step whose run times have the coefficient of variation c needs n = (1.96 c / precision)^2 cycles
+of all its workers, never less than 8 completions in all and 3 a worker, never less than the
+shortest nor more than the longest step. This is an upper bound: a step also ends when its doubling
+is decided. Every step of a mirrored run has two parts, each with half of that; where these decide
+nothing further parts follow, up to the longest time of the run.
 """
 
 from __future__ import annotations
@@ -22,8 +23,12 @@ STEADY, SCATTERED = 0.005, 0.10
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
-    """spread: relative standard deviation of run times. seconds: of the whole run. half_widths: relative, by step."""
+class ValidationForecast:
+    """The forecast of a run.
+
+    spread: relative standard deviation of run times. seconds: of the whole run. half_widths:
+    relative, by step.
+    """
 
     spread: float
     seconds: float
@@ -34,7 +39,7 @@ class Forecast:
         return asdict(self) | {"half_widths": list(self.half_widths)}
 
 
-def forecast(plan: Plan, spread: float) -> Forecast:
+def forecast(plan: Plan, spread: float) -> ValidationForecast:
     """Duration and interval widths of `plan` if run times scatter by `spread` and nothing slows them down."""
     total, widths, running = 0.0, [], 0
     for workers in plan.steps:
@@ -43,13 +48,15 @@ def forecast(plan: Plan, spread: float) -> Forecast:
         widths.append(1.96 * spread / math.sqrt(cycles))
         total += plan.parts * (part_s + plan.seconds) + START_S * max(0, workers - running)
         running = workers
-    return Forecast(spread, total * plan.repeats, tuple(widths))
+    return ValidationForecast(spread, total * plan.repeats, tuple(widths))
 
 
 def longest_s(plan: Plan) -> float:
-    """Seconds under load that the run takes at most, but for parts that warm up longer than the plan says."""
+    """Seconds under load that a run takes at most, unless parts warm up longer than planned."""
     warmed_again_s = (plan.parts - 1) * (plan.warmup_s or 0.0)
-    step_s = plan.parts * plan.fixed_part_s if plan.step_s else plan.longest_s + warmed_again_s
+    step_s = plan.longest_s + warmed_again_s
+    if plan.step_s:
+        step_s = plan.parts * plan.fixed_part_s
     return step_s * len(plan.steps) * plan.repeats
 
 

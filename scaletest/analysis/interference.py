@@ -1,9 +1,10 @@
-"""What disturbed a run from outside, by the samples of its nodes: what it was, where, and from when to when.
+"""Disturbances of a run from outside, by the samples of its nodes: their kind, place and time.
 
-Other programs: the cores that are busy beyond the CPU time that the requests themselves used. A request says its CPU
-seconds as a whole, not when it used them, so only what exceeds the CPU time of all requests that touch a span of time
-counts, and the span is four times as long as requests are. Where the tester itself costs a notable part of a request,
-it is one of the other programs; then only what exceeds the usual of the same measuring counts.
+Other programs: the cores that are busy beyond the CPU time that the requests themselves used. A
+request reports its CPU seconds as a whole, not when it used them, so only cores beyond the CPU time
+of all requests that touch a span of time count, and the span is four times as long as requests are.
+Where the tester itself costs a notable part of a request, it is one of the other programs; then
+only cores beyond the usual number of the same measurement count.
 """
 
 from __future__ import annotations
@@ -16,19 +17,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.node_words import clock_text, cores_text
+from scaletest.analysis.node_text import clock_text, cores_text
 from scaletest.analysis.steps import Rows, Step
 from scaletest.model import Record, Reply
 from scaletest.model.node_sample import CPU, DEVICE, PRESSURE, NodeSample
 
-# Cores that others use, as a part of all of them and at least so many.
+# Cores that other programs use: part of all cores, and number of cores, from which they disturb.
 FOREIGN_PART, FOREIGN_CORES = 0.15, 0.25
-# The tester is worth a word beyond this part of a request's time: the same limit as that of the warning.
+# The tester is one of the other programs beyond this part of a request's time, as in the warning.
 TESTER = 0.02
 STOLEN = 0.05
-# By so much less than usual, or more.
+# Relative fall of clocks, and rise of pressure, that disturb.
 CLOCK_FELL, PRESSURE_ROSE = 0.10, 0.30
-# What is shorter is no news. A span for other programs is at least so long, and holds so many run times.
+# Shorter disturbances are not reported. A span for other programs is at least LEAST_SPAN_S long, and
+# RUNS_IN_SPAN run times.
 SHORTEST_S = 1.5
 LEAST_SPAN_S = 2.0
 RUNS_IN_SPAN = 4.0
@@ -37,9 +39,10 @@ MOST_SPELLS = 8
 
 @dataclass(frozen=True, slots=True)
 class Interference:
-    """One disturbance. kind: other programs, steal, pressure, heat, clock, device. begin_s, end_s: Redis's clock.
+    """One disturbance.
 
-    cost: how much of the node it took or held back, for ranking: a part of 1.
+    kind: other programs, steal, pressure, heat, clock, device. begin_s, end_s: on Redis's clock.
+    cost: the part of the node that it took, for ranking.
     """
 
     kind: str
@@ -51,12 +54,12 @@ class Interference:
 
     @property
     def weight(self) -> float:
-        """For ranking: how much it took, for how long."""
+        """The part of the node that it took, times seconds, for ranking."""
         return self.cost * (self.end_s - self.begin_s)
 
     @property
     def sentence(self) -> str:
-        """Its time and its figure."""
+        """A sentence with its time and its figure."""
         return f"from {clock_text(self.begin_s)} to {clock_text(self.end_s)} UTC {self.text}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -66,7 +69,7 @@ class Interference:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Some time of one node, how much was seen in it, whether that is a disturbance, and whether it certainly is."""
+    """Some time of one node, the figure in it, and whether it is surely a disturbance."""
 
     begin_s: float
     end_s: float
@@ -76,7 +79,7 @@ class _Span:
 
 
 def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSample]) -> list[Interference]:
-    """What disturbed the measurings of a run, in the order of time; the costliest where there are too many."""
+    """The disturbances of a run, in the order of time; the costliest where there are too many."""
     by_node: dict[str, list[NodeSample]] = defaultdict(list)
     for sample in sorted(samples, key=lambda sample: sample.at_s):
         by_node[sample.node].append(sample)
@@ -85,15 +88,22 @@ def interferences(steps: Sequence[Step], records: Rows, samples: Sequence[NodeSa
     for step in steps:
         for measured in step.samples:
             rows = records.get(measured.measurement.key, ())
-            last_s = max((row.reply.ended_s for row in rows), default=0.0)
+            last_s = max((record.reply.ended_s for record in rows), default=0.0)
             for node, own in by_node.items():
-                inside = [one for one in own if measured.began_s < one.at_s - one.interval_s and one.at_s < last_s]
-                served = [row for row in rows if row.reply.node == node and row.reply.ended_s]
+                inside = _inside(own, measured.began_s, last_s)
+                served = [record for record in rows if record.reply.node == node and record.reply.ended_s]
                 if served and len(inside) > 1:
-                    where = f" on {node}" if several else ""
+                    where = ""
+                    if several:
+                        where = f" on {node}"
                     spells += _of_node(node, where, inside, served, step.overhead_share)
     costliest = sorted(spells, key=lambda spell: -spell.weight)[:MOST_SPELLS]
     return sorted(costliest, key=lambda spell: spell.begin_s)
+
+
+def _inside(samples: Sequence[NodeSample], begin_s: float, end_s: float) -> list[NodeSample]:
+    """The samples whose whole interval lies in that time."""
+    return [sample for sample in samples if begin_s < _begin(sample) and sample.at_s < end_s]
 
 
 def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Interference | None:
@@ -105,7 +115,7 @@ def between(spells: Sequence[Interference], begin_s: float, end_s: float) -> Int
 def _of_node(
     node: str, where: str, samples: Sequence[NodeSample], rows: Sequence[Record], tester: float
 ) -> Iterator[Interference]:
-    """The disturbances of one node in one measuring."""
+    """The disturbances of one node during one measurement."""
     cores = max(0.0, samples[-1].value(CPU, "cores") or 0.0)
     for spell in _spells(_foreign(samples, rows, cores, tester)):
         text = f"other programs used {cores_text(spell.value, cores)}{where}"
@@ -117,14 +127,17 @@ def _of_node(
         text = f"heat lowered a CPU's clock{where} {spell.value:.1f} times a second"
         yield Interference("heat", node, spell.begin_s, spell.end_s, 0.1, text)
     yield from _changes(node, where, samples)
-    for name in sorted({name for sample in samples for name in sample.of_kind(DEVICE)}):
+    devices: set[str] = set()
+    for sample in samples:
+        devices.update(sample.of_kind(DEVICE))
+    for name in sorted(devices):
         for spell in _spells(_levels(samples, f"{DEVICE}:{name}", "throttled", 0.5)):
             text = f"heat, power or another limit lowered the clock of {name}{where}"
             yield Interference("device", node, spell.begin_s, spell.end_s, 0.1, text)
 
 
 def _changes(node: str, where: str, samples: Sequence[NodeSample]) -> Iterator[Interference]:
-    """Clocks that are lower, and pressure that is higher, than in most of the measuring."""
+    """Clocks that are lower, and pressure that is higher, than in most of the measurement."""
     usual = _median(samples, CPU, "frequency")
     clocks = _levels(samples, CPU, "frequency", usual * (1.0 - CLOCK_FELL), above=False)
     for spell in _spells(clocks) if usual > 0 else ():
@@ -144,40 +157,48 @@ def _levels(
     for sample in samples:
         value = sample.value(resource, figure)
         if value is not None:
-            disturbed = value >= limit if above else value < limit
+            disturbed = (value >= limit) is above
             yield _Span(sample.at_s - sample.interval_s, sample.at_s, value, disturbed, disturbed)
 
 
 def _median(samples: Sequence[NodeSample], resource: str, figure: str) -> float:
     """The usual value of a figure; 0 where no sample has it."""
-    values = [value for sample in samples if (value := sample.value(resource, figure)) is not None]
-    return statistics.median(values) if values else 0.0
+    readings = [sample.value(resource, figure) for sample in samples]
+    known = [reading for reading in readings if reading is not None]
+    if not known:
+        return 0.0
+    return statistics.median(known)
 
 
 def _foreign(samples: Sequence[NodeSample], rows: Sequence[Record], cores: float, tester: float) -> Iterator[_Span]:
-    """What others than the requests use of a node's cores: spans around each sample, as long as requests need."""
+    """Cores of a node that other programs use, in spans as long as requests need."""
     rates = _cpu_rates(rows)
-    if not cores or any(row.reply.worker not in rates for row in rows):
+    if not cores or any(record.reply.worker not in rates for record in rows):
         return
     own = _OwnCpu(rows, rates)
-    run_s = statistics.quantiles([row.reply.run_s for row in rows], n=10)[-1] if len(rows) > 1 else rows[0].reply.run_s
+    run_s = rows[0].reply.run_s
+    if len(rows) > 1:
+        run_s = statistics.quantiles([record.reply.run_s for record in rows], n=10)[-1]
     spans = list(_spans(samples, max(LEAST_SPAN_S, RUNS_IN_SPAN * run_s)))
     if not spans:
         return
     used = [(busy, *own.between(_begin(first), last.at_s)) for first, _, last, busy in spans]
-    usual = statistics.median(busy - (least + most) / 2.0 for busy, least, most in used) if tester > TESTER else 0.0
-    limit = max(FOREIGN_PART * cores, FOREIGN_CORES) + max(0.0, usual)
-    for number, ((first, middle, last, _), (busy, least, most)) in enumerate(zip(spans, used, strict=True)):
-        begin_s = _begin(first if number == 0 else middle)
-        end_s = last.at_s if number == len(spans) - 1 else middle.at_s
+    limit = max(FOREIGN_PART * cores, FOREIGN_CORES)
+    if tester > TESTER:
+        usual = statistics.median(busy - (least + most) / 2.0 for busy, least, most in used)
+        limit += max(0.0, usual)
+    begins = [_begin(middle) for _, middle, _, _ in spans]
+    ends = [middle.at_s for _, middle, _, _ in spans]
+    begins[0], ends[-1] = _begin(spans[0][0]), spans[-1][2].at_s
+    for begin_s, end_s, (busy, least, most) in zip(begins, ends, used, strict=True):
         others = busy - (least + most) / 2.0
         yield _Span(begin_s, end_s, min(cores, others), others >= limit, busy - most >= limit)
 
 
 def _spans(samples: Sequence[NodeSample], seconds: float) -> Iterator[tuple[NodeSample, NodeSample, NodeSample, float]]:
-    """Neighbouring samples that cover so many seconds: the first, the middle and the last, and the mean of busy cores.
+    """Neighbouring samples that cover so many seconds: first, middle, last, and mean of busy cores.
 
-    One from each sample on that says how busy its cores were.
+    One from each sample on that has a figure of busy cores.
     """
     known = [sample for sample in samples if sample.interval_s > 0 and sample.value(CPU, "user") is not None]
     used_s = [0.0, *itertools.accumulate(_busy_s(sample) for sample in known)]
@@ -202,13 +223,15 @@ def _busy_s(sample: NodeSample) -> float:
 
 
 class _OwnCpu:
-    """The CPU time of requests: of those that ended, or had started, by some time, as sums that are looked up."""
+    """The CPU time of requests: of those that ended, or had started, by some time, as sums."""
 
     def __init__(self, rows: Sequence[Record], rates: Mapping[str, float]) -> None:
         """rates: cores that a request uses, by worker, for requests that do not say it."""
-        used_s = [_cpu_s(row.reply, rates) for row in rows]
-        self._starts = _Sums([(row.reply.started_s, cpu_s) for row, cpu_s in zip(rows, used_s, strict=True)])
-        self._ends = _Sums([(row.reply.ended_s, cpu_s) for row, cpu_s in zip(rows, used_s, strict=True)])
+        used_s = [_cpu_s(record.reply, rates) for record in rows]
+        starts = [record.reply.started_s for record in rows]
+        ends = [record.reply.ended_s for record in rows]
+        self._starts = _Sums(list(zip(starts, used_s, strict=True)))
+        self._ends = _Sums(list(zip(ends, used_s, strict=True)))
 
     def between(self, begin_s: float, end_s: float) -> tuple[float, float]:
         """The fewest and the most cores that requests can have used then."""
@@ -228,19 +251,24 @@ class _Sums:
         self._sums = [0.0, *itertools.accumulate(amount for _, amount in ordered)]
 
     def before(self, at_s: float) -> float:
-        """The sum of what lies before that time."""
+        """The sum of the amounts before that time."""
         return self._sums[bisect_left(self._times, at_s)]
 
 
 def _cpu_rates(rows: Sequence[Record]) -> dict[str, float]:
-    """Cores that the requests of each worker use on average, of those workers that say it for some of them."""
+    """Cores that the requests of each worker use on average, where some of them report it."""
     cpu_s: dict[str, float] = defaultdict(float)
     run_s: dict[str, float] = defaultdict(float)
-    for row in rows:
-        if row.reply.activity is not None:
-            cpu_s[row.reply.worker] += row.reply.activity.cpu_s
-            run_s[row.reply.worker] += row.reply.run_s
-    return {worker: cpu_s[worker] / seconds if seconds > 0 else 0.0 for worker, seconds in run_s.items()}
+    for record in rows:
+        if record.reply.activity is not None:
+            cpu_s[record.reply.worker] += record.reply.activity.cpu_s
+            run_s[record.reply.worker] += record.reply.run_s
+    rates = {}
+    for worker, seconds in run_s.items():
+        rates[worker] = 0.0
+        if seconds > 0:
+            rates[worker] = cpu_s[worker] / seconds
+    return rates
 
 
 def _cpu_s(reply: Reply, rates: Mapping[str, float]) -> float:

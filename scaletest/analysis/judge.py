@@ -1,7 +1,7 @@
-"""From steps to one verdict. Pure: the same steps give the same verdict anywhere.
+"""The verdict of a validation. Pure: the same steps give the same verdict anywhere.
 
-What refutes comes first, then what is missing, then PASS. A step that was not steady, or holds too little, can neither
-pass nor fail a doubling.
+FAIL comes first, then INVALID for what is missing, then PASS. A step that was not steady, or has
+too few requests, can neither pass nor fail a doubling.
 """
 
 from __future__ import annotations
@@ -11,30 +11,39 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 
-from scaletest.analysis.cause_words import workers_text
+from scaletest.analysis.cause_text import workers_text
 from scaletest.analysis.causes import Causes
+from scaletest.analysis.device_sharing import Sharing
 from scaletest.analysis.doubling import SLOW_REQUESTS, WAYS
 from scaletest.analysis.interference import Interference, between
 from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.sharing import Sharing
-from scaletest.analysis.steps import Sample, Step
+from scaletest.analysis.steps import MeasuredStep, Step
 from scaletest.analysis.stopping import Stop
 from scaletest.analysis.tails import SLOW
 from scaletest.analysis.thresholds import ThresholdResult, verdict_of
 from scaletest.analysis.throughput import least_per_worker, least_total
 from scaletest.model import Plan, Verdict, VerdictKind
 
+RESUME = "continue it where it ended: --resume"
+# Parts of a request's time that the tester may cost: above the first a warning, above the second
+# no verdict.
 WARN_OVERHEAD = 0.02
 MOST_OVERHEAD = 0.10
-# Below, the client left workers idle; above, completions are on record that nobody had in flight.
+# Requests in flight by the records over those that the client kept in flight. Below this range the
+# client left workers idle; above it there are records of requests that were never in flight.
 LITTLE = (0.90, 1.05)
-# Of the ideal ratio. The first may be a cache or a measuring error, beyond the second the workers were not alike.
+# Multiples of the ideal ratio. Above the first it may be a cache or an error of measurement, above
+# the second the workers were not alike.
 WARN_TOO_GOOD, MOST_TOO_GOOD = 1.02, 1.1
-# Groups that did so differently are worth a line, when chance (three standard deviations of a count) does not do it.
+# A group that did this many times as much as another is worth a warning, if the difference exceeds
+# chance (three standard deviations of a count).
 WARN_UNFAIR = 1.25
-# Slow requests that are rarer need no word.
+# A smaller share of slow requests needs no mention.
 NEGLIGIBLE = 0.001
-# A machine that changes less changes no result that anybody would see.
+# What may slow a machine down for a while, where no samples of its resources say more.
+CHANGES = "thermal throttling, frequency scaling, other programs on the machine"
+POSSIBLE_CAUSES = f"possible causes: {CHANGES}"
+# A machine whose speed changes by less than this part a second changes no visible result.
 LEAST_TREND_PER_S = 0.0001
 
 
@@ -49,11 +58,15 @@ def judge(
 ) -> Verdict:
     """The verdict of a run.
 
-    shared: which number of workers per device is best, where the run compares them. causes: what grew in the doubling
-    that failed, where the records tell. disturbed: by what, where the nodes' samples tell.
+    shared: the best number of workers per device, where the run compares them. causes: where the
+    requests of the doubling that failed spent more time, if the records have it. disturbed: what
+    disturbed the run, if there are samples of the nodes.
     """
     if interrupted:
-        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on with it where it ended: --resume")
+        return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", RESUME)
+    best = ""
+    if shared:
+        best = shared.sentence
     return (
         _failures(plan, steps)
         or _damaged(steps)
@@ -65,12 +78,12 @@ def judge(
         or _undecided(plan, steps, shared, disturbed)
         or _unlike(steps)
         or verdict_of(thresholds, VerdictKind.INVALID)
-        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, shared.sentence if shared else ""))
+        or Verdict(VerdictKind.PASS, _passed(plan, steps, thresholds, best))
     )
 
 
 def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> list[str]:
-    """What a reader should know although it decides nothing, one line each with the cure.
+    """Warnings that decide nothing, one line each, with what to do.
 
     disturbed: what disturbed the run, in the order of time.
     """
@@ -78,22 +91,32 @@ def warnings(steps: Sequence[Step], disturbed: Sequence[Interference] = ()) -> l
     for step in steps:
         at = workers_text(step.workers)
         if WARN_OVERHEAD < step.overhead_share <= MOST_OVERHEAD:
-            lines.append(f"{at}: the tester costs {step.overhead_share:.0%} of a request's time; use longer requests")
-        lines += [line for one in step.samples for line in _unsteady(at, one, disturbed)]
-        for group, found in step.fairness.items():
-            most, least = found.shares[0], found.shares[-1]
-            if found.ratio > WARN_UNFAIR and most.amount - least.amount > 3.0 * math.sqrt(most.amount):
-                lines.append(
-                    f"{at}: {group} {most.name} did {found.ratio:.1f} times as much as {least.name}; "
-                    "compare their run times"
-                )
+            overhead = f"the tester costs {step.overhead_share:.0%} of a request's time"
+            lines.append(f"{at}: {overhead}; use longer requests")
+        for measured in step.samples:
+            lines += _unsteady(at, measured, disturbed)
+        lines += _unfair(at, step)
     return lines + _disturbances(disturbed, "; ".join(lines))
 
 
-def _disturbances(disturbed: Sequence[Interference], told: str) -> list[str]:
-    """A line for each kind of disturbance on a node: the costliest, and how often there was another one.
+def _unfair(at: str, step: Step) -> list[str]:
+    """Warnings about groups (workers, pods, nodes, devices) that did very unequal shares of a step."""
+    lines = []
+    for group, fairness in step.fairness.items():
+        most, least = fairness.shares[0], fairness.shares[-1]
+        beyond_chance = most.amount - least.amount > 3.0 * math.sqrt(most.amount)
+        if fairness.ratio > WARN_UNFAIR and beyond_chance:
+            lines.append(
+                f"{at}: {group} {most.name} did {fairness.ratio:.1f} times as much as {least.name}; "
+                "compare their run times"
+            )
+    return lines
 
-    told: the warnings so far, which name some of them already.
+
+def _disturbances(disturbed: Sequence[Interference], warned: str) -> list[str]:
+    """A line for each kind of disturbance on a node: the costliest, and how many more there were.
+
+    warned: the warnings so far, which name some of them already.
     """
     by_kind: dict[tuple[str, str], list[Interference]] = defaultdict(list)
     for spell in disturbed:
@@ -101,69 +124,95 @@ def _disturbances(disturbed: Sequence[Interference], told: str) -> list[str]:
     lines = []
     for spells in by_kind.values():
         worst = max(spells, key=lambda spell: spell.weight)
-        more = f", and {len(spells) - 1} more times" if len(spells) > 1 else ""
-        lines += [] if worst.sentence in told else [worst.sentence + more.replace("1 more times", "once more")]
+        if worst.sentence in warned:
+            continue
+        more = ""
+        if len(spells) == 2:
+            more = ", and once more"
+        elif len(spells) > 2:
+            more = f", and {len(spells) - 1} more times"
+        lines.append(worst.sentence + more)
     return lines
 
 
 def changed_evenly(trend_per_s: float) -> list[str]:
-    """A line about a machine that changed along the run, which is no fault of any step. trend_per_s: as a logarithm."""
+    """A warning about a machine whose speed changed steadily, which does not distort the ratios.
+
+    trend_per_s: the logarithm of the relative change in one second.
+    """
     if abs(trend_per_s) < LEAST_TREND_PER_S:
         return []
-    way = "slowed down" if trend_per_s < 0 else "sped up"
+    way = "sped up"
+    if trend_per_s < 0:
+        way = "slowed down"
     return [
-        f"the machine {way} by {abs(math.expm1(trend_per_s)):.2%} a second all the time; the ratios are free of that, "
-        "since steps were measured up and down"
+        f"the machine {way} steadily by {abs(math.expm1(trend_per_s)):.2%} a second; the ratios are not "
+        "affected, since steps were measured on the way up and on the way down"
     ]
 
 
-def _too_good(steps: Sequence[Step], much: float) -> list[str]:
-    """Ratios above what so many workers can add: the step before was held up, and that hides what workers share."""
+def _too_good(steps: Sequence[Step], limit: float) -> list[str]:
+    """Lines about ratios of more than `limit` times the ideal.
+
+    Then something slowed the step before down, which hides what the workers share.
+    """
     return [
-        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than equal workers can "
-        f"bring, so something slowed down {workers_text(before.workers)}"
+        f"{before.workers} -> {step.workers} workers: ratio {step.ratio.value:.2f} is more than the added workers "
+        f"can explain, so something slowed down the step with {workers_text(before.workers)}"
         for before, step in itertools.pairwise(steps)
-        if step.ratio and step.ratio.low > much * step.workers / before.workers
+        if step.ratio and step.ratio.low > limit * step.workers / before.workers
     ]
 
 
-def _unsteady(at: str, sample: Sample, disturbed: Sequence[Interference]) -> list[str]:
-    found, warm_s = sample.drift, sample.warmup_s
-    seen = _disturbed([sample], disturbed)
+def _unsteady(at: str, sample: MeasuredStep, disturbed: Sequence[Interference]) -> list[str]:
+    """Warnings about a lasting change or short dips of the throughput within one measured step."""
+    drift, warm_s = sample.drift, sample.warmup_s
+    disturbance = _disturbed([sample], disturbed)
     lines = []
-    if found.shift:
-        way = "fell" if found.shift < 0 else "rose"
+    if drift.shift:
+        way = "rose"
+        if drift.shift < 0:
+            way = "fell"
         lines.append(
-            f"{at}: throughput {way} by {abs(found.shift):.1%} after "
-            f"{warm_s + found.shift_at_s:.0f} s; {seen or 'look for heat, clocks or neighbours'}"
+            f"{at}: throughput {way} by {abs(drift.shift):.1%} after "
+            f"{warm_s + drift.shift_at_s:.0f} s; {disturbance or POSSIBLE_CAUSES}"
         )
-    if found.dips:
-        at_s, depth = min(found.dips, key=lambda dip: dip[1])
+    if drift.dips:
+        at_s, depth = min(drift.dips, key=lambda dip: dip[1])
         lines.append(
             f"{at}: throughput dipped by {-depth:.0%} after {warm_s + at_s:.0f} s; "
-            f"{seen or 'look at what else ran then'}"
+            f"{disturbance or 'check what else ran at that time'}"
         )
     return lines
 
 
-def _disturbed(samples: Sequence[Sample], disturbed: Sequence[Interference]) -> str:
-    """What disturbed these measurings most, with its time; "" where nothing is known."""
-    spells = [
-        spell
-        for sample in samples
-        if (spell := between(disturbed, sample.began_s, sample.began_s + sample.measurement.measured_s))
-    ]
-    return max(spells, key=lambda spell: spell.cost).sentence if spells else ""
+def _disturbed(samples: Sequence[MeasuredStep], disturbed: Sequence[Interference]) -> str:
+    """What disturbed these measurements most, with its time; "" where nothing is known."""
+    spells = []
+    for sample in samples:
+        end_s = sample.began_s + sample.measurement.measured_s
+        spell = between(disturbed, sample.began_s, end_s)
+        if spell:
+            spells.append(spell)
+    if spells:
+        return max(spells, key=lambda spell: spell.cost).sentence
+    return ""
 
 
 def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
+    """FAIL where more requests failed than the plan tolerates."""
     failures = sum(step.failures for step in steps)
     if failures <= plan.tolerate_failures:
         return None
-    suspect = sorted({name for step in steps for name in step.suspects})
-    blame = f"; suspect: {', '.join(suspect)}, which failed all of theirs" if suspect else ""
-    hits = sum(step.memory_hits for step in steps)
-    blame += f"; {hits} met the limit of a device's memory" if hits else ""
+    suspects: set[str] = set()
+    for step in steps:
+        suspects.update(step.suspects)
+    blame = ""
+    if suspects:
+        blame = f"; suspect: {', '.join(sorted(suspects))}, which failed all of their requests"
+    memory_hits = sum(step.memory_hits for step in steps)
+    if memory_hits:
+        blame += f"; {memory_hits} reached the limit of a device's memory"
     return Verdict(
         VerdictKind.FAIL,
         f"{failures} requests failed, {plan.tolerate_failures} are tolerated{blame}",
@@ -172,44 +221,47 @@ def _failures(plan: Plan, steps: Sequence[Step]) -> Verdict | None:
 
 
 def _smaller(plan: Plan, steps: Sequence[Step]) -> str:
-    """What else to do where memory ended with some numbers of workers per device, and with others did not."""
+    """A further remedy where device memory was too small for some numbers of workers per device."""
     good = [str(step.per_device) for step in steps if not step.failures]
     short = plan.compares and good and any(step.memory_hits for step in steps)
-    return f"; or leave out what does not fit: --per-device {','.join(good)}" if short else ""
+    if short:
+        return f"; or leave out what does not fit: --per-device {','.join(good)}"
+    return ""
 
 
 def _damaged(steps: Sequence[Step]) -> Verdict | None:
-    """Whether the data are not those of whole measurings: a worker died, the run was ended, or a file was cut."""
+    """INVALID where a measurement is incomplete: a worker died, the run was ended, a file was cut."""
     for step in steps:
-        for one in step.samples:
-            if one.measurement.stop == Stop.ENDED:
-                reason = f"the measuring with {workers_text(step.workers)} was cut short"
-                return Verdict(VerdictKind.INVALID, reason, "go on with it where it ended: --resume")
-            if one.lost:
+        for measured in step.samples:
+            if measured.measurement.stop == Stop.ENDED:
+                reason = f"the measurement with {workers_text(step.workers)} was cut short"
+                return Verdict(VerdictKind.INVALID, reason, RESUME)
+            if measured.lost:
                 at = workers_text(step.workers)
-                reason = f"{-one.lost} records with {at} are too many"
-                if one.lost > 0:
-                    reason = f"{one.lost} of {one.measurement.requests} records with {at} are missing"
+                reason = f"{-measured.lost} records with {at} are too many"
+                if measured.lost > 0:
+                    count = measured.measurement.requests
+                    reason = f"{measured.lost} of {count} records with {at} are missing"
                 return Verdict(VerdictKind.INVALID, reason, "measure what is damaged again: --resume")
     return None
 
 
 def _stalled(steps: Sequence[Step]) -> Verdict | None:
-    """Whether a worker stopped while it was measured: what the others did from then on is not what was asked for."""
+    """INVALID where a worker stopped during a step, since fewer workers than planned did the rest."""
     for step in steps:
-        for one in () if step.sound else step.samples:
-            if one.stall:
+        for measured in _doubtful(step):
+            if measured.stall:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {workers_text(step.workers)}, {one.stall.worker} finished nothing in the last "
-                    f"{one.stall.silent_s:.1f} s, much longer than any request took",
-                    "look whether it, its device or its node stopped: the end of workers.log, or of the pod's log",
+                    f"with {workers_text(step.workers)}, {measured.stall.worker} finished nothing in the last "
+                    f"{measured.stall.silent_s:.1f} s, much longer than any request took",
+                    "check whether it, its device or its node stopped: see the end of workers.log, or of the pod's log",
                 )
     return None
 
 
 def _tester(steps: Sequence[Step]) -> Verdict | None:
-    """Whether the tester, not the workload, was measured. It comes first: it could cause any ratio."""
+    """INVALID where the tester was measured instead of the workload, since that can cause any ratio."""
     for step in steps:
         at = workers_text(step.workers)
         if step.overhead_share > MOST_OVERHEAD:
@@ -218,11 +270,11 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
                 f"with {at} the tester itself cost {step.overhead_share:.0%} of a request's time",
                 "use longer requests, or run the client and Redis on machines of their own",
             )
-        for one in step.samples:
-            if one.little is not None and not LITTLE[0] <= one.little <= LITTLE[1]:
+        for measured in step.samples:
+            if measured.little is not None and not LITTLE[0] <= measured.little <= LITTLE[1]:
                 return Verdict(
                     VerdictKind.INVALID,
-                    f"with {at} the records show {one.little:.2f} of the requests in flight "
+                    f"with {at} the records show {measured.little:.2f} of the requests in flight "
                     "(Little's law): records are missing, or the client could not keep up",
                     "run the client on a machine of its own, or use longer requests",
                 )
@@ -230,7 +282,11 @@ def _tester(steps: Sequence[Step]) -> Verdict | None:
 
 
 def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | None:
-    """The doubling that fails. The way up alone fails none: what the machine does cancels with the way down."""
+    """The two steps of the doubling that fails; None where none does.
+
+    The way up of a mirrored run alone fails none: a change of the machine cancels only with the way
+    down.
+    """
     if plan.mirrored and not _complete(plan, steps):
         return None
     for before, step in itertools.pairwise(steps):
@@ -240,7 +296,7 @@ def failed_doubling(plan: Plan, steps: Sequence[Step]) -> tuple[Step, Step] | No
 
 
 def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> Verdict | None:
-    """What a doubling that fails makes of the run."""
+    """FAIL where a doubling fails, with its cause."""
     failed = failed_doubling(plan, steps)
     if failed is None or failed[1].ratio is None:
         return None
@@ -250,8 +306,8 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> V
         f"is below the {ratio.wanted:.2f} wanted"
     )
     remedy = (
-        f"something that the workers share is used up between {before.workers} and {step.workers} workers: "
-        "compare the run times of the two steps"
+        f"with {step.workers} workers requests wait for something that the workers share: compare their "
+        f"run times with those of {workers_text(before.workers)}"
     )
     if causes and causes.sentence:
         return Verdict(VerdictKind.FAIL, f"{reason}. {causes.sentence}", causes.remedy or remedy)
@@ -259,51 +315,65 @@ def _failed_ratio(plan: Plan, steps: Sequence[Step], causes: Causes | None) -> V
 
 
 def _missing(plan: Plan, steps: Sequence[Step], disturbed: Sequence[Interference]) -> Verdict | None:
-    longer = "give a longer --max-step" if not plan.step_s else f"give a longer --step-time than {plan.step_s:g} s"
+    """INVALID where a step is missing, has too few requests, or was not steady."""
+    longer = "give a longer --max-step"
+    if plan.step_s:
+        longer = f"give a longer --step-time than {plan.step_s:g} s"
     for step in steps:
         if step.throughput.completions == 0:
             reason = f"no request was completed with {workers_text(step.workers)}"
-            return Verdict(VerdictKind.INVALID, reason, f"{longer}, or a true --seconds")
+            return Verdict(VerdictKind.INVALID, reason, f"{longer}, or correct --seconds")
         if not step.throughput.enough:
-            return Verdict(VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or a true --seconds")
-        for one in () if step.sound else step.samples:
-            if one.drift.unsteady:
-                reason = (
-                    f"with {workers_text(step.workers)} throughput changed by {one.drift.shift:+.1%} while measured"
-                )
-                return Verdict(VerdictKind.INVALID, reason, _steadier(one, disturbed))
-            if not one.settled:
-                reason = f"with {workers_text(step.workers)} throughput had not settled by the end of the step"
-                return Verdict(VerdictKind.INVALID, reason, f"{longer}, or say how long warming up takes with --warmup")
+            return Verdict(VerdictKind.INVALID, _too_few(plan, step), f"{longer}, or correct --seconds")
+        at = f"with {workers_text(step.workers)}"
+        for measured in _doubtful(step):
+            if measured.drift.unsteady:
+                reason = f"{at} throughput changed by {measured.drift.shift:+.1%} while measured"
+                return Verdict(VerdictKind.INVALID, reason, _steadier(measured, disturbed))
+            if not measured.settled:
+                reason = f"{at} throughput had not settled by the end of the step"
+                remedy = f"{longer}, or say how long warming up takes with --warmup"
+                return Verdict(VerdictKind.INVALID, reason, remedy)
     if not _complete(plan, steps):
         return Verdict(VerdictKind.INVALID, "not every step was measured", "run it again to the end")
     return None
 
 
+def _doubtful(step: Step) -> Sequence[MeasuredStep]:
+    """The measurements of a step that may not be judged; none of a sound one."""
+    if step.sound:
+        return ()
+    return step.samples
+
+
 def _too_few(plan: Plan, step: Step) -> str:
-    """How many requests the shortest of a step's measurings has, and how many each needs."""
+    """How many requests the shortest measurement of a step has, and how many each needs."""
     counts = [sample.throughput.completions for sample in step.samples if not sample.throughput.enough]
     fewest = min(counts, default=step.throughput.completions)
-    once = f"{fewest} in one of {len(step.samples)} measurings" if len(step.samples) > 1 else f"{fewest}"
+    once = f"{fewest}"
+    if len(step.samples) > 1:
+        once = f"{fewest} in one of {len(step.samples)} measurements"
     return (
         f"too few requests completed with {workers_text(step.workers)}: {once} "
         f"(needs {least_total(plan.parts)}, and {least_per_worker(plan.parts)} of every worker)"
     )
 
 
-def _steadier(sample: Sample, disturbed: Sequence[Interference]) -> str:
-    seen = _disturbed([sample], disturbed)
-    if seen:
-        return f"{seen}: end that, and run it again"
-    if sample.drift.shift > 0:
-        return f"it may have been warming up: try --warmup {math.ceil(sample.warmup_s + sample.drift.shift_at_s)}"
+def _steadier(sample: MeasuredStep, disturbed: Sequence[Interference]) -> str:
+    """The remedy for a throughput that changed within one measured step."""
+    disturbance = _disturbed([sample], disturbed)
+    if disturbance:
+        return f"{disturbance}: end that, and run it again"
     at_s = sample.warmup_s + sample.drift.shift_at_s
-    return f"find what changed after {at_s:.0f} s (heat, clocks, neighbours), and run it again"
+    if sample.drift.shift > 0:
+        return f"it may have been warming up: try --warmup {math.ceil(at_s)}"
+    return f"find what changed after {at_s:.0f} s ({CHANGES}), and run it again"
 
 
 def _undecided(
     plan: Plan, steps: Sequence[Step], shared: Sharing | None, disturbed: Sequence[Interference]
 ) -> Verdict | None:
+    """INVALID where an interval is too wide to decide a doubling, or the best number per device."""
     if shared and shared.vague:
         return Verdict(VerdictKind.INVALID, shared.vague, _sharper(plan, steps))
     for before, step in itertools.pairwise(steps):
@@ -317,14 +387,19 @@ def _undecided(
                 f"neither reaches nor misses {ratio.wanted:.2f}"
             )
             if ratio.widened_by == SLOW_REQUESTS:
-                reason += f"; {_slow(before, step)} is too few to tell whether more workers make them more frequent"
+                reason += f"; {_slow(before, step)} is too few to know whether more workers make them more frequent"
             return Verdict(VerdictKind.INVALID, reason, _sharper(plan, (before, step)))
     return None
 
 
-def _changed(at: str, ratio: Ratio, seen: str) -> Verdict:
-    """The machine changed during the run, and not evenly, so the two ways do not cancel it. seen: by what, or ""."""
-    cure = f"{seen}: end that" if seen else "find what changed (clock rates, heat, other load)"
+def _changed(at: str, ratio: Ratio, disturbance: str) -> Verdict:
+    """INVALID since the machine changed during the run, not steadily, so the two ways do not cancel it.
+
+    disturbance: what disturbed the two steps, "" where that is unknown.
+    """
+    cure = f"find what changed ({CHANGES})"
+    if disturbance:
+        cure = f"{disturbance}: end that"
     return Verdict(
         VerdictKind.INVALID,
         f"{at}: ratio {ratio.up:.2f} on the way up and {ratio.down:.2f} on the way down, so the machine changed "
@@ -335,16 +410,20 @@ def _changed(at: str, ratio: Ratio, seen: str) -> Verdict:
 
 def _slow(before: Step, step: Step) -> str:
     """How many requests of two steps were slow."""
-    rows = [(one.tail.slow, one.tail.count, workers_text(one.workers)) for one in (before, step)]
-    counts = " and ".join(f"{slow} of {count} with {workers}" for slow, count, workers in rows)
-    return f"{counts} took more than {SLOW:g} times as long as usual, which"
+    counts = [
+        f"{measured.tail.slow} of {measured.tail.count} with {workers_text(measured.workers)}"
+        for measured in (before, step)
+    ]
+    return f"{' and '.join(counts)} took more than {SLOW:g} times as long as usual, which"
 
 
 def _unlike(steps: Sequence[Step]) -> Verdict | None:
-    """A base that was too slow makes every ratio good, whatever the workers share."""
-    found = _too_good(steps, MOST_TOO_GOOD)
+    """INVALID where a base was too slow, since that makes every ratio good, whatever workers share."""
+    too_good = _too_good(steps, MOST_TOO_GOOD)
     remedy = "compare run times by worker and device, and measure with --repeats 3"
-    return Verdict(VerdictKind.INVALID, found[0], remedy) if found else None
+    if too_good:
+        return Verdict(VerdictKind.INVALID, too_good[0], remedy)
+    return None
 
 
 def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
@@ -358,41 +437,52 @@ def _sharper(plan: Plan, steps: Sequence[Step]) -> str:
 
 
 def _out_of_time(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Whether these steps ended because time was up; a mirrored run would have measured them again otherwise."""
-    if any(sample.measurement.stop == Stop.LONGEST for step in steps for sample in step.samples):
+    """Whether these steps ended since their time was up; else a mirrored run had measured them again."""
+    samples = itertools.chain.from_iterable(step.samples for step in steps)
+    if any(sample.measurement.stop == Stop.LONGEST for sample in samples):
         return True
     slow = any(step.ratio and step.ratio.widened_by == SLOW_REQUESTS for step in steps[1:])
     return plan.mirrored and (slow or any(step.throughput.relative > plan.precision for step in steps))
 
 
 def _complete(plan: Plan, steps: Sequence[Step]) -> bool:
-    """Whether every step was measured as often as the plan wants, and every further way up has its way down."""
-    measured = {one.measurement.key for step in steps for one in step.samples}
-    repeats = range(plan.parts if plan.mirrored else plan.repeats)
-    wanted = {(workers, repeat) for workers in plan.steps for repeat in repeats}
+    """Whether all steps were measured as often as planned, and every way up has its way down."""
+    samples = itertools.chain.from_iterable(step.samples for step in steps)
+    measured = {sample.measurement.key for sample in samples}
+    repeats = plan.repeats
+    if plan.mirrored:
+        repeats = plan.parts
+    wanted = set(itertools.product(plan.steps, range(repeats)))
     if plan.mirrored:
         wanted |= {(workers, repeat + 1) for workers, repeat in measured if repeat % 2 == 0}
     return wanted <= measured
 
 
 def _passed(plan: Plan, steps: Sequence[Step], thresholds: Sequence[ThresholdResult], best: str) -> str:
+    """The reason of a PASS. best: the sentence about the best number of workers per device, or ""."""
     ratios = [(before, step, step.ratio) for before, step in itertools.pairwise(steps) if step.ratio]
-    held = f", and {len(thresholds)} of {len(thresholds)} thresholds hold" if thresholds else ""
+    thresholds_met = ""
+    if thresholds:
+        thresholds_met = f", and {len(thresholds)} of {len(thresholds)} thresholds hold"
     if best:
-        return best + held
+        return best + thresholds_met
     if not ratios:
         failures = sum(step.failures for step in steps)
-        few = f"{failures} failed requests, which are tolerated" if failures else "no request failed"
-        return f"one step, no doubling to judge, {few}" + held
-    before, step, worst = min(ratios, key=lambda row: row[2].low / row[2].wanted)
+        few = "no request failed"
+        if failures:
+            few = f"{failures} failed requests, which are tolerated"
+        return f"one step, no doubling to judge, {few}" + thresholds_met
+    before, step, worst = min(ratios, key=lambda doubling: doubling[2].low / doubling[2].wanted)
     least = f"the least is {worst.value:.2f}"
-    if step.workers != 2 * before.workers:  # the last step may be no doubling, and then less is wanted of it
+    # the last step may be no doubling, and then less is wanted of it
+    if step.workers != 2 * before.workers:
         least += f" where {worst.wanted:.2f} is wanted, from {before.workers} to {step.workers}"
-    return f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}: {least}{_unseen(steps)}" + held
+    reached = f"every doubling up to {plan.limit} workers reaches {plan.scale:.2f}"
+    return f"{reached}: {least}{_unseen(steps)}{thresholds_met}"
 
 
 def _unseen(steps: Sequence[Step]) -> str:
-    """Which slow requests the run cannot exclude: those that are too rare for the step with the fewest requests."""
+    """Which slow requests are too rare for the step with the fewest requests to show; "" for none."""
     fewest = min(steps, key=lambda step: step.tail.count)
     share = fewest.tail.unseen_share()
     if fewest.tail.slow or share <= NEGLIGIBLE:

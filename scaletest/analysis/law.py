@@ -1,4 +1,4 @@
-"""Scaling laws: linear, Amdahl, the Universal Scalability Law and a hard ceiling, chosen by corrected AIC.
+"""Scaling laws: linear, Amdahl, Universal Scalability Law and a ceiling, chosen by corrected AIC.
 
     linear   X(N) = g N
     amdahl   X(N) = g N / (1 + a (N - 1))                           a: contention
@@ -9,6 +9,10 @@ The first three are linear in (1/g, a/g, b/g) after N/X, so they are fitted in c
 with weights (X/N)^2, which makes the errors relative. Both coefficients are kept at 0 or above by trying the sign
 patterns: unconstrained fits of linear data turn negative 95 % of the time. The ceiling is searched over the measured
 plateaus.
+
+Contention is the part of a request for which workers wait for something that only one of them can use
+at a time, such as a lock. Coherency is the time that each pair of workers costs to keep shared data in
+agreement; with it, throughput falls beyond a peak.
 """
 
 from __future__ import annotations
@@ -18,14 +22,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.linear import solve
-from scaletest.analysis.points import LAWS, PARAMETERS, lacking
+from scaletest.analysis.law_requirements import LAWS, PARAMETERS, lacking
+from scaletest.analysis.linear_equations import solve
 
 Point = tuple[float, float]
-# Laws whose criteria differ by less are supported alike.
+# Laws whose criteria differ by less are supported equally well.
 EQUALLY_GOOD = 2.0
-# A ceiling nearer than that to the straight line at the largest number of workers cannot be told from any small loss.
+# A ceiling this near to the straight line at the largest number of workers may be any small loss.
 NEAR_LINE = 0.95
+# Terms of the linear equation by their coefficient; the constant has none.
+_TERMS: dict[str, Callable[[float], float]] = {
+    "": lambda n: 1.0,
+    "a": lambda n: n - 1.0,
+    "b": lambda n: n * (n - 1.0),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ class Law:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The law that AIC prefers among those for which there are points enough (see `lacking`).
+    """The law that AIC prefers among those with enough points (see `lacking`).
 
     criteria: AICc of each fitted law, or AIC where the spread of the points is known. too_few: laws
     that were left out for lack of points.
@@ -91,17 +101,20 @@ def fit(name: str, points: Sequence[Point]) -> Law:
 
 
 def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> Choice | None:
-    """The best law by AICc; None when there are points for the linear one at most: one law alone says nothing.
+    """The best law by AICc; None where points suffice for the linear law at most.
 
-    spreads: relative standard deviation of each point, where known. Then the criterion is chi^2 + 2 k, which needs no
-    correction for a spread that must be estimated, and the simplest law within 2 of the best counts (Burnham and
-    Anderson 2002): five precise points are enough to see a coherency.
+    One law alone says nothing. spreads: relative standard deviation of each point, where known.
+    Then the criterion is chi^2 + 2 k, which needs no correction for an estimated spread, and the
+    simplest law within 2 of the best counts (Burnham and Anderson 2002): five precise points are
+    enough to show a coherency.
 
-    A ceiling that stays within 5 % of the straight line is none: overhead of 1 % would look like that.
+    A ceiling that stays within 5 % of the straight line is not counted: overhead of 1 % looks like
+    that.
     """
     too_few = lacking([workers for workers, _ in points])
     fitted = {name: fit(name, points) for name in LAWS if name not in too_few}
-    if "capped" in fitted and fitted["capped"].ceiling > NEAR_LINE * fitted["capped"].rate * max(n for n, _ in points):
+    capped = fitted.get("capped")
+    if capped and capped.ceiling > NEAR_LINE * capped.rate * max(n for n, _ in points):
         del fitted["capped"]
     if len(fitted) < 2:
         return None
@@ -118,14 +131,17 @@ def choose(points: Sequence[Point], spreads: Sequence[float] | None = None) -> C
 def aic(points: Sequence[Point], law: Law, parameters: int, spreads: Sequence[float]) -> float:
     """Akaike's criterion for points of known relative spread: chi^2 of the logarithms + 2 k; smaller is better."""
     residuals = (math.log(law.at(workers) / rate) for workers, rate in points)
-    return sum((one / spread) ** 2 for one, spread in zip(residuals, spreads, strict=True)) + 2.0 * parameters
+    pairs = zip(residuals, spreads, strict=True)
+    return sum((residual / spread) ** 2 for residual, spread in pairs) + 2.0 * parameters
 
 
 def aicc(points: Sequence[Point], law: Law, parameters: int) -> float:
     """Corrected Akaike criterion of relative residuals; smaller is better; infinite below n = k + 2 points."""
     n, k = len(points), parameters
     squares = max(sum(_relative(point, law) ** 2 for point in points), n * 1e-12)
-    correction = 2 * k * (k + 1) / (n - k - 1) if n > k + 1 else math.inf
+    correction = math.inf
+    if n > k + 1:
+        correction = 2 * k * (k + 1) / (n - k - 1)
     return n * math.log(squares / n) + 2 * k + correction
 
 
@@ -146,29 +162,38 @@ def _misfit(points: Sequence[Point]) -> Callable[[Law], float]:
 
 
 def _closed_form(points: Sequence[Point], free: tuple[str, ...], name: str = "") -> Law:
-    """Weighted least squares of N/X = p + q (N - 1) + r N (N - 1), where p = 1/g, q = a/g, r = b/g."""
-    columns: list[Callable[[float], float]] = [lambda n: 1.0]
-    columns += [(lambda n: n - 1.0) if term == "a" else (lambda n: n * (n - 1.0)) for term in free]
-    size = len(columns)
+    """Weighted least squares of N/X = p + q (N - 1) + r N (N - 1), where p = 1/g, q = a/g, r = b/g.
+
+    free: the coefficients that are fitted, "a" and "b"; the others are 0. Coefficients below 0 mark a
+    law that cannot be solved.
+    """
+    terms = ("", *free)
+    size = len(terms)
     matrix = [[0.0] * size for _ in range(size)]
     right = [0.0] * size
     for n, x in points:
         weight = (x / n) ** 2
-        row = [column(n) for column in columns]
+        columns = [_TERMS[term](n) for term in terms]
         for i in range(size):
-            right[i] += weight * row[i] * n / x
+            right[i] += weight * columns[i] * n / x
             for j in range(size):
-                matrix[i][j] += weight * row[i] * row[j]
+                matrix[i][j] += weight * columns[i] * columns[j]
+    law = name or "linear"
+    if free and not name:
+        law = "amdahl"
     solved = solve(matrix, right)
-    law = name or ("amdahl" if free else "linear")
     if solved is None or solved[0] <= 0:
         return Law(law, 0.0, -1.0, -1.0)
-    values = dict(zip(free, (value / solved[0] for value in solved[1:]), strict=True))
-    return Law(law, 1.0 / solved[0], values.get("a", 0.0), values.get("b", 0.0))
+    scaled = [coefficient / solved[0] for coefficient in solved[1:]]
+    coefficients = dict(zip(free, scaled, strict=True))
+    return Law(law, 1.0 / solved[0], coefficients.get("a", 0.0), coefficients.get("b", 0.0))
 
 
 def _fit_capped(points: Sequence[Point]) -> Law:
-    """Every number of workers may be the first on the ceiling; each side is a weighted mean of its own."""
+    """Fit a ceiling: try every number of workers as the first on it.
+
+    Each side of it is a weighted mean of its own.
+    """
     ordered = sorted(points)
     best = Law("capped", sum(x / n for n, x in ordered) / len(ordered))
     for split in sorted({n for n, _ in ordered})[1:]:
@@ -179,6 +204,6 @@ def _fit_capped(points: Sequence[Point]) -> Law:
     return best
 
 
-def _relative_mean(values: Sequence[float]) -> float:
+def _relative_mean(xs: Sequence[float]) -> float:
     """The constant c that minimises the sum of (c/x - 1)^2."""
-    return sum(1 / value for value in values) / sum(1 / value**2 for value in values)
+    return sum(1 / x for x in xs) / sum(1 / x**2 for x in xs)

@@ -27,8 +27,8 @@ that tell the whole noise, "understated" ones that tell 40 % of it:
     linear                N = 1,2,4,8 x 3                95 / 95
                           N = 1,2,4,8                    92 / 92
 
-The law is taken as given. Where too few points made AICc choose Amdahl for a truth with coherency, its contention holds
-a part of the coherency and its interval misses a: ask `separability` before the run.
+The law is assumed to be true. Where too few points made AICc choose Amdahl for a truth with coherency, its contention
+holds a part of the coherency and its interval misses a: check `separability` before the run.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from typing import Protocol, TypeVar
 
 from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.law import Law, Point, fit
-from scaletest.analysis.points import PARAMETERS
-from scaletest.analysis.student import t95
+from scaletest.analysis.law_requirements import PARAMETERS
+from scaletest.analysis.student_t import t95
 
 DRAWS = 500
 _NORMAL = t95(math.inf)
@@ -51,10 +51,10 @@ _T = TypeVar("_T")
 
 
 class Chance(Protocol):
-    """The part of random.Random that is needed."""
+    """The part of random.Random that resampling uses."""
 
     def choice(self, seq: Sequence[_T], /) -> _T:
-        """One of them, each as likely."""
+        """A member of the sequence, each equally likely."""
 
     def gauss(self, mu: float, sigma: float, /) -> float:
         """A normal variable."""
@@ -101,13 +101,17 @@ def law_interval(
         return None
     noise = _noise(law, points, freedom, chance, relative)
     fitted = [(workers, law.at(workers)) for workers, _ in points]
-    laws = [
-        fit(law.name, [(workers, rate * math.exp(noise(index))) for index, (workers, rate) in enumerate(fitted)])
-        for _ in range(draws)
-    ]
+    laws = []
+    for _ in range(draws):
+        drawn_points = []
+        for index, (workers, rate) in enumerate(fitted):
+            drawn_points.append((workers, rate * math.exp(noise(index))))
+        laws.append(fit(law.name, drawn_points))
 
-    def of(value: Callable[[Law], float], *names: str) -> Estimate | None:
-        return _middle(value(law), [value(drawn) for drawn in laws]) if law.name in names else None
+    def of(coefficient: Callable[[Law], float], *names: str) -> Estimate | None:
+        if law.name in names:
+            return _middle(coefficient(law), [coefficient(drawn) for drawn in laws])
+        return None
 
     return LawInterval(
         rate=_middle(law.rate, [drawn.rate for drawn in laws]),
@@ -130,12 +134,18 @@ def _noise(
     known = [width / _NORMAL for width in relative]
     scatter = math.sqrt(sum(residual**2 for residual in residuals) / freedom)
     allowed = math.sqrt(sum(spread**2 for spread in known) / len(known))
-    least = scatter * unsure if scatter > allowed else 0.0
+    least = 0.0
+    if scatter > allowed:
+        least = scatter * unsure
     return lambda index: chance.gauss(0.0, max(known[index], least))
 
 
-def _middle(value: float, drawn: Sequence[float]) -> Estimate:
-    """The middle 95 %, and the value; the ends are drawn ones, for nothing is between a finite one and infinity."""
+def _middle(fitted: float, drawn: Sequence[float]) -> Estimate:
+    """The fitted coefficient with the middle 95 % of those drawn.
+
+    The ends are drawn ones, since no number lies between a finite one and infinity.
+    """
     ordered = sorted(drawn)
     outside = int(0.025 * len(ordered))
-    return Estimate(value, min(value, ordered[outside]), max(value, ordered[-1 - outside]))
+    low, high = ordered[outside], ordered[-1 - outside]
+    return Estimate(fitted, min(fitted, low), max(fitted, high))

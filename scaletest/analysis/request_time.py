@@ -1,7 +1,8 @@
 """Where workers spend the time of a request: in the states of its run, and in the gap before it.
 
-A cycle is the time from the end of a worker's request to the end of its next one, so it is gap and run time. The mean
-cycle of N workers is N x time / completions: it grows by exactly what throughput lacks, and by nothing else.
+A cycle is the time from the end of a worker's request to the end of its next one, so it is gap and
+run time. The mean cycle of N workers is N x time / completions: what it grows by is exactly what
+throughput lacks, and nothing else.
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.cause_words import PLACES
-from scaletest.analysis.doubling import judged
+from scaletest.analysis.cause_text import PLACES
+from scaletest.analysis.doubling import StepPart, judged
 from scaletest.analysis.law_interval import Chance
-from scaletest.analysis.steps import Rows, Sample, Step
+from scaletest.analysis.steps import MeasuredStep, Rows, Step
 from scaletest.model import Activity, Record, Reply, State
 
-# Sums of a request beside the places where its time is spent.
+# Times of a request beside those of the places where it is spent.
 CPU_S, THROTTLED_S = "cpu_s", "throttled_s"
 COLUMNS: tuple[str, ...] = (*PLACES, CPU_S, THROTTLED_S)
-# More units of a step are joined, neighbours first: the bootstrap takes as long for 50,000 requests as for so many.
+# Neighbouring requests of a step are joined to this many units at most, so that the bootstrap of
+# 50,000 requests takes no longer.
 MOST_UNITS = 250
 # repeat and worker
 Stratum = tuple[int, str]
@@ -38,8 +40,8 @@ class Cycle:
     repeat: int
     gap_s: float
 
-    def row(self) -> list[float]:
-        """Its seconds in the order of COLUMNS; run time that no state tells of was not observed."""
+    def columns(self) -> list[float]:
+        """Its seconds in the order of COLUMNS; run time without a state was not observed."""
         seconds = [self.activity.seconds.get(state, 0.0) for state in State]
         seconds[-1] += max(0.0, self.reply.run_s - sum(seconds))
         return [*seconds, self.gap_s, self.activity.cpu_s, self.activity.throttled_s]
@@ -49,8 +51,9 @@ class Cycle:
 class RequestTime:
     """The time of one step's requests.
 
-    cycles: of the requests that carry their activity. Workers leave it out by chance where requests are short, so
-    those of one worker in one repeat stand for all that it did then. requests: how many these are.
+    cycles: of the requests that carry their activity. Workers leave it out by chance where requests
+    are short, so those of one worker in one repeat stand for all its requests then. requests: the
+    number of all requests, by repeat and worker.
     """
 
     workers: int
@@ -60,14 +63,16 @@ class RequestTime:
 
     @property
     def covered(self) -> float:
-        """The part of the requests whose worker says where time went."""
+        """The part of the requests whose worker reports where time went."""
         whole = sum(self.requests.values())
         telling = {cycle.reply.worker for cycle in self.cycles}
         counts = [count for (_, worker), count in self.requests.items() if worker in telling]
-        return sum(counts) / whole if whole else 0.0
+        if whole:
+            return sum(counts) / whole
+        return 0.0
 
     def of(self, repeats: Collection[int]) -> RequestTime:
-        """That of some measurings alone."""
+        """The time of some measurements alone."""
         cycles = [cycle for cycle in self.cycles if cycle.repeat in repeats]
         requests = {stratum: count for stratum, count in self.requests.items() if stratum[0] in repeats}
         return RequestTime(self.workers, self.per_device, cycles, requests)
@@ -79,24 +84,29 @@ class RequestTime:
         return {name: seconds / requests for name, seconds in zip(COLUMNS, sums, strict=True)}
 
     def resampled(self, chance: Chance, draws: int) -> list[dict[str, float]]:
-        """The means of as many samples, each with as many requests of every worker, drawn with replacement."""
+        """The means of `draws` samples.
+
+        Each has as many requests of every worker, drawn with replacement.
+        """
         strata = [list(zip(*units, strict=True)) for units in self._units().values()]
-        used = [index for index in range(len(COLUMNS)) if any(any(columns[index]) for columns in strata)]
+        used = [index for index in range(len(COLUMNS)) if _used(strata, index)]
         return [_drawn(strata, used, chance) for _ in range(draws)]
 
     def _units(self) -> _Units:
-        """The requests of each worker; many are joined in blocks, which also keeps what neighbours have in common.
+        """The requests of each worker in units; many are joined in blocks.
 
-        They count as often as makes up for the requests of that worker that do not say where their time went.
+        Blocks also keep what neighbours have in common. Units have a weight that makes up for the
+        requests of that worker that do not report where their time went.
         """
         by_worker: dict[Stratum, list[list[float]]] = defaultdict(list)
         for cycle in self.cycles:
-            by_worker[cycle.repeat, cycle.reply.worker].append(cycle.row())
+            by_worker[cycle.repeat, cycle.reply.worker].append(cycle.columns())
         size = math.ceil(len(self.cycles) / MOST_UNITS)
-        return {
-            stratum: [_joined(block, self.requests[stratum] / len(rows)) for block in _blocks(rows, size)]
-            for stratum, rows in by_worker.items()
-        }
+        units = {}
+        for stratum, rows in by_worker.items():
+            weight = self.requests[stratum] / len(rows)
+            units[stratum] = [_joined(block, weight) for block in _blocks(rows, size)]
+        return units
 
 
 def request_time(step: Step, records: Rows) -> RequestTime:
@@ -107,35 +117,39 @@ def request_time(step: Step, records: Rows) -> RequestTime:
     for sample in step.samples:
         if sample.measurement.repeat not in repeats:
             continue
-        for row, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
-            requests[row.repeat, row.reply.worker] += 1
-            if row.reply.activity is not None:
-                cycles.append(Cycle(row.reply, row.reply.activity, row.repeat, gap_s))
+        for record, gap_s in _gaps(sample, records.get(sample.measurement.key, ())):
+            requests[record.repeat, record.reply.worker] += 1
+            if record.reply.activity is not None:
+                cycles.append(Cycle(record.reply, record.reply.activity, record.repeat, gap_s))
     return RequestTime(step.workers, step.per_device, cycles, requests)
 
 
 def repeats_of(step: Step) -> set[int]:
-    """The measurings that a step's throughput rests on."""
-    return {part.repeat for part in (judged(step.parts) if step.mirrored else step.parts)}
+    """The measurements that a step's throughput uses, by their repeat."""
+    parts: Sequence[StepPart] = step.parts
+    if step.mirrored:
+        parts = judged(parts)
+    return {part.repeat for part in parts}
 
 
-def _gaps(sample: Sample, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
-    """The requests that count, each with the seconds since the last one of its worker ended, whatever became of that.
+def _gaps(sample: MeasuredStep, rows: Sequence[Record]) -> Iterator[tuple[Record, float]]:
+    """The requests that count, each with the seconds since the last one of its worker ended.
 
-    At the end of a step workers run out of requests one by one: what ends after the first did is left out.
+    Whatever became of that last one. At the end of a step workers run out of requests one by one:
+    what ends after the first did is left out.
     """
     if not sample.counted:
         return
-    first = min(row.reply.ended_s for row in sample.counted)
+    first = min(record.reply.ended_s for record in sample.counted)
     last_of: dict[str, float] = {}
-    for row in sample.counted:
-        last_of[row.reply.worker] = max(row.reply.ended_s, last_of.get(row.reply.worker, 0.0))
+    for record in sample.counted:
+        last_of[record.reply.worker] = max(record.reply.ended_s, last_of.get(record.reply.worker, 0.0))
     last = min(last_of.values())
     before: dict[str, float] = {}
-    for row in sorted(rows, key=lambda row: row.reply.ended_s):
-        reply = row.reply
-        if row.ok and reply.worker in before and first < reply.ended_s <= last:
-            yield row, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
+    for record in sorted(rows, key=lambda record: record.reply.ended_s):
+        reply = record.reply
+        if record.ok and reply.worker in before and first < reply.ended_s <= last:
+            yield record, max(0.0, reply.ended_s - before[reply.worker] - reply.run_s)
         if reply.ended_s:
             before[reply.worker] = reply.ended_s
 
@@ -145,12 +159,18 @@ def _blocks(rows: Sequence[list[float]], size: int) -> Iterable[Sequence[list[fl
 
 
 def _joined(rows: Sequence[list[float]], weight: float) -> tuple[float, ...]:
-    """The sums of some requests by column, then how many they are, each counted so often."""
+    """The sums of some requests by column, then their number, all times `weight`."""
     sums = (weight * sum(column) for column in zip(*rows, strict=True))
     return (*sums, weight * len(rows))
 
 
+def _used(strata: Sequence[Sequence[Sequence[float]]], index: int) -> bool:
+    """Whether any request has a time in this column."""
+    return any(any(columns[index]) for columns in strata)
+
+
 def _drawn(strata: Sequence[Sequence[Sequence[float]]], used: Sequence[int], chance: Chance) -> dict[str, float]:
+    """The means of one sample with as many requests of every worker, drawn with replacement."""
     sums = dict.fromkeys(used, 0.0)
     requests = 0.0
     for columns in strata:

@@ -17,10 +17,11 @@ from scaletest.analysis.estimate import Estimate, within
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """One number of workers and its throughput, repeats already joined.
+class MeasuredThroughput:
+    """The throughput of one number of workers, repeats already joined.
 
-    per_s: requests/s. relative: half-width of the 95 % interval over the throughput; infinity when unknown.
+    per_s: requests/s. relative: half-width of the 95 % interval over the throughput; infinity when
+    unknown.
     """
 
     workers: int
@@ -30,7 +31,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """How far one step got. serial_fraction: None for the base."""
+    """Speed-up and efficiency of one step. serial_fraction: None for the base."""
 
     workers: int
     multiple: float
@@ -48,28 +49,31 @@ class Scaled:
         }
 
 
-def usable(measured: Iterable[Measured]) -> list[Measured]:
-    """By workers, ascending, without steps that had no throughput. ValueError when a number of workers comes twice."""
-    rows = sorted((row for row in measured if row.per_s > 0), key=lambda row: row.workers)
-    if len({row.workers for row in rows}) < len(rows):
+def usable(measured: Iterable[MeasuredThroughput]) -> list[MeasuredThroughput]:
+    """Steps by workers, ascending, without those that had no throughput.
+
+    ValueError when a number of workers comes twice.
+    """
+    rows = sorted((step for step in measured if step.per_s > 0), key=lambda step: step.workers)
+    if len({step.workers for step in rows}) < len(rows):
         raise ValueError("join the repeats of a number of workers first")
     return rows
 
 
-def scaling(measured: Iterable[Measured]) -> list[Scaled]:
-    """One row for every step with a throughput, by workers; relative to the least number of workers."""
+def scaling(measured: Iterable[MeasuredThroughput]) -> list[Scaled]:
+    """Figures of every step with a throughput, by workers, relative to the least number of them."""
     rows = usable(measured)
-    return [_scaled(row, rows[0]) for row in rows]
+    return [_scaled(step, rows[0]) for step in rows]
 
 
-def _scaled(row: Measured, base: Measured) -> Scaled:
-    multiple = row.workers / base.workers
-    if row is base:
-        one = Estimate(1.0, 1.0, 1.0)
-        return Scaled(row.workers, multiple, one, one, None)
-    speedup = within(row.per_s / base.per_s, math.hypot(row.relative, base.relative))
+def _scaled(step: MeasuredThroughput, base: MeasuredThroughput) -> Scaled:
+    multiple = step.workers / base.workers
+    if step is base:
+        exactly_1 = Estimate(1.0, 1.0, 1.0)
+        return Scaled(step.workers, multiple, exactly_1, exactly_1, None)
+    speedup = within(step.per_s / base.per_s, math.hypot(step.relative, base.relative))
     serial = Estimate(_serial(speedup.value, multiple), _serial(speedup.high, multiple), _serial(speedup.low, multiple))
-    return Scaled(row.workers, multiple, speedup, speedup.scaled(1 / multiple), serial)
+    return Scaled(step.workers, multiple, speedup, speedup.scaled(1 / multiple), serial)
 
 
 def _serial(speedup: float, multiple: float) -> float:

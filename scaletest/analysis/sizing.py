@@ -38,8 +38,8 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Pod:
-    """What a pod asks for: cores, GiB, devices. concurrency: requests that it serves at once."""
+class PodSize:
+    """The requests of a pod: cores, GiB, devices. concurrency: requests that it serves at once."""
 
     cpu: float
     memory: float = 0.0
@@ -48,8 +48,8 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """What a node has, and what is gone before any pod of ours comes: cores, GiB, devices, pods."""
+class NodeSize:
+    """A node: cores, GiB, devices, pods, and overhead before our pods come."""
 
     cpu: float
     memory: float = math.inf
@@ -65,16 +65,18 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """rate: requests a second. latency_s: of one request under several in flight, not under overload.
+class CapacityDemand:
+    """The load to be served, and the pods and nodes for it.
 
-    per_pod: measured saturation of one pod in requests a second; then neither latency nor concurrency count.
+    rate: requests a second. latency_s: of one request under several in flight, not under overload.
+    per_pod: measured saturation of one pod in requests a second; then neither latency nor
+    concurrency count.
     """
 
     rate: float
     latency_s: float
-    pod: Pod
-    node: Node
+    pod: PodSize
+    node: NodeSize
     shared_pods: int = SHARED_PODS
     shared_cpu: float = SHARED_CPU
     per_pod: float = 0.0
@@ -82,9 +84,11 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """method: how it was found. holds: requests a second of so many pods, by the same method; at 70 %: operate.
+    """One alternative.
 
-    nodes: None when such a pod fits on no such node. used: part of the nodes' CPU that pods ask for.
+    method: how it was determined. holds: requests a second of so many pods, by the same method; at
+    70 %: operate. nodes: None when such a pod fits on no such node. used: part of the nodes' CPU
+    that pods ask for.
     """
 
     method: str
@@ -112,17 +116,17 @@ def efficiency(latency_s: float) -> tuple[float, float]:
     return low, high
 
 
-def per_pod(demand: Demand, part: float = 1.0) -> float:
+def per_pod(demand: CapacityDemand, part: float = 1.0) -> float:
     """Requests a second of one pod: measured, or by the formula times `part`."""
     return demand.per_pod or demand.pod.concurrency / demand.latency_s * part
 
 
-def formula_pods(demand: Demand, part: float = 1.0) -> int:
+def formula_pods(demand: CapacityDemand, part: float = 1.0) -> int:
     """Pods by the formula, rounded up; part: of what the formula promises."""
     return max(1, math.ceil(demand.rate / per_pod(demand, part) - _ROUNDING))
 
 
-def formula_nodes(demand: Demand, pods: int) -> int | None:
+def formula_nodes(demand: CapacityDemand, pods: int) -> int | None:
     """Nodes by the formula, which pools CPU, rounded up."""
     left = demand.node.cpu - demand.node.overhead_cpu
     if left <= 0:
@@ -130,25 +134,27 @@ def formula_nodes(demand: Demand, pods: int) -> int | None:
     return max(1, math.ceil((pods * demand.pod.cpu + _shared(demand)) / left - _ROUNDING))
 
 
-def available_cpu(demand: Demand, nodes: int) -> float:
+def available_cpu(demand: CapacityDemand, nodes: int) -> float:
     """Cores that the formula leaves for our pods on so many nodes."""
     return (demand.node.cpu - demand.node.overhead_cpu) * nodes - _shared(demand)
 
 
-def fitting(demand: Demand, nodes: int) -> int:
+def fitting(demand: CapacityDemand, nodes: int) -> int:
     """Pods of ours that fit onto so many nodes, one by one, beside the shared ones; 0 when those do not fit.
 
     Nodes are alike, and each shared pod lies on the emptiest, so they are dealt out in turn.
     """
     each, more = divmod(demand.shared_pods, nodes)
-    with_more = _beside(demand, each + 1) if more else 0
+    with_more: int | None = 0
+    if more:
+        with_more = _beside(demand, each + 1)
     with_each = _beside(demand, each)
     if with_each is None or with_more is None:
         return 0
     return more * with_more + (nodes - more) * with_each
 
 
-def packed_nodes(demand: Demand, pods: int, spare: int = 0) -> int | None:
+def packed_nodes(demand: CapacityDemand, pods: int, spare: int = 0) -> int | None:
     """The fewest nodes on which shared pods and ours fit, also after `spare` of them are lost; None when none do."""
     if not _fits(demand.pod, demand.node.free):
         return None
@@ -166,7 +172,7 @@ def packed_nodes(demand: Demand, pods: int, spare: int = 0) -> int | None:
     return low + spare
 
 
-def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
+def sizes(demand: CapacityDemand, headroom: float = HEADROOM, spare: int = 1) -> list[Size]:
     """The alternatives, from the article's bare formula to pods placed with headroom and lost nodes."""
     check(demand)
     if not 0 < headroom <= 1:
@@ -176,7 +182,7 @@ def sizes(demand: Demand, headroom: float = HEADROOM, spare: int = 1) -> list[Si
     return list(_sizes(demand, headroom, spare))
 
 
-def _sizes(demand: Demand, headroom: float, spare: int) -> Iterator[Size]:
+def _sizes(demand: CapacityDemand, headroom: float, spare: int) -> Iterator[Size]:
     part = efficiency(demand.latency_s)[0]
     plain, real = formula_pods(demand), formula_pods(demand, part)
     safe = max(1, math.ceil(demand.rate / (per_pod(demand, part) * headroom) - _ROUNDING))
@@ -185,36 +191,42 @@ def _sizes(demand: Demand, headroom: float, spare: int) -> Iterator[Size]:
         yield _size(demand, "formula", plain, nodes, 1.0, _overcount(demand, plain, nodes))
         if real != plain:
             nodes = formula_nodes(demand, real)
-            told = f"short requests reach {part:.0%} of the formula"
-            yield _size(demand, "formula, efficiency", real, nodes, part, told)
+            note = f"short requests reach {part:.0%} of the formula"
+            yield _size(demand, "formula, efficiency", real, nodes, part, note)
     yield _size(demand, "placed", real, packed_nodes(demand, real), part)
-    what = f"placed, at {headroom:.0%}"
-    yield _size(demand, what, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
+    method = f"placed, at {headroom:.0%}"
+    yield _size(demand, method, safe, packed_nodes(demand, safe), part, "runs below its saturation point")
     if spare:
-        told = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
-        yield _size(demand, f"{what}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, told)
+        note = f"and when {'a node is' if spare == 1 else f'{spare} nodes are'} lost"
+        yield _size(demand, f"{method}, N-{spare}", safe, packed_nodes(demand, safe, spare), part, note)
 
 
-def _size(demand: Demand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
+def _size(demand: CapacityDemand, method: str, pods: int, nodes: int | None, part: float, note: str = "") -> Size:
     holds = pods * per_pod(demand, part)
-    used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu) if nodes else 0.0
+    used = 0.0
+    if nodes:
+        used = (pods * demand.pod.cpu + _shared(demand)) / (nodes * demand.node.cpu)
     return Size(method, pods, nodes, holds, used, note if nodes else "a pod of this size fits on no such node")
 
 
-def _overcount(demand: Demand, pods: int, nodes: int | None) -> str:
+def _overcount(demand: CapacityDemand, pods: int, nodes: int | None) -> str:
     if not nodes:
         return ""
     room = fitting(demand, nodes)
-    return f"only {room} of these pods fit on {nodes} nodes" if room < pods else ""
+    if room < pods:
+        return f"only {room} of these pods fit on {nodes} nodes"
+    return ""
 
 
-def alternatives(demand: Demand, nodes: Sequence[Node], headroom: float = HEADROOM, spare: int = 1) -> list[list[Size]]:
+def alternatives(
+    demand: CapacityDemand, nodes: Sequence[NodeSize], headroom: float = HEADROOM, spare: int = 1
+) -> list[list[Size]]:
     """The sizes for each kind of node."""
     return [sizes(replace(demand, node=node), headroom, spare) for node in nodes]
 
 
-def check(demand: Demand) -> None:
-    """InvalidValue for what is no demand."""
+def check(demand: CapacityDemand) -> None:
+    """InvalidValue for a demand that makes no sense."""
     pod, node = demand.pod, demand.node
     wanted = {
         "the request rate": demand.rate,
@@ -223,11 +235,11 @@ def check(demand: Demand) -> None:
         "a pod's CPU": pod.cpu,
         "a node's CPU": node.cpu,
     }
-    for name, value in wanted.items():
-        if not (math.isfinite(value) and 0 < value <= 1e9):
-            raise InvalidValue(f"{name} is {value}", hint="give a number above 0, up to 1e9")
+    for name, number in wanted.items():
+        if not (math.isfinite(number) and 0 < number <= 1e9):
+            raise InvalidValue(f"{name} is {number}", hint="give a number above 0, up to 1e9")
     rest = (pod.memory, pod.devices, node.overhead_cpu, node.overhead_memory, demand.shared_cpu, demand.per_pod)
-    if any(not (math.isfinite(one) and one >= 0) for one in rest) or node.memory <= 0 or node.devices < 0:
+    if not all(math.isfinite(size) and size >= 0 for size in rest) or node.memory <= 0 or node.devices < 0:
         raise InvalidValue("a size of a pod or a node is below 0", hint="give numbers from 0")
     if not 0 <= demand.shared_pods <= 1000 or not 1 <= node.pods <= 100_000:
         raise InvalidValue("shared pods or pods a node are out of range", hint="give 0 to 1000, and 1 to 100000")
@@ -235,11 +247,11 @@ def check(demand: Demand) -> None:
         raise InvalidValue("more than a million pods would be needed", hint="look at the units of rate and latency")
 
 
-def _shared(demand: Demand) -> float:
+def _shared(demand: CapacityDemand) -> float:
     return demand.shared_pods * demand.shared_cpu
 
 
-def _beside(demand: Demand, shared: int) -> int | None:
+def _beside(demand: CapacityDemand, shared: int) -> int | None:
     """Pods of ours on a node that holds so many shared ones; None when it cannot."""
     cpu, memory, devices, pods = demand.node.free
     cpu, pods = cpu - shared * demand.shared_cpu, pods - shared
@@ -248,8 +260,8 @@ def _beside(demand: Demand, shared: int) -> int | None:
     return _fits(demand.pod, (cpu, memory, devices, pods))
 
 
-def _fits(pod: Pod, free: Sequence[float]) -> int:
-    """How many such pods fit into what is free on one node."""
+def _fits(pod: PodSize, free: Sequence[float]) -> int:
+    """How many such pods fit into the free resources of one node."""
     wants = (pod.cpu, pod.memory, pod.devices, 1.0)
     rooms = [have / want for have, want in zip(free, wants, strict=True) if want > 0]
     return max(0, math.floor(min(rooms) + _ROUNDING))

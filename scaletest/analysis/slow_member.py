@@ -1,11 +1,13 @@
-"""One worker, device or node whose requests got slower alone: that looks like contention, and is none.
+"""One worker, device or node whose requests got slower alone: it looks like contention, and is not.
 
-With N workers of which one takes longer, throughput lacks as if all shared something. What they share slows all of them
-down, though, so a member is told apart when it brings most of the added run time and the others hardly any.
+With N workers of which one takes longer, throughput falls as if all shared something. A shared
+resource slows all of them down, though, so a member is slow by itself when it brings most of the
+added run time and the others hardly any.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections import defaultdict
@@ -13,22 +15,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.cause_words import seconds_text
+from scaletest.analysis.cause_text import seconds_text
 from scaletest.analysis.request_time import Cycle, RequestTime
 
-# Its part of the run time that all requests together added, and what the others' run time grew by at most, of its own.
+# At least this part of the run time that all requests added is its own, and the run time of the
+# others grew by at most that part of what its own grew by.
 LEAST_PART = 0.75
 MOST_OF_OTHERS = 0.25
-# It takes so much longer than the others at least, and by so many standard errors.
+# It takes at least this many times as long as the others, by so many standard errors.
 LEAST_LONGER = 1.1
 CERTAIN = 4.0
 
 
 @dataclass(frozen=True, slots=True)
 class SlowMember:
-    """kind: worker, device or node. place: where a slow worker is, where nobody else is. Mean run times in seconds.
+    """A member whose requests alone are slow. Mean run times in seconds.
 
-    evidence: what the resources there did, where that differs from elsewhere.
+    kind: worker, device or node. place: the node and device of a slow worker, where it is alone
+    there. evidence: how the resources there differ from those elsewhere.
     """
 
     kind: str
@@ -40,13 +44,15 @@ class SlowMember:
 
     @property
     def sentence(self) -> str:
-        """How it is said behind a cause."""
-        where = f" ({self.place})" if self.place else ""
-        told = (
-            f"only one {self.kind} is slow, {self.name}{where}: {seconds_text(self.run_s)} a request, "
-            f"{seconds_text(self.others_run_s)} elsewhere"
+        """The sentence about it that follows a cause."""
+        where = ""
+        if self.place:
+            where = f" ({self.place})"
+        summary = (
+            f"only one {self.kind} is slow, {self.name}{where}: "
+            f"{seconds_text(self.run_s)} a request, {seconds_text(self.others_run_s)} elsewhere"
         )
-        return "; ".join([told, *self.evidence])
+        return "; ".join([summary, *self.evidence])
 
     @property
     def remedy(self) -> str:
@@ -59,14 +65,18 @@ class SlowMember:
 
 
 def slow_member(before: RequestTime, after: RequestTime) -> SlowMember | None:
-    """The one worker, else device, else node, that got slower alone; None where there is none."""
+    """The worker, else device, else node, that got slower alone; None without one."""
     base_s = _mean([cycle.reply.run_s for cycle in before.cycles])
     for kind in ("worker", "device", "node"):
         members = _members(kind, after)
-        name = _slow(members, base_s) if len(members) > 1 else ""
+        name = ""
+        if len(members) > 1:
+            name = _slow(members, base_s)
         if name:
-            others = [run_s for other, times in members.items() if other != name for run_s in times]
-            place = _place(name, after.cycles) if kind == "worker" else ""
+            others = _others(members, name)
+            place = ""
+            if kind == "worker":
+                place = _place(name, after.cycles)
             return SlowMember(kind, name, place, _mean(members[name]), _mean(others))
     return None
 
@@ -83,17 +93,24 @@ def _members(kind: str, time: RequestTime) -> dict[str, list[float]]:
 
 
 def _slow(members: Mapping[str, Sequence[float]], base_s: float) -> str:
-    """The name of the member that added most of the run time while the others added hardly any; "" for none."""
+    """The member that added most of the run time while the others added hardly any; "" for none."""
     added = {name: sum(times) - len(times) * base_s for name, times in members.items()}
     name = max(added, key=lambda member: added[member])
-    own, others = members[name], [run_s for other, times in members.items() if other != name for run_s in times]
+    own, others = members[name], _others(members, name)
     grown_s, others_grown_s = _mean(own) - base_s, _mean(others) - base_s
     alone = added[name] >= LEAST_PART * sum(added.values()) and others_grown_s <= MOST_OF_OTHERS * grown_s
     if grown_s <= 0 or not alone or min(len(own), len(others)) < 2:
         return ""
     error = math.hypot(*(statistics.stdev(times) / math.sqrt(len(times)) for times in (own, others)))
     longer = _mean(own) > LEAST_LONGER * _mean(others) and _mean(own) - _mean(others) > CERTAIN * error
-    return name if longer else ""
+    if longer:
+        return name
+    return ""
+
+
+def _others(members: Mapping[str, Sequence[float]], name: str) -> list[float]:
+    """The run times of all members but one."""
+    return list(itertools.chain.from_iterable(times for other, times in members.items() if other != name))
 
 
 def _place(worker: str, cycles: Sequence[Cycle]) -> str:
@@ -109,4 +126,6 @@ def _place(worker: str, cycles: Sequence[Cycle]) -> str:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+    if values:
+        return math.fsum(values) / len(values)
+    return 0.0

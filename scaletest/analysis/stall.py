@@ -1,19 +1,21 @@
-"""A worker that stopped while it was measured: its device went away, its node was lost, or its workload hangs.
+"""A worker that stopped while it was measured: its device or node was lost, or its workload hangs.
 
-Throughput is counted in the time that all workers share, which ends with the first worker's last completion. Workers
-that go on to the end leave a cycle or so behind that; one that stopped hides all that came after it, and what counts
-is a system that no longer exists. So its silence must not pass as the end of a step.
+Throughput is counted in the time that all workers share, which ends with the first worker's last
+completion. Workers that go on to the end leave about a cycle after that. One that stopped hides all
+that came later, and the throughput is that of a system that no longer exists. So its silence must
+not pass as the end of a step.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
-from scaletest.analysis.series import Ends
+from scaletest.analysis.completions import Ends
 from scaletest.analysis.throughput import cycles
 
-# Cycles as long as the longest that was seen. With exponential run times and n cycles, one worker is silent so long at
-# the end of a step with probability n^-3.
+# In units of the longest cycle. With exponential run times and n cycles, a worker is silent for so
+# long at the end of a step with probability n^-3.
 LONGEST_CYCLES = 3.0
 
 
@@ -26,10 +28,12 @@ class Stall:
 
 
 def stall(ends: Ends) -> Stall | None:
-    """The worker that stopped, None when all went on to the end of the step."""
-    seen = [cycle for times in ends.values() for cycle in cycles(times)]
-    if len(ends) < 2 or not seen or not all(ends.values()):
+    """The worker that stopped; None when all went on to the end of the step."""
+    all_cycles = list(itertools.chain.from_iterable(cycles(times) for times in ends.values()))
+    if len(ends) < 2 or not all_cycles or not all(ends.values()):
         return None
     worker = min(ends, key=lambda name: ends[name][-1])
     silent_s = max(times[-1] for times in ends.values()) - ends[worker][-1]
-    return Stall(worker, silent_s) if silent_s > LONGEST_CYCLES * max(seen) else None
+    if silent_s > LONGEST_CYCLES * max(all_cycles):
+        return Stall(worker, silent_s)
+    return None

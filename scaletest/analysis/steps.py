@@ -1,29 +1,29 @@
-"""From the records of every step to what is said of it: throughput, ratio, times, fairness, and what went wrong."""
+"""The figures of every step from its records: throughput, ratio, times, fairness, and faults."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.doubling import STEADY, Part, doubling, judged, run_course, together
+from scaletest.analysis.completions import Ends, ends_of, span
+from scaletest.analysis.doubling import STEADY, StepPart, doubling, judged, run_course, together
 from scaletest.analysis.drift import Drift, beyond_noise, drift
 from scaletest.analysis.estimate import finite
 from scaletest.analysis.fairness import Fairness, fairness
+from scaletest.analysis.machine_trend import MachineTrend
 from scaletest.analysis.percentiles import Distribution, summary
 from scaletest.analysis.ratio import Ratio, ratio
-from scaletest.analysis.series import Ends, ends_of, span
 from scaletest.analysis.stall import Stall, stall
 from scaletest.analysis.stopping import Stop, trimmed
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.tails import Tail, tail, usual
 from scaletest.analysis.tails import joined as joined_tails
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.trend import Course
-from scaletest.analysis.work import MEMORY_HITS, Work, hits, work
+from scaletest.analysis.work_rate import MEMORY_HITS, Work, hits, work
 from scaletest.model import Measurement, Plan, Record
 from scaletest.model.reply import Outcome
 
@@ -35,13 +35,15 @@ REPEATS_FOR_INTERVAL = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
-    """One measuring of a step. Times in s; warmup_s counts from the first submission, middle_s on Redis' clock.
+class MeasuredStep:
+    """A step, measured once. Times in s; warmup_s counts from the first submission.
 
-    settled: whether the warm-up ended in time. little: requests in flight by the records / requests kept in flight,
-    which is 1 when all of them are on record and the client kept up (Little's law for closed load); None for less than
-    20 completions. counted: records behind the throughput. lost: records that were written and are not there, below 0
-    when there are too many. stall: the worker that stopped meanwhile. tail: its slow requests.
+    middle_s: the middle of the measurement on the clock of Redis. settled: whether the warm-up
+    ended in time. little: requests in flight by the records / requests kept in flight, which is 1
+    when all of them are on record and the client kept up (Little's law for closed load); None for
+    less than 20 completions. counted: records behind the throughput. lost: records that were
+    written and are not there, below 0 when there are too many. stall: the worker that stopped
+    meanwhile. tail: its slow requests.
     """
 
     measurement: Measurement
@@ -63,10 +65,10 @@ class Sample:
         return self.whole and self.throughput.enough and self.settled and not self.drift.unsteady and not self.stall
 
     @property
-    def part(self) -> Part:
-        """What ratios need of it."""
+    def part(self) -> StepPart:
+        """The figures of it that ratios need."""
         at = self.measurement
-        return Part(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
+        return StepPart(at.workers, at.repeat, at.measured_s, self.middle_s, self.throughput, self.tail, self.sound)
 
     @property
     def whole(self) -> bool:
@@ -93,18 +95,18 @@ class Sample:
 class Step:
     """One number of workers, all repeats together. Times are of successful requests, in seconds.
 
-    between: whether the interval is that between repeats; else it is the one within them.
+    between: whether the interval is the one between repeats; else it is the one within them.
     fairness: by worker, pod, node and device, where there is more than one; completions per worker.
     per_device: how many workers shared each device, in a run that compares that; else 0.
-    work: what the requests report to have done, per second, by the name of the figure.
-    memory_hits: requests that met the limit of a device's memory.
-    mirrored: whether it is measured up and down, so that a sound pair of measurings is enough.
+    work: amounts that requests report, per second, by the name of the figure, such as frames.
+    memory_hits: requests that reached the limit of a device's memory.
+    mirrored: whether it is measured up and down, so that a sound pair of measurements is enough.
     """
 
     workers: int
     throughput: Throughput
     between: bool
-    samples: tuple[Sample, ...]
+    samples: tuple[MeasuredStep, ...]
     ratio: Ratio | None
     efficiency: float | None
     failures: int
@@ -119,24 +121,29 @@ class Step:
     mirrored: bool = False
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """Its measurings, as ratios need them."""
+    def parts(self) -> tuple[StepPart, ...]:
+        """Its measurements, as ratios need them."""
         return tuple(sample.part for sample in self.samples)
 
     @property
     def tail(self) -> Tail:
-        """The slow requests of all its measurings."""
+        """The slow requests of all its measurements."""
         return joined_tails([sample.tail for sample in self.samples])
 
     @property
     def level(self) -> int:
-        """Of what throughput is a function in this run: workers, or workers on each device."""
+        """The variable of the scaling law in this run: workers, or workers on each device."""
         return self.per_device or self.workers
 
     @property
     def sound(self) -> bool:
-        """Whether every repeat may be judged; of a mirrored step, every measuring that its throughput rests on."""
-        parts = judged(self.parts) if self.mirrored else self.parts
+        """Whether every repeat may be judged.
+
+        Of a mirrored step, every part that its throughput uses.
+        """
+        parts: Sequence[StepPart] = self.parts
+        if self.mirrored:
+            parts = judged(parts)
         return bool(parts) and self.throughput.enough and all(part.sound for part in parts)
 
     @property
@@ -153,10 +160,18 @@ class Step:
     def overhead_share(self) -> float:
         """The part of a request's total time that the tester itself cost."""
         total = self.wait_s + self.run_s + self.overhead_s
-        return self.overhead_s / total if total > 0 else 0.0
+        if total > 0:
+            return self.overhead_s / total
+        return 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is infinite or missing is null."""
+        work = {}
+        for name, rate in self.work.items():
+            work[name] = {
+                "per_s": finite(rate.per_s),
+                "half_width_per_s": finite(rate.half_width),
+            }
         return {
             "workers": self.workers,
             **rate_dict(self.throughput),
@@ -170,12 +185,9 @@ class Step:
             "overhead_s": self.overhead_s,
             "overhead_share": self.overhead_share,
             "suspects": list(self.suspects),
-            "fairness": {name: found.to_dict() for name, found in self.fairness.items()},
+            "fairness": {name: shares.to_dict() for name, shares in self.fairness.items()},
             "per_device": self.per_device,
-            "work": {
-                name: {"per_s": finite(rate.per_s), "half_width_per_s": finite(rate.half_width)}
-                for name, rate in self.work.items()
-            },
+            "work": work,
             MEMORY_HITS: self.memory_hits,
         }
 
@@ -184,43 +196,60 @@ def summarise(plan: Plan, measurements: Sequence[Measurement], records: Rows) ->
     """One Step for every number of workers that was measured, in the plan's order."""
     samples = _samples(plan, measurements, records)
     course = course_of(plan, samples)
-    if course.per_s:  # what the whole run did is no fault of a step
+    if course.per_s:  # a steady change along the whole run is no fault of a step
         samples = _samples(plan, measurements, records, course.per_s)
-        course = course_of(plan, samples)  # by parts that are judged without it, as everybody who asks later finds
+        # with the parts that may be judged once the change is taken out, as later callers get it
+        course = course_of(plan, samples)
     steps: list[Step] = []
     for own in samples:
-        rows = [row for one in own for row in records.get(one.measurement.key, ())]
-        steps.append(_step(plan, own, rows, steps, course))
+        own_records: list[Record] = []
+        for sample in own:
+            own_records += records.get(sample.measurement.key, ())
+        steps.append(_step(plan, own, own_records, steps, course))
     return steps
 
 
-def course_of(plan: Plan, samples: Iterable[Sequence[Sample]]) -> Course:
-    """What the machine did along a mirrored run; nothing is known of another."""
-    return run_course([[one.part for one in own] for own in samples]) if plan.mirrored else STEADY
+def course_of(plan: Plan, samples: Iterable[Sequence[MeasuredStep]]) -> MachineTrend:
+    """How the machine's speed changed along a mirrored run; steady for any other run."""
+    if not plan.mirrored:
+        return STEADY
+    parts = []
+    for own in samples:
+        parts.append([sample.part for sample in own])
+    return run_course(parts)
 
 
 def _samples(
     plan: Plan, measurements: Sequence[Measurement], records: Rows, per_s: float = 0.0
-) -> list[tuple[Sample, ...]]:
-    """The measurings of every step that has any."""
-    by_step = [
-        tuple(sample(plan, one, records.get(one.key, ()), per_s) for one in measurements if one.workers == workers)
-        for workers in plan.steps
-    ]
-    return [own for own in by_step if own]
+) -> list[tuple[MeasuredStep, ...]]:
+    """The measurements of every step that has any, summarised."""
+    by_step = []
+    for workers in plan.steps:
+        own = [measurement for measurement in measurements if measurement.workers == workers]
+        if own:
+            summaries = (measured_step(plan, each, records.get(each.key, ()), per_s) for each in own)
+            by_step.append(tuple(summaries))
+    return by_step
 
 
-def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> Sample:
-    """What one measuring of a step says. per_s: the run's trend, which is no fault of it."""
-    began_s = min((row.reply.started_s - row.reply.wait_s for row in rows if row.reply.started_s), default=0.0)
+def measured_step(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: float = 0.0) -> MeasuredStep:
+    """The figures of one measurement of a step. per_s: the trend of the run, no fault of it."""
+    submitted = (record.reply.started_s - record.reply.wait_s for record in rows if record.reply.started_s)
+    began_s = min(submitted, default=0.0)
     warm = trimmed(ends_of(rows), plan.warmup_s, began_s, measurement.warm_at_s, per_s)
     rate = throughput(warm.ends, measurement.workers, parts=plan.parts)
     first, last = span(warm.ends)
-    counted = [row for row in rows if row.ok and row.reply.ended_s >= first]
-    little = _in_flight(rows, first, last) / measurement.workers if rate.enough and len(counted) >= 20 else None
-    warmup_s = max(0.0, warm.cut_s - began_s) if warm.cut_s and began_s else 0.0
-    lost = 0 if measurement.requests is None else measurement.requests - len(rows)
-    return Sample(
+    counted = [record for record in rows if record.ok and record.reply.ended_s >= first]
+    little = None
+    if rate.enough and len(counted) >= 20:
+        little = _in_flight(rows, first, last) / measurement.workers
+    warmup_s = 0.0
+    if warm.cut_s and began_s:
+        warmup_s = max(0.0, warm.cut_s - began_s)
+    lost = 0
+    if measurement.requests is not None:
+        lost = measurement.requests - len(rows)
+    return MeasuredStep(
         measurement,
         rate,
         warmup_s,
@@ -237,75 +266,129 @@ def sample(plan: Plan, measurement: Measurement, rows: Sequence[Record], per_s: 
 
 
 def _drift(plan: Plan, ends: Ends, rate: Throughput, per_s: float) -> Drift:
-    """What happened within one measuring."""
+    """What happened within one measurement."""
     if not rate.enough:
         return Drift()
     # a slow request is a dip, and no lasting change
     within = replace(drift(usual(ends), per_s), dips=drift(ends, per_s).dips)
-    return beyond_noise(within, rate.relative) if plan.mirrored else within
+    if plan.mirrored:
+        return beyond_noise(within, rate.relative)
+    return within
 
 
 def _in_flight(rows: Sequence[Record], first: float, last: float) -> float:
-    """Requests in flight on average from `first` to `last`, failed ones included: their time there, added up."""
+    """Mean number of requests in flight from `first` to `last`, failed ones included."""
     spent = 0.0
-    for row in rows:
-        begun = row.reply.started_s - row.reply.wait_s
-        spent += max(0.0, min(last, begun + row.total_s) - max(first, begun))
+    for record in rows:
+        begun = record.reply.started_s - record.reply.wait_s
+        spent += max(0.0, min(last, begun + record.total_s) - max(first, begun))
     return spent / (last - first)
 
 
-def _step(plan: Plan, samples: tuple[Sample, ...], rows: Sequence[Record], before: list[Step], course: Course) -> Step:
-    workers, parts = samples[0].measurement.workers, [one.part for one in samples]
-    rate = together(judged(parts)) if plan.mirrored else joined([one.throughput for one in samples])
-    good = [row for row in rows if row.ok]
-    last = before[-1] if before else None
-    base = before[0].throughput.per_s / before[0].workers if before else rate.per_s / workers
+def _step(
+    plan: Plan,
+    samples: tuple[MeasuredStep, ...],
+    records: Sequence[Record],
+    before: list[Step],
+    course: MachineTrend,
+) -> Step:
+    """One step from all its measurements and records. before: the steps with fewer workers."""
+    workers = samples[0].measurement.workers
+    parts = [sample.part for sample in samples]
+    rate = _throughput(plan, samples)
+    succeeded = [record for record in records if record.ok]
+    overhead_s = 0.0
+    if succeeded:
+        overhead_s = statistics.fmean([record.overhead_s for record in succeeded])
+    counted: list[Record] = []
+    for sample in samples:
+        counted += sample.counted
     return Step(
         workers=workers,
         throughput=rate,
         between=not plan.mirrored and len(samples) >= REPEATS_FOR_INTERVAL,
         samples=samples,
-        ratio=_ratio(plan, last, parts, rate, course) if last and not plan.compares else None,
-        efficiency=rate.per_s / (workers * base) if base > 0 else None,
-        failures=sum(failed(row) for row in rows),
-        wait=summary(row.reply.wait_s for row in good),
-        run=summary(row.reply.run_s for row in good),
-        overhead_s=statistics.fmean([row.overhead_s for row in good]) if good else 0.0,
-        suspects=suspects(rows),
-        fairness=_fairness([row for one in samples for row in one.counted]),
+        ratio=_ratio(plan, before, parts, rate, course),
+        efficiency=_efficiency(workers, rate, before),
+        failures=sum(failed(record) for record in records),
+        wait=summary(record.reply.wait_s for record in succeeded),
+        run=summary(record.reply.run_s for record in succeeded),
+        overhead_s=overhead_s,
+        suspects=suspects(records),
+        fairness=_fairness(counted),
         per_device=plan.share(workers) if plan.compares else 0,
         work=_work(plan, samples),
-        memory_hits=hits(rows),
+        memory_hits=hits(records),
         mirrored=plan.mirrored,
     )
 
 
-def _work(plan: Plan, samples: Sequence[Sample]) -> dict[str, Throughput]:
-    """The figures that every measuring reports, joined as the throughput is, so that the two agree."""
+def _throughput(plan: Plan, samples: Sequence[MeasuredStep]) -> Throughput:
+    """The throughput of all measurements of a step together."""
     if plan.mirrored:
-        counted = {part.repeat for part in judged([one.part for one in samples])}
-        samples = [one for one in samples if one.measurement.repeat in counted]
-    done: list[Work] = [work(one.throughput, one.counted) for one in samples]
+        return together(judged([sample.part for sample in samples]))
+    return joined([sample.throughput for sample in samples])
+
+
+def _efficiency(workers: int, rate: Throughput, before: Sequence[Step]) -> float | None:
+    """Throughput per worker over that of the first step; None where the first has none."""
+    base = rate.per_s / workers
+    if before:
+        base = before[0].throughput.per_s / before[0].workers
+    if base <= 0:
+        return None
+    return rate.per_s / (workers * base)
+
+
+def _work(plan: Plan, samples: Sequence[MeasuredStep]) -> dict[str, Throughput]:
+    """The figures that every measurement reports, joined as the throughput is, so that they agree."""
+    if plan.mirrored:
+        parts = [sample.part for sample in samples]
+        counted = {part.repeat for part in judged(parts)}
+        samples = [sample for sample in samples if sample.measurement.repeat in counted]
+    reported: list[Work] = [work(sample.throughput, sample.counted) for sample in samples]
+    shared = set(reported[0]).intersection(*reported)
     figures = {}
-    for name in done[0]:
-        if not all(name in row for row in done):
-            continue
-        rates = [row[name] for row in done]
-        parts = [replace(one.part, throughput=rate) for one, rate in zip(samples, rates, strict=True)]
-        figures[name] = together(parts) if plan.mirrored else joined(rates)
+    for name in reported[0]:
+        if name in shared:
+            figures[name] = _joined_work(plan, samples, [by_name[name] for by_name in reported])
     return figures
 
 
-def _ratio(plan: Plan, base: Step, parts: Sequence[Part], rate: Throughput, course: Course) -> Ratio | None:
-    """The ratio over the step before: by what both ways of a mirrored run say, else by the throughputs of all."""
+def _joined_work(plan: Plan, samples: Sequence[MeasuredStep], rates: Sequence[Throughput]) -> Throughput:
+    """One figure of all measurements together. rates: the figure of each."""
+    if not plan.mirrored:
+        return joined(rates)
+    pairs = zip(samples, rates, strict=True)
+    return together([replace(sample.part, throughput=rate) for sample, rate in pairs])
+
+
+def _ratio(
+    plan: Plan,
+    before: Sequence[Step],
+    parts: Sequence[StepPart],
+    rate: Throughput,
+    course: MachineTrend,
+) -> Ratio | None:
+    """The ratio over the step before: by both ways of a mirrored run, else by all throughputs.
+
+    None for the first step, and in a run that compares numbers of workers per device.
+    """
+    if not before or plan.compares:
+        return None
+    base = before[-1]
     if plan.mirrored:
         return doubling(base.parts, parts, plan, course=course)
     doublings = len(plan.steps) - 1
-    return ratio((base.workers, base.throughput), (parts[0].workers, rate), plan.scale, doublings=doublings)
+    larger = (parts[0].workers, rate)
+    return ratio((base.workers, base.throughput), larger, plan.scale, doublings=doublings)
 
 
 def joined(rates: Sequence[Throughput]) -> Throughput:
-    """The mean of repeats. From three on with the interval between them: the run is the unit (Kalibera, Jones 2013)."""
+    """The mean of repeats. From three on with the interval between them.
+
+    The run is the unit then (Kalibera and Jones 2013).
+    """
     count = len(rates)
     mean = statistics.fmean(rate.per_s for rate in rates)
     completions = sum(rate.completions for rate in rates)
@@ -323,33 +406,43 @@ def failed(record: Record) -> bool:
 
 
 def suspects(rows: Sequence[Record]) -> tuple[str, ...]:
-    """Workers that failed all of at least five requests while others succeeded."""
-    wrong = Counter(row.reply.worker for row in rows if failed(row))
-    good = {row.reply.worker for row in rows if row.ok}
+    """Workers that failed all of their requests, at least five, while others succeeded."""
+    wrong = Counter(record.reply.worker for record in rows if failed(record))
+    good = {record.reply.worker for record in rows if record.ok}
     if not good:
         return ()
-    return tuple(sorted(name for name, count in wrong.items() if name and count >= 5 and name not in good))
+    failing = [name for name, count in wrong.items() if name and count >= 5 and name not in good]
+    return tuple(sorted(failing))
 
 
-def _fairness(rows: Sequence[Record]) -> dict[str, Fairness]:
-    """Shares of workers, and of pods, nodes and devices per worker there: three workers on two devices are fair.
+def _fairness(records: Sequence[Record]) -> dict[str, Fairness]:
+    """Shares of workers, and of pods, nodes and devices per worker there.
 
-    Repeats have workers of their own, so each worker counts in the first repeat only; the others count in all.
+    So three workers on two devices are fair. Repeats have workers of their own, so workers and pods
+    count in the first repeat only; nodes and devices count in all.
     """
-    found = {}
+    by_group = {}
     for group in GROUPS:
-        own = [row for row in rows if row.repeat == rows[0].repeat] if group in ("worker", "pod") else rows
-        counts = Counter(getattr(row.reply, group) for row in own)
-        counts.pop("", None)
-        members: dict[str, set[str]] = {name: set() for name in counts}
-        for row in own:
-            if name := getattr(row.reply, group):
-                members[name].add(row.reply.worker)
-        amounts = {name: count / len(members[name]) for name, count in counts.items()}
-        shares = fairness(amounts) if len(counts) > 1 else None
+        shares = _shares(group, records)
         if shares:
-            found[group] = shares
-    return found
+            by_group[group] = shares
+    return by_group
+
+
+def _shares(group: str, records: Sequence[Record]) -> Fairness | None:
+    """The shares of the members of one group: worker, pod, node or device."""
+    if group in ("worker", "pod"):
+        records = [record for record in records if record.repeat == records[0].repeat]
+    counts: Counter[str] = Counter()
+    workers: dict[str, set[str]] = defaultdict(set)
+    for record in records:
+        name = getattr(record.reply, group)
+        if name:
+            counts[name] += 1
+            workers[name].add(record.reply.worker)
+    if len(counts) < 2:
+        return None
+    return fairness({name: count / len(workers[name]) for name, count in counts.items()})
 
 
 def rate_dict(rate: Throughput) -> dict[str, Any]:

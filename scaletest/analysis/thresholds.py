@@ -1,13 +1,15 @@
-"""Whether thresholds hold. Each is PASS when its whole interval meets it, FAIL when none of it does, else INVALID.
+"""Whether thresholds hold.
 
-    ratio                          interval of the step's ratio (90 %, one-sided 95 % at the end that counts)
+Each is PASS when its whole interval meets it, FAIL when none of it does, else INVALID. The intervals:
+
+    ratio                          of the step's ratio (90 %, one-sided 95 % at the end that counts)
     efficiency, throughput         95 %, from the two throughputs by the log delta method, or the step's own
     wait.p95 and the like          95 % by order statistics, of all successful requests of the step
     contention, coherency          bootstrap interval of the fitted law
     failures                       exact counts
     drift                          the shift within a step, 0 when it is not significant; no interval
 
-Without N a threshold holds when it holds at every step, and the step that is worst is shown.
+Without N a threshold holds when it holds at every step, and the worst step is shown.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from scaletest.analysis.cause_words import workers_text
+from scaletest.analysis.cause_text import workers_text
+from scaletest.analysis.completions import ends_of
 from scaletest.analysis.drift import BATCHES
 from scaletest.analysis.estimate import Estimate, finite
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
-from scaletest.analysis.scaling import Measured, scaling
-from scaletest.analysis.series import ends_of
+from scaletest.analysis.scaling import MeasuredThroughput, scaling
 from scaletest.analysis.steps import Step
 from scaletest.model import Plan, Verdict, VerdictKind
 from scaletest.model.digits import short
@@ -37,10 +39,10 @@ Coefficients = Mapping[str, tuple[float, float, float]]
 
 @dataclass(frozen=True, slots=True)
 class ThresholdResult:
-    """One threshold: what was measured, in base units, with its interval, and what follows.
+    """One threshold: the measured value in base units with its interval, and what follows.
 
-    workers: the step that decided it; None for the whole run. value, low, high: None when there are no data.
-    reason: in words, with the threshold's unit. remedy: what to do about FAIL or INVALID.
+    workers: the step that decided it; None for the whole run. value, low, high: None when there are
+    no data. reason: in words, with the threshold's unit. remedy: what to do about FAIL or INVALID.
     """
 
     text: str
@@ -54,14 +56,14 @@ class ThresholdResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; what is infinite or missing is null."""
-        row = {**asdict(self), "kind": str(self.kind)}
+        document = {**asdict(self), "kind": str(self.kind)}
         for name in ("value", "low", "high"):
-            row[name] = finite(row[name]) if row[name] is not None else None
-        return row
+            document[name] = finite(document[name]) if document[name] is not None else None
+        return document
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Measure:
     """A measured value with its interval, or why there is none."""
 
     estimate: Estimate | None
@@ -74,22 +76,25 @@ def evaluate_thresholds(
 ) -> tuple[ThresholdResult, ...]:
     """One result for each of the plan's thresholds, in their order.
 
-    coefficients: of the fitted law, (low, value, high) for contention and coherency; None when no law was fitted.
+    coefficients: of the fitted law, (low, value, high) for contention and coherency; None when no
+    law was fitted.
     """
-    return tuple(
-        _evaluate(threshold, plan, steps, coefficients or {})
-        for threshold in (parse(text, plan.steps) for text in plan.thresholds)
-    )
+    thresholds = [parse(text, plan.steps) for text in plan.thresholds]
+    return tuple(_evaluate(each, plan, steps, coefficients or {}) for each in thresholds)
 
 
 def verdict_of(results: Sequence[ThresholdResult], kind: VerdictKind) -> Verdict | None:
-    """The verdict of that kind, FAIL or INVALID, which the thresholds call for; None when they do not."""
-    found = [result for result in results if result.kind is kind]
-    if not found:
+    """The verdict that thresholds of that kind, FAIL or INVALID, call for; None without one."""
+    results_of_kind = [result for result in results if result.kind is kind]
+    if not results_of_kind:
         return None
-    what = "not met" if kind is VerdictKind.FAIL else "undecided"
-    first = f"{found[0].text}: {found[0].reason}"
-    return Verdict(kind, f"{len(found)} of {len(results)} thresholds {what}: {first}", found[0].remedy)
+    state = "undecided"
+    if kind is VerdictKind.FAIL:
+        state = "not met"
+    first = f"{results_of_kind[0].text}: {results_of_kind[0].reason}"
+    return Verdict(
+        kind, f"{len(results_of_kind)} of {len(results)} thresholds {state}: {first}", results_of_kind[0].remedy
+    )
 
 
 def _evaluate(threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficients: Coefficients) -> ThresholdResult:
@@ -97,18 +102,26 @@ def _evaluate(threshold: Threshold, plan: Plan, steps: Sequence[Step], coefficie
         return _judge(threshold, _coefficient(threshold.metric, coefficients), None)
     if threshold.metric == "failures" and threshold.workers is None:
         return _judge(threshold, _run_failures(threshold, plan, steps), None)
-    wanted = [threshold.workers] if threshold.workers is not None else _all_steps(threshold, plan)
+    wanted = _all_steps(threshold, plan)
+    if threshold.workers is not None:
+        wanted = [threshold.workers]
     by_workers = {step.workers: step for step in steps}
     results = []
     for workers in wanted:
         step = by_workers.get(workers)
-        found = _measure(threshold, step, steps) if step else _Found(None, "not measured", "run it to the end")
-        results.append(_judge(threshold, found, workers))
-    return min(results, key=lambda result: _ORDER.index(result.kind)) if _mixed(results) else _worst(threshold, results)
+        measure = _Measure(None, "not measured", "run it to the end")
+        if step:
+            measure = _measured(threshold, step, steps)
+        results.append(_judge(threshold, measure, workers))
+    if _mixed(results):
+        return min(results, key=lambda result: _ORDER.index(result.kind))
+    return _worst(threshold, results)
 
 
 def _all_steps(threshold: Threshold, plan: Plan) -> Sequence[int]:
-    return plan.steps[1:] if threshold.metric == "ratio" and len(plan.steps) > 1 else plan.steps
+    if threshold.metric == "ratio" and len(plan.steps) > 1:
+        return plan.steps[1:]
+    return plan.steps
 
 
 def _mixed(results: Sequence[ThresholdResult]) -> bool:
@@ -117,17 +130,21 @@ def _mixed(results: Sequence[ThresholdResult]) -> bool:
 
 def _worst(threshold: Threshold, results: Sequence[ThresholdResult]) -> ThresholdResult:
     """The result nearest to, or farthest beyond, the bound; all are of one kind and have values."""
-    sign = 1.0 if threshold.operator.startswith(">") else -1.0
+    sign = -1.0
+    if threshold.operator.startswith(">"):
+        sign = 1.0
     return min(results, key=lambda result: sign * (result.value or 0.0))
 
 
-def _judge(threshold: Threshold, found: _Found, workers: int | None) -> ThresholdResult:
-    at = f"{workers_text(workers)}: " if workers is not None and threshold.workers is None else ""
-    text, estimate = str(threshold), found.estimate
+def _judge(threshold: Threshold, measure: _Measure, workers: int | None) -> ThresholdResult:
+    at = ""
+    if workers is not None and threshold.workers is None:
+        at = f"{workers_text(workers)}: "
+    text, estimate = str(threshold), measure.estimate
     if estimate is None:
-        return ThresholdResult(text, VerdictKind.INVALID, at + found.missing, found.remedy, workers)
+        return ThresholdResult(text, VerdictKind.INVALID, at + measure.missing, measure.remedy, workers)
     ends = [threshold.holds(end) for end in (estimate.low, estimate.value, estimate.high)]
-    kind, remedy = VerdictKind.INVALID, found.remedy
+    kind, remedy = VerdictKind.INVALID, measure.remedy
     if all(ends):
         kind, remedy = VerdictKind.PASS, ""
     elif not any(ends):
@@ -140,11 +157,15 @@ def _shown(threshold: Threshold, estimate: Estimate) -> str:
     """The value in the threshold's unit, and its interval when it has one."""
     factor = METRICS[threshold.metric].units[threshold.unit]
     value, low, high = (short(end / factor) for end in (estimate.value, estimate.low, estimate.high))
-    unit = f" {threshold.unit}" if threshold.unit else ""
-    return f"{value}{unit}" if low == high else f"{value}{unit} [{low}, {high}]"
+    unit = ""
+    if threshold.unit:
+        unit = f" {threshold.unit}"
+    if low == high:
+        return f"{value}{unit}"
+    return f"{value}{unit} [{low}, {high}]"
 
 
-def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
+def _measured(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Measure:
     metric = threshold.metric
     if metric == "failures":
         return _failures(threshold, [step])
@@ -152,75 +173,91 @@ def _measure(threshold: Threshold, step: Step, steps: Sequence[Step]) -> _Found:
         return _drift(step)
     kind, _, name = metric.partition(".")
     if name:
-        return _percentile(step.wait if kind == "wait" else step.run, name)
+        times = step.run
+        if kind == "wait":
+            times = step.wait
+        return _percentile(times, name)
     before = {"efficiency": steps[0], "ratio": _before(step, steps)}.get(metric)
-    for one in (step, before):
-        if one is not None and not one.sound:
-            return _Found(None, f"{workers_text(one.workers)}: not steady, or too few requests to tell")
+    for used in (step, before):
+        if used is not None and not used.sound:
+            at = workers_text(used.workers)
+            return _Measure(None, f"{at}: not steady, or too few requests to tell")
     return {"throughput": _throughput, "efficiency": _efficiency, "ratio": _ratio}[metric](step, steps)
 
 
 def _before(step: Step, steps: Sequence[Step]) -> Step | None:
     index = steps.index(step)
-    return steps[index - 1] if index else None
+    if index:
+        return steps[index - 1]
+    return None
 
 
-def _throughput(step: Step, steps: Sequence[Step]) -> _Found:
+def _throughput(step: Step, steps: Sequence[Step]) -> _Measure:
     rate = step.throughput
-    return _Found(Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width))
+    return _Measure(Estimate(rate.per_s, max(0.0, rate.per_s - rate.half_width), rate.per_s + rate.half_width))
 
 
-def _efficiency(step: Step, steps: Sequence[Step]) -> _Found:
-    measured = [Measured(one.workers, one.throughput.per_s, one.throughput.relative) for one in (steps[0], step)]
-    rows = scaling(measured if step is not steps[0] else measured[:1])
-    found = next((row.efficiency for row in rows if row.workers == step.workers), None)
-    return _Found(found, "" if found else "there is no throughput to compare with")
+def _efficiency(step: Step, steps: Sequence[Step]) -> _Measure:
+    compared = [steps[0]]
+    if step is not steps[0]:
+        compared.append(step)
+    rates = [MeasuredThroughput(each.workers, each.throughput.per_s, each.throughput.relative) for each in compared]
+    for scaled in scaling(rates):
+        if scaled.workers == step.workers:
+            return _Measure(scaled.efficiency)
+    return _Measure(None, "there is no throughput to compare with")
 
 
-def _ratio(step: Step, steps: Sequence[Step]) -> _Found:
-    found = step.ratio
-    if found is None:
-        return _Found(None, "there is no step before it with a throughput", "name a later step, or raise --limit")
-    return _Found(Estimate(found.value, found.low, found.high))
+def _ratio(step: Step, steps: Sequence[Step]) -> _Measure:
+    ratio = step.ratio
+    if ratio is None:
+        return _Measure(None, "there is no step before it with a throughput", "name a later step, or raise --limit")
+    return _Measure(Estimate(ratio.value, ratio.low, ratio.high))
 
 
-def _percentile(times: Distribution, name: str) -> _Found:
-    found: Percentile | None = getattr(times, name.replace(".", "_"))
-    if found is None or found.low is None or found.high is None:
-        # with fewer than twice what the value itself needs there may be no interval yet
-        needed = samples_needed(PERCENTILES[name]) if found is None else 2 * samples_needed(PERCENTILES[name])
-        return _Found(None, f"{name} needs {needed} requests, there are {times.count}")
-    return _Found(Estimate(found.value, found.low, found.high))
+def _percentile(times: Distribution, name: str) -> _Measure:
+    percentile: Percentile | None = getattr(times, name.replace(".", "_"))
+    needed = samples_needed(PERCENTILES[name])
+    if percentile is not None:
+        if percentile.low is not None and percentile.high is not None:
+            return _Measure(Estimate(percentile.value, percentile.low, percentile.high))
+        # with fewer than twice the requests that the value itself needs there may be no interval
+        needed *= 2
+    return _Measure(None, f"{name} needs {needed} requests, there are {times.count}")
 
 
-def _drift(step: Step) -> _Found:
-    least = min(min(map(len, ends_of(one.counted).values()), default=0) for one in step.samples)
+def _drift(step: Step) -> _Measure:
+    least = min(min(map(len, ends_of(measured.counted).values()), default=0) for measured in step.samples)
     if least < 2 * BATCHES:
-        return _Found(None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}")
-    shift = max(abs(one.drift.shift) for one in step.samples)
-    return _Found(Estimate(shift, shift, shift))
+        return _Measure(None, f"drift needs {2 * BATCHES} requests of every worker, there are {least}")
+    shift = max(abs(measured.drift.shift) for measured in step.samples)
+    return _Measure(Estimate(shift, shift, shift))
 
 
-def _failures(threshold: Threshold, steps: Iterable[Step]) -> _Found:
+def _failures(threshold: Threshold, steps: Iterable[Step]) -> _Measure:
     rows = list(steps)
     failed = sum(step.failures for step in rows)
     ended = failed + sum(step.run.count for step in rows)
     if threshold.share and not ended:
-        return _Found(None, "no request ended")
-    value = failed / ended if threshold.share else float(failed)
-    return _Found(Estimate(value, value, value))
+        return _Measure(None, "no request ended")
+    failures = failed / ended if threshold.share else float(failed)
+    return _Measure(Estimate(failures, failures, failures))
 
 
-def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _Found:
-    """Of the whole run; while steps are missing only what refutes it counts."""
-    found = _failures(threshold, steps)
-    if found.estimate and threshold.holds(found.estimate.value) and {step.workers for step in steps} != {*plan.steps}:
-        return _Found(None, "not every step was measured", "run it to the end")
-    return found
+def _run_failures(threshold: Threshold, plan: Plan, steps: Sequence[Step]) -> _Measure:
+    """The failures of the whole run; while steps are missing only a refuted bound counts."""
+    failures = _failures(threshold, steps)
+    if (
+        failures.estimate
+        and threshold.holds(failures.estimate.value)
+        and {step.workers for step in steps} != {*plan.steps}
+    ):
+        return _Measure(None, "not every step was measured", "run it to the end")
+    return failures
 
 
-def _coefficient(name: str, coefficients: Coefficients) -> _Found:
+def _coefficient(name: str, coefficients: Coefficients) -> _Measure:
     if name not in coefficients:
-        return _Found(None, "no scaling law could be fitted", "measure 4 steps or more: raise --limit or --repeats")
+        return _Measure(None, "no scaling law could be fitted", "measure 4 steps or more: raise --limit or --repeats")
     low, value, high = coefficients[name]
-    return _Found(Estimate(value, low, high))
+    return _Measure(Estimate(value, low, high))

@@ -1,26 +1,31 @@
-"""Throughput with an interval that stays honest for few, for correlated and for shared fluctuations.
+"""Throughput with an interval that stays honest for few, correlated and shared fluctuations.
 
-The rate is the progress (see `series`) in the time that all workers share. Its variance is built from the cycles of
-each worker, c(i) = e(i+1) - e(i): a renewal process makes k = T / m cycles in T with variance k s^2 / m^2. To that come
-three corrections, each for something that was seen to make the plain interval lie (figures: docs/performance.md):
+The rate is the progress (see `completions`) in the time that all workers share. Its variance is
+built from the cycles of each worker, c(i) = e(i+1) - e(i): a renewal process makes k = T / m cycles
+in T with variance k s^2 / m^2. Three corrections follow, each for an effect that made the plain
+interval too narrow (figures: docs/performance.md):
 
-1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and freed of its
-   small-sample bias (Marriott and Pope 1954), inflates the variance as for a first-order autoregression.
-2. With few cycles a worker that correlation cannot be seen; the spread between workers can, and the larger counts.
-3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its parts explain, by twice
-   the standard error of such a ratio, the interval comes from the sum: batch means, corrected for correlation likewise.
+1. Cycles of one worker follow each other alike. The lag-1 correlation, pooled over workers and freed
+   of its small-sample bias (Marriott and Pope 1954), inflates the variance as for a first-order
+   autoregression.
+2. With few cycles a worker that correlation cannot be estimated; the spread between workers can, and
+   the larger of the two counts.
+3. Workers fluctuate together (heat, a shared disk). When the sum of all scatters more than its parts
+   explain, by twice the standard error of such a ratio, the interval comes from the sum: batch means,
+   corrected for correlation likewise.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scaletest.analysis.series import Ends, progress, rates, span
-from scaletest.analysis.student import t95
+from scaletest.analysis.completions import Ends, progress, rates, span
+from scaletest.analysis.student_t import t95
 
 MIN_COMPLETIONS = 8
 MIN_COMPLETIONS_PER_WORKER = 3
@@ -49,7 +54,9 @@ class Throughput:
     @property
     def relative(self) -> float:
         """Half-width over rate; infinity when the rate is 0."""
-        return self.half_width / self.per_s if self.per_s > 0 else math.inf
+        if self.per_s > 0:
+            return self.half_width / self.per_s
+        return math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +72,11 @@ class _Estimate:
 
 
 def throughput(ends: Ends, workers: int, *, parts: int = 1, cautious: bool = False) -> Throughput:
-    """The throughput of one step from the completions of its `workers` workers, the warm-up already cut off.
+    """The throughput of one step from the completions of its workers, the warm-up already cut off.
 
-    parts: in how many parts the step is measured, of which this is one. cautious: take the correlation two standard
-    errors higher than seen, for looks while measuring.
+    ends: by worker, in s. parts: in how many parts the step is measured, of which this is one.
+    cautious: take the correlation two standard errors higher than estimated, for checks while
+    measuring.
     """
     counts = [len(times) for times in ends.values()]
     first, last = span(ends)
@@ -77,7 +85,7 @@ def throughput(ends: Ends, workers: int, *, parts: int = 1, cautious: bool = Fal
     rate = sum(progress(ends, (first, last))) / (last - first)
     estimate = _of_workers(ends, first, last, cautious)
     common = _in_common(ends, first, last, estimate)
-    estimate = max(estimate, common, key=lambda one: one.half_width)
+    estimate = max(estimate, common, key=lambda candidate: candidate.half_width)
     return Throughput(rate, estimate.half_width, sum(counts), max(1, int(estimate.freedom)), True)
 
 
@@ -108,33 +116,51 @@ def cycles(times: Sequence[float]) -> list[float]:
 
 
 def error_of_mean(series: Sequence[Sequence[float]]) -> float:
-    """Standard error of the mean of all cycles, each row those of one worker; infinite for fewer than two cycles.
+    """Standard error of the mean of all cycles; infinite for fewer than two cycles.
 
-    Corrected for correlation as correction 1 says. Workers count as alike: where they are not, the error is too large.
+    series: the cycles of each worker, in s. Corrected for correlation as correction 1 says. Workers
+    count as alike: where they are not, the error is too large.
     """
-    values = [value for row in series for value in row]
-    if len(values) < 2:
+    all_cycles = list(itertools.chain.from_iterable(series))
+    if len(all_cycles) < 2:
         return math.inf
-    rows = [[value - statistics.fmean(row) for value in row] for row in series if row]
-    inflation = _inflation(_correlation(rows), statistics.fmean(map(len, rows)))
-    return math.sqrt(statistics.variance(values) / len(values) * inflation)
+    deviations = [_deviations(own) for own in series if own]
+    inflation = _inflation(_correlation(deviations), statistics.fmean(map(len, deviations)))
+    return math.sqrt(statistics.variance(all_cycles) / len(all_cycles) * inflation)
+
+
+def _deviations(cycles_s: Sequence[float]) -> list[float]:
+    mean = statistics.fmean(cycles_s)
+    return [cycle - mean for cycle in cycles_s]
+
+
+def _all_cycles(ends: Ends) -> list[float]:
+    """The cycles of all workers, in s."""
+    return list(itertools.chain.from_iterable(cycles(times) for times in ends.values()))
 
 
 def relative_spread(ends: Ends) -> float | None:
     """The standard deviation of all cycles over their mean; None for fewer than two."""
-    seconds = [cycle for times in ends.values() for cycle in cycles(times)]
-    mean = statistics.fmean(seconds) if seconds else 0.0
-    return statistics.stdev(seconds) / mean if len(seconds) > 1 and mean > 0 else None
+    seconds = _all_cycles(ends)
+    mean = 0.0
+    if seconds:
+        mean = statistics.fmean(seconds)
+    if len(seconds) > 1 and mean > 0:
+        return statistics.stdev(seconds) / mean
+    return None
 
 
 def _rough(ends: Ends) -> float:
-    """One over the mean cycle, summed over workers: a rate to show while there is too little for an interval."""
+    """Requests/s to show while there is too little for an interval: the sum of 1 / mean cycle."""
     means = [(times[-1] - times[0]) / (len(times) - 1) for times in ends.values() if len(times) > 1]
     return sum(1.0 / mean for mean in means if mean > 0)
 
 
 def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estimate:
-    """Corrections 1 and 2: from every worker's own cycles, or from all cycles together where a worker has only one."""
+    """Corrections 1 and 2: from every worker's own cycles.
+
+    From all cycles together where a worker has only one.
+    """
     if min(map(len, ends.values())) < 3:
         return _of_all(ends, first, last)
     variance, freedom, done = 0.0, 0, []
@@ -146,7 +172,7 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
         variance += share * statistics.variance(own, mean) / mean**2
         freedom += len(own) - 1
         done.append(share)
-        deviations.append([(one - mean) / mean for one in own])
+        deviations.append([(cycle - mean) / mean for cycle in own])
     correlation = _correlation(deviations, cautious)
     each = statistics.fmean(map(len, deviations))
     long = last - first
@@ -154,12 +180,14 @@ def _of_workers(ends: Ends, first: float, last: float, cautious: bool) -> _Estim
     if each >= FEW_CYCLES or len(done) < 4:
         return inner
     outer = _Estimate(statistics.stdev(done) * math.sqrt(len(done)) / long, len(done) - 1)
-    return inner if inner.error >= outer.error else outer
+    if inner.error >= outer.error:
+        return inner
+    return outer
 
 
 def _of_all(ends: Ends, first: float, last: float) -> _Estimate:
     """The error from the scatter of all cycles; workers that are not alike make it larger."""
-    seconds = [cycle for times in ends.values() for cycle in cycles(times)]
+    seconds = _all_cycles(ends)
     if len(seconds) < 2:
         return _Estimate(math.inf, 1)
     rate = sum(progress(ends, (first, last))) / (last - first)
@@ -174,40 +202,50 @@ def _in_common(ends: Ends, first: float, last: float, own: _Estimate) -> _Estima
     parts = [rates({"": times}, first, last, batches) for times in ends.values()]
     whole = [sum(part) for part in zip(*parts, strict=True)]
     apart = sum(map(statistics.variance, parts))
-    excess = statistics.variance(whole) / apart if apart > 0 else 1.0
+    excess = 1.0
+    if apart > 0:
+        excess = statistics.variance(whole) / apart
     if excess <= 1.0 + 2.0 * math.sqrt(2.0 / (batches - 1)):
         return own
     scaled = _Estimate(own.error * math.sqrt(excess), batches - 1)
     if batches < LEAST_BATCHES:
         return scaled
     mean = statistics.fmean(whole)
-    correlation = _correlation([[one - mean for one in whole]])
+    correlation = _correlation([[candidate - mean for candidate in whole]])
     spread = statistics.stdev(whole) / math.sqrt(batches)
     joint = _Estimate(spread * math.sqrt(_inflation(correlation, batches)), (batches - 1) * _left(correlation))
-    return max(scaled, joint, key=lambda one: one.half_width)
+    return max(scaled, joint, key=lambda candidate: candidate.half_width)
 
 
 def _correlation(deviations: Sequence[Sequence[float]], cautious: bool = False) -> float:
     """Lag-1 correlation pooled over series of deviations from their means, from 0 to 0.95.
 
     Its bias is -(1 + 3 r) / n in a series of n (Marriott and Pope 1954). Its standard error is
-    1 / sqrt(all n): a part of it is added, since too low a correlation lies while too high a one only costs time.
+    1 / sqrt(all n): a part of it is added, since too low a correlation makes intervals too narrow
+    while too high a one only costs time.
     """
-    products = sum(a * b for row in deviations for a, b in pairwise(row))
-    squares = sum(a * a * (len(row) - 1) / len(row) for row in deviations for a in row)
+    products, squares = 0.0, 0.0
+    for own in deviations:
+        for before, behind in pairwise(own):
+            products += before * behind
+        for deviation in own:
+            squares += deviation * deviation * (len(own) - 1) / len(own)
     if squares <= 0:
         return 0.0
     raw = products / squares
-    counts = [len(row) for row in deviations]
+    counts = [len(own) for own in deviations]
     unbiased = raw + (1 + 3 * raw) / statistics.fmean(counts)
     error = 1.0 / math.sqrt(sum(counts))
-    return min(0.95, max(0.0, unbiased) + 2.0 * error if cautious else max(0.0, unbiased + 0.25 * error))
+    if cautious:
+        return min(0.95, max(0.0, unbiased) + 2.0 * error)
+    return min(0.95, max(0.0, unbiased + 0.25 * error))
 
 
 def _inflation(correlation: float, count: float) -> float:
-    """By how much the variance of the mean of `count` values exceeds s^2 / count under a first-order autoregression.
+    """By how much the variance of a mean exceeds s^2 / count under a first-order autoregression.
 
-    v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling and Analysis, 4.4); s^2 is too small by (n - v) / (n - 1).
+    v = 1 + 2 sum (1 - i / n) r^i (Law, Simulation Modeling and Analysis, 4.4); s^2 is too small by
+    (n - v) / (n - 1).
     """
     if correlation <= 0 or count < 2:
         return 1.0

@@ -13,10 +13,10 @@ from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from scaletest.analysis.autoscale.result import Result
+    from scaletest.analysis.autoscale.arrivals import Arrivals
+    from scaletest.analysis.autoscale.result import SimulationResult
     from scaletest.analysis.autoscale.rule import Rule
-    from scaletest.analysis.autoscale.simulation import Setting
-    from scaletest.analysis.autoscale.workload import Workload
+    from scaletest.analysis.autoscale.simulation import SimulationSetting
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_RULES = ("original-count", "waiting", "waiting-fast", "demand", "demand-fast", "demand-gentle", "desired")
@@ -152,7 +152,7 @@ def _within(rule: Rule, given: dict[str, Any]) -> Rule:
     return replace(rule, minimum=least, maximum=most)
 
 
-def _play(rule: Rule, workload: Workload, setting: Setting, seed: int) -> Result:
+def _play(rule: Rule, workload: Arrivals, setting: SimulationSetting, seed: int) -> SimulationResult:
     import random
 
     from scaletest.analysis.autoscale.simulation import simulate
@@ -160,19 +160,19 @@ def _play(rule: Rule, workload: Workload, setting: Setting, seed: int) -> Result
     return simulate(workload, rule, setting, random.Random(seed))
 
 
-def _setting(given: dict[str, Any]) -> Setting:
-    from scaletest.analysis.autoscale.cluster import Nodes
-    from scaletest.analysis.autoscale.simulation import Setting
+def _setting(given: dict[str, Any]) -> SimulationSetting:
+    from scaletest.analysis.autoscale.simulated_pods import PodTiming
+    from scaletest.analysis.autoscale.simulation import SimulationSetting
     from scaletest.model import checks
 
     start_s, grace_s = checks.seconds(given["pod_start"], "pod start"), checks.seconds(given["grace"], "grace")
-    return Setting(Nodes(start_s, 0.0, grace_s), start=max(0, given["min_workers"]))
+    return SimulationSetting(PodTiming(start_s, 0.0, grace_s), start=max(0, given["min_workers"]))
 
 
-def _workload(given: dict[str, Any]) -> Workload:
+def _workload(given: dict[str, Any]) -> Arrivals:
     import random
 
-    from scaletest.analysis.autoscale import workload
+    from scaletest.analysis.autoscale import arrivals
     from scaletest.model import checks
 
     chance = random.Random(given["seed"])
@@ -180,13 +180,13 @@ def _workload(given: dict[str, Any]) -> Workload:
     variation = checks.number(given["variation"], "variation", maximum=10.0, zero=True)
     duration_s = checks.seconds(given["duration"], "duration", zero=False)
     per_s = checks.number(given["rate"], "rate", maximum=1e6) / 60.0
-    runs = workload.runs_of(chance, mean_s, variation)
+    runs = arrivals.runs_of(chance, mean_s, variation)
     if given["run_dir"]:
-        runs = workload.recorded(chance, _recorded(given["run_dir"]))
+        runs = arrivals.recorded(chance, _recorded(given["run_dir"]))
     if given["trace"]:
-        arrivals = _trace(given["trace"])
-        return workload.Workload(arrivals, tuple(runs() for _ in arrivals))
-    return workload.pattern(given["pattern"], chance, runs, per_s, duration_s)
+        times = _trace(given["trace"])
+        return arrivals.Arrivals(times, tuple(runs() for _ in times))
+    return arrivals.pattern(given["pattern"], chance, runs, per_s, duration_s)
 
 
 def _recorded(folder: Path) -> list[float]:
@@ -219,7 +219,7 @@ def _write(path: Path, text: str) -> None:
         raise InvalidValue(f"the page cannot be written: {error}", hint="give another --html FILE") from error
 
 
-def _table(results: list[Result]) -> None:
+def _table(results: list[SimulationResult]) -> None:
     from scaletest.report.autoscaling import COLUMNS, row
 
     rows = [list(COLUMNS), *(row(result) for result in results)]

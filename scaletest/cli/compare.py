@@ -11,7 +11,7 @@ from scaletest.cli.output import echo
 from scaletest.model.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from scaletest.analysis.compare import Comparison, StepChange
+    from scaletest.analysis.compare import StepChange, ValidationComparison
 
 
 def tolerance_part(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -63,7 +63,7 @@ def command(base: str, candidate: str, tolerance: float, force: bool, output: st
     return found.verdict.kind.exit_code
 
 
-def _show(found: Comparison, names: list[str]) -> None:
+def _show(found: ValidationComparison, names: list[str]) -> None:
     echo(f"compare {names[0]} (base) with {names[1]} (candidate) · tolerance {100 * found.tolerance:.3g} %")
     for one in found.differences:
         echo(f"note: the plans differ in {one.field}: {one.base!r} and {one.candidate!r}")

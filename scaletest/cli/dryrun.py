@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def doubts(plan: Plan) -> list[str]:
     """What this plan cannot tell, however well it is measured."""
-    from scaletest.analysis.separable import separability
+    from scaletest.analysis.separability import separability
 
     points, who = (plan.per_device, "workers on each device") if plan.compares else (plan.steps, "workers")
     found = separability(points, plan.parts * plan.repeats, who=who)

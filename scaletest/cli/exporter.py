@@ -91,7 +91,7 @@ def command(**given: Any) -> int:
     It also gives back what dead workers held, so that a queue whose workers all died is not forgotten, and drops what
     dead clients left, so that nobody starts workers for them.
     """
-    from scaletest.analysis.desired import Targets
+    from scaletest.analysis.desired_workers import Targets
     from scaletest.exporter.reader import ViewReader
     from scaletest.exporter.redeclare import Redeclare
     from scaletest.exporter.service import serve

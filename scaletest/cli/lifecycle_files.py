@@ -14,7 +14,7 @@ from scaletest.cli.output import echo, write
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import Result
+    from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.lifecycle.store import Store
 
 FORMS = ("text", "html", "json", "csv", "junit")
@@ -37,7 +37,7 @@ def plot(**given: Any) -> None:
         echo(f"{path} written", err=True)
 
 
-def _draw(store: Store, result: Result, given: dict[str, Any]) -> list[Path]:
+def _draw(store: Store, result: LifecycleResult, given: dict[str, Any]) -> list[Path]:
     """The table, and the picture; UsageError when it cannot be drawn."""
     from scaletest.report.lifecycle import figures, png
     from scaletest.report.lifecycle.csvs import table
@@ -72,7 +72,7 @@ def report(form: str, output: Path, **given: Any) -> int:
     return result.verdict.kind.exit_code
 
 
-def _forms(store: Store, result: Result, form: str, times: str) -> str:
+def _forms(store: Store, result: LifecycleResult, form: str, times: str) -> str:
     if form == "html":
         from scaletest.report.lifecycle.html import page
 
@@ -121,7 +121,7 @@ def show(store: Store, given: dict[str, Any], interrupted: str) -> int:
     return result.verdict.kind.exit_code
 
 
-def _print(store: Store, result: Result) -> None:
+def _print(store: Store, result: LifecycleResult) -> None:
     from rich.console import Console
 
     from scaletest.report.lifecycle.terminal import summary

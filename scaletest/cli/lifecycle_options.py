@@ -13,7 +13,7 @@ from scaletest.cli.output import echo
 from scaletest.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import Result, View
+    from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection
     from scaletest.lifecycle.plan import LifecyclePlan
     from scaletest.lifecycle.store import Store
 
@@ -207,17 +207,17 @@ def workloads_of(plan: LifecyclePlan) -> Any:
     return Workloads(plan.template, plan.values(), plan.run, extras)
 
 
-def view_of(given: dict[str, Any]) -> View:
+def view_of(given: dict[str, Any]) -> WorkloadSelection:
     """What is shown."""
-    from scaletest.analysis.lifecycle.result import View
+    from scaletest.analysis.lifecycle.result import WorkloadSelection
 
-    return View(given["skip_errors"], given["head"], given["tail"], given["times"])
+    return WorkloadSelection(given["skip_errors"], given["head"], given["tail"], given["times"])
 
 
-def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> Result:
+def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> LifecycleResult:
     """Everything that the folder's files say. Without a plan they are those of the original tool."""
     from scaletest.analysis.lifecycle.judge import parse
-    from scaletest.analysis.lifecycle.result import View, result
+    from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 
     for text in given.get("thresholds", ()):
         parse(text)
@@ -234,7 +234,7 @@ def result_of(store: Store, given: dict[str, Any], interrupted: str = "") -> Res
             workloads[row.name].mark("submitted", Stamp(watch_s=row.submitted_s))
     return result(
         workloads.values(), submissions, plan.until if plan else "decided",
-        view_of(given) if "head" in given else View(),
+        view_of(given) if "head" in given else WorkloadSelection(),
         planned=plan.count if plan else 0, thresholds=given.get("thresholds", ()),
         tolerate_failures=given.get("tolerate_failures", 0), interrupted=interrupted,
     )  # fmt: skip

@@ -15,7 +15,7 @@ from scaletest.cli.output import echo
 from scaletest.model.errors import ScaletestError
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.books import Progress
+    from scaletest.analysis.lifecycle.books import LifecycleProgress
     from scaletest.cluster.raw import Raw
     from scaletest.lifecycle.plan import LifecyclePlan
     from scaletest.lifecycle.store import Store
@@ -55,7 +55,7 @@ def submit_all(plan: LifecyclePlan, store: Store, tool: Tool, stop: threading.Ev
 
 def follow(
     plan: LifecyclePlan, store: Store, context: str, stop: threading.Event, timeout_s: float,
-    told: Callable[[Progress], None], backend: dict[str, float] | None = None, *, once: bool = False,
+    told: Callable[[LifecycleProgress], None], backend: dict[str, float] | None = None, *, once: bool = False,
 ) -> bool:  # fmt: skip
     """Sample the run; whether every workload was done in time."""
     from scaletest.cluster.connection import connect
@@ -68,7 +68,7 @@ def follow(
 
 def run_all(
     plan: LifecyclePlan, store: Store, tool: Tool, raw: Raw, timeout_s: float, stop: threading.Event,
-    told: Callable[[Progress], None], *, fresh: bool,
+    told: Callable[[LifecycleProgress], None], *, fresh: bool,
 ) -> bool:  # fmt: skip
     """The submitter in a thread of its own, which waits for the watches; the sampler in this one.
 
@@ -148,7 +148,7 @@ def stopping() -> Iterator[threading.Event]:
 
 
 @contextmanager
-def telling() -> Iterator[Callable[[Progress], None]]:
+def telling() -> Iterator[Callable[[LifecycleProgress], None]]:
     """Live progress: one line that changes on a terminal, else one every ten seconds."""
     from scaletest.report.lifecycle.progress import Teller
 

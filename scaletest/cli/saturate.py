@@ -16,7 +16,7 @@ from scaletest.cli.stopping import stopping
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scaletest.analysis.saturation.forecast import Forecast
+    from scaletest.analysis.saturation.forecast import SaturationForecast
     from scaletest.archive.saturation import SaturationFolder
     from scaletest.cli.saturate_target import Target
     from scaletest.model.saturation import SaturationPlan
@@ -95,8 +95,8 @@ def _measure(
     plan: SaturationPlan, given: dict[str, Any], found: Target, stores: tuple[SaturationFolder, Store], teller: Teller
 ) -> int:
     """The run, up to its result on disk; its exit code."""
-    from scaletest.analysis.saturation.course import Course
     from scaletest.analysis.saturation.evaluation import conclude
+    from scaletest.analysis.saturation.sequence import SaturationSequence
     from scaletest.model.errors import AgentLost
     from scaletest.report.saturation.run import with_noticed
     from scaletest.saturation import Runner
@@ -129,7 +129,7 @@ def _measure(
             found.probe(load)
             result = runner.run()
         except AgentLost as error:
-            result = conclude(Course(plan), lost=error.message)  # before the first step
+            result = conclude(SaturationSequence(plan), lost=error.message)  # before the first step
         said = {"lines": lines, **({"replicas": found.replicas} if found.replicas else {})}
         extra = {"extra": said} if lines else {}
         stores[0].result({**with_noticed(result, noticed).to_dict(), "noticed": noticed, **extra})
@@ -189,9 +189,9 @@ def _show_plan(plan: SaturationPlan, given: dict[str, Any]) -> None:
         echo(f"wanted    {plan.wanted:g} requests/s")
 
 
-def _takes(plan: SaturationPlan, expected: Forecast, tuned: bool) -> Iterator[str]:
+def _takes(plan: SaturationPlan, expected: SaturationForecast, tuned: bool) -> Iterator[str]:
     """How long it takes, and what makes it longer."""
-    from scaletest.analysis.saturation.course import LONGEST, MOST_AGAIN
+    from scaletest.analysis.saturation.sequence import LONGEST, MOST_AGAIN
 
     if expected.usual_s is None or expected.longest_s is None:
         yield "takes     as long as so many requests take in each step; nobody knows that before"

@@ -51,7 +51,7 @@ def target(given: dict[str, Any], plan: SaturationPlan) -> Target:
 
 def _logs(deployment: Deployment | None, pattern: str) -> Callable[[Assessed], list[str]]:
     """After the operating point: what each pod says it took, by its log."""
-    from scaletest.analysis.saturation.pods import compiled, from_logs
+    from scaletest.analysis.saturation.pod_times import compiled, from_logs
     from scaletest.model.saturation import Phase
 
     compiled(pattern)

@@ -15,7 +15,7 @@ from scaletest.model.errors import ScaletestError, Unreachable, UsageError
 
 if TYPE_CHECKING:
     from scaletest.analysis.saturation.evaluation import SaturationResult
-    from scaletest.analysis.saturation.tuning import Tried
+    from scaletest.analysis.saturation.tuning import TriedSetting
     from scaletest.cluster.service import AutoscalerHold
     from scaletest.cluster.tuning import Tuning, Usage
     from scaletest.model.saturation import SaturationPlan
@@ -155,8 +155,8 @@ def _try(
     plan: SaturationPlan,
     given: dict[str, Any],
     stop: _Stop,
-) -> Tried:
-    from scaletest.analysis.saturation.tuning import Tried
+) -> TriedSetting:
+    from scaletest.analysis.saturation.tuning import TriedSetting
     from scaletest.cluster.capacity import quantity
 
     name = ", ".join(f"{key} {value}" for key, value in setting.items())
@@ -164,7 +164,7 @@ def _try(
     cpu, memory = tuning.resources()
     cpu, memory = float(quantity(setting.get("cpu", str(cpu)))), float(quantity(setting.get("memory", str(memory))))
     replicas = int(setting.get("replicas", tuning.replicas))
-    base = Tried(setting, None, None, replicas, cpu, memory / GIB)
+    base = TriedSetting(setting, None, None, replicas, cpu, memory / GIB)
     try:
         if held is not None:
             held.hold(replicas)  # at its old number an autoscaler would take the new pods away
@@ -225,7 +225,7 @@ def _restore(tuning: Tuning, held: AutoscalerHold | None) -> None:
         echo(line, err=True)
 
 
-def _show(rows: list[Tried], form: str) -> None:
+def _show(rows: list[TriedSetting], form: str) -> None:
     if form != "table":
         options.show({"schema_version": 1, "kind": "tuning", "settings": [one.to_dict() for one in rows]}, form)
         return

@@ -13,7 +13,7 @@ from scaletest.model.digits import short
 from scaletest.model.errors import InvalidValue, UsageError
 
 if TYPE_CHECKING:
-    from scaletest.analysis.sizing import Demand, Node, Size
+    from scaletest.analysis.sizing import CapacityDemand, NodeSize, Size
     from scaletest.model import Verdict
 
 GIB = 2.0**30
@@ -101,16 +101,16 @@ def command(**given: Any) -> None:  # fmt: skip
     echo("\nvalues of the chart:\n" + yaml.safe_dump(values, sort_keys=False), nl=False)
 
 
-def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
+def _demand(given: dict[str, Any]) -> tuple[CapacityDemand, list[NodeSize], list[str]]:
     """What is wanted, the kinds of node, and what to say about where it comes from."""
-    from scaletest.analysis.sizing import Demand, Node, Pod
+    from scaletest.analysis.sizing import CapacityDemand, NodeSize, PodSize
     from scaletest.model import VerdictKind
 
     told: list[str] = []
     rate, latency_s, per_pod = given["rate"], given["latency"], 0.0
     cpu, memory = _cores(given["cpu"] or "0.5"), _gib(given["memory"] or "0")
     nodes = [
-        Node(
+        NodeSize(
             _cores(size),
             _gib(given["node_memory"]) if given["node_memory"] else float("inf"),
             given["node_devices"],
@@ -138,9 +138,9 @@ def _demand(given: dict[str, Any]) -> tuple[Demand, list[Node], list[str]]:
             told.append(f"that run is {verdict.kind}, and so is what follows from it: {verdict.reason}")
     if rate is None or latency_s is None:
         raise UsageError("size needs --rate and --latency", hint="give both, or --run RUN of a saturation run")
-    pod = Pod(cpu, memory, given["devices"], given["concurrency"])
+    pod = PodSize(cpu, memory, given["devices"], given["concurrency"])
     shared = given["shared_pods"], _cores(given["shared_cpu"])
-    return Demand(rate, latency_s, pod, nodes[0], *shared, per_pod), nodes, told
+    return CapacityDemand(rate, latency_s, pod, nodes[0], *shared, per_pod), nodes, told
 
 
 def _measured(given: dict[str, Any]) -> tuple[float, float, int, Verdict]:
@@ -179,7 +179,7 @@ def _quantity(text: str) -> float:
     return value
 
 
-def _facts(demand: Demand) -> dict[str, Any]:
+def _facts(demand: CapacityDemand) -> dict[str, Any]:
     from scaletest.analysis.sizing import efficiency
 
     low, high = efficiency(demand.latency_s)
@@ -196,7 +196,7 @@ def _facts(demand: Demand) -> dict[str, Any]:
     }
 
 
-def _values(given: dict[str, Any], demand: Demand, chosen: Size) -> dict[str, Any]:
+def _values(given: dict[str, Any], demand: CapacityDemand, chosen: Size) -> dict[str, Any]:
     """What to write into the chart's values for a queue of such pods."""
     asked: dict[str, Any] = {"cpu": f"{round(1000 * demand.pod.cpu)}m"}
     if demand.pod.memory:
@@ -210,7 +210,7 @@ def _values(given: dict[str, Any], demand: Demand, chosen: Size) -> dict[str, An
     return {"queues": {given["queue"]: workers}}
 
 
-def _table(demand: Demand, nodes: list[Node], found: list[list[Size]], told: list[str]) -> None:
+def _table(demand: CapacityDemand, nodes: list[NodeSize], found: list[list[Size]], told: list[str]) -> None:
     from scaletest.render.numbers import seconds
     from scaletest.report.table import Column, aligned
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scaletest.analysis.sizing import Node
+    from scaletest.analysis.sizing import NodeSize
 
 GIB = 2.0**30
 
@@ -18,13 +18,13 @@ class Live:
 
     cpu: float
     memory: float
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[NodeSize] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
 
 
 def look(deployment: str, namespace: str, context: str) -> Live:
     """Read the Deployment and the nodes. What other pods of the nodes ask for counts as their overhead, the largest."""
-    from scaletest.analysis.sizing import Node
+    from scaletest.analysis.sizing import NodeSize
     from scaletest.cluster import capacity, rights
     from scaletest.cluster.connection import connect
     from scaletest.cluster.deployment import Deployment
@@ -54,5 +54,5 @@ def look(deployment: str, namespace: str, context: str) -> Live:
         taken[kind] = (max(before[0], gone[0]), max(before[1], gone[1]))
         kinds[kind] += 1
     told += [f"{count} nodes of {kind[0]:g} CPU, {kind[1]:.3g} GiB" for kind, count in kinds.most_common()]
-    nodes = [Node(kind[0], kind[1], 0.0, kind[2], *taken[kind]) for kind, _ in kinds.most_common()]
+    nodes = [NodeSize(kind[0], kind[1], 0.0, kind[2], *taken[kind]) for kind, _ in kinds.most_common()]
     return Live(cpu, memory, nodes, told)

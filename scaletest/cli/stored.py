@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from scaletest.analysis.compare import Side
     from scaletest.analysis.evaluation import Evaluation
-    from scaletest.analysis.lifecycle.result import Result
+    from scaletest.analysis.lifecycle.result import LifecycleResult
     from scaletest.analysis.saturation.evaluation import SaturationResult
     from scaletest.archive import RunFolder
     from scaletest.report.benchmarks import BenchmarkRun
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 # what a run of any kind was judged as
-J = TypeVar("J", "Evaluation", "SaturationResult", "BenchmarkRun", "Result")
+J = TypeVar("J", "Evaluation", "SaturationResult", "BenchmarkRun", "LifecycleResult")
 
 
 def run_argument(name: str = "run", **options: Any) -> Callable[[F], F]:
@@ -83,7 +83,7 @@ def benchmarks(folder: RunFolder) -> BenchmarkRun:
     return _shown(found) if running else found
 
 
-def lifecycle(path: Path, judge: Callable[[], Result]) -> Result:
+def lifecycle(path: Path, judge: Callable[[], LifecycleResult]) -> LifecycleResult:
     """A lifecycle's result as it is shown: without a verdict while somebody submits or samples."""
     from scaletest.archive.lifecycles import LifecycleFolder
 

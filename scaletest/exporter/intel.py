@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from scaletest.analysis.window import in_slots, within
+from scaletest.analysis.recent_window import in_slots, within
 from scaletest.exporter.view import ExporterView, QueueView
 
 

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 
-from scaletest.analysis.window import over, reach_s
+from scaletest.analysis.recent_window import over, reach_s
 from scaletest.exporter.view import ExporterView, QueueView
 from scaletest.model.checks import cut
 from scaletest.model.digits import short

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from scaletest.analysis.desired import Demand, History, Targets, desired, wanted
-from scaletest.analysis.window import over
+from scaletest.analysis.desired_workers import History, QueueDemand, Targets, desired, wanted
+from scaletest.analysis.recent_window import over
 from scaletest.broker.connection import explained, prepare
 from scaletest.broker.reaper import Watcher
 from scaletest.broker.samples import latest
@@ -65,7 +65,7 @@ class ViewReader:
 
     def _view(self, queue: QueueSnapshot, samples: list[NodeSample]) -> QueueView:
         window = over(queue.slots, queue.at_s, self.targets.window_s)
-        demand = Demand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
+        demand = QueueDemand(queue.waiting, queue.running, window.submitted_per_s, window.mean_run_s)
         need, now = wanted(demand, self.targets), self._clock()
         # The need before the first reading is unknown, so the present workers stand for it. A restart of
         # the exporter then never removes workers. HPA does the same with its first recommendation.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.analysis.window import Window
+from scaletest.analysis.recent_window import RecentWindow
 from scaletest.broker.snapshot import QueueSnapshot
 from scaletest.model import NodeSample, wire
 from scaletest.model.reply import Outcome
@@ -22,7 +22,7 @@ class QueueView:
     """
 
     queue: QueueSnapshot
-    window: Window
+    window: RecentWindow
     wanted: int
     desired: int
     nodes: tuple[NodeSample, ...] = ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.analysis.lifecycle.steps import Course, course
+from scaletest.analysis.lifecycle.phases import WorkloadTimeline, timeline
 from scaletest.lifecycle.milestones import epoch
 from scaletest.model.errors import InvalidValue
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
@@ -62,7 +62,7 @@ def submitted(rows: Iterable[Submission]) -> str:
 def sampled(workloads: Iterable[LifecycleObject], project: str) -> str:
     """sampled.json: those of which the original's fields are all known, by the API's whole seconds where there are."""
     rows = []
-    for one in map(course, workloads):
+    for one in map(timeline, workloads):
         if all(name in one.milestones for name in NEEDED):
             row: dict[str, Any] = {
                 "jobName": one.workload.name,
@@ -73,7 +73,7 @@ def sampled(workloads: Iterable[LifecycleObject], project: str) -> str:
     return json.dumps(rows, indent=4)
 
 
-def _time(one: Course, name: str) -> float | None:
+def _time(one: WorkloadTimeline, name: str) -> float | None:
     stamp = one.stamp(name) or one.stamp(INSTEAD.get(name, ""))
     if stamp is None:
         return None

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from scaletest.analysis.lifecycle.books import Fate, Progress, fate, runs
-from scaletest.analysis.lifecycle.steps import course
+from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress, fate, runs
+from scaletest.analysis.lifecycle.phases import timeline
 from scaletest.archive.lifecycles import SUBMISSIONS
 from scaletest.cluster.connection import Missing
 from scaletest.cluster.objects import Objects
@@ -109,7 +109,7 @@ class Sampler:
         self.watching = threading.Event()
 
     def follow(
-        self, timeout_s: float, told: Callable[[Progress], None] = lambda one: None, *, once: bool = False,
+        self, timeout_s: float, told: Callable[[LifecycleProgress], None] = lambda one: None, *, once: bool = False,
         submitting: Callable[[], bool] = lambda: True,
     ) -> bool:  # fmt: skip
         """Until every workload is done (once: until the lists are complete); whether that was so within the time.
@@ -150,7 +150,7 @@ class Sampler:
             self._look()
             self.keep(feeds)
 
-    def _look(self) -> Progress:
+    def _look(self) -> LifecycleProgress:
         """Take new submissions in, and judge again what changed."""
         for row in self._submissions.rows():
             (self._accepted if row.accepted else self._rejected).add(row.name)
@@ -163,7 +163,7 @@ class Sampler:
             if one is not None and self._fates.get(name) in (None, Fate.PENDING, Fate.LOST):
                 if name in self._backend:
                     one.mark("backend_job_created", Stamp(api_s=self._backend[name]))
-                far = course(one)
+                far = timeline(one)
                 found = self._fates[name] = fate(far, self._plan.until)
                 pending = found is Fate.PENDING and name in self._counted
                 (self._running.add if pending and runs(far, self._plan.until) else self._running.discard)(name)
@@ -171,7 +171,7 @@ class Sampler:
         self.tracker.touched.clear()
         fates = Counter(self._fates.get(name, Fate.PENDING) for name in self._counted)
         pods = sum(len(one.pods) for one in self.tracker.workloads.values())
-        return Progress(
+        return LifecycleProgress(
             self._plan.count, len(self._counted), len(self._rejected), dict(fates), pods, len(self._running)
         )
 

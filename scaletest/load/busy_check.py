@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from scaletest.analysis.busy import Resources, busy
+from scaletest.analysis.busy_machine import Resources, busy
 from scaletest.system.cores import own_used_s
 from scaletest.system.node import NodeReader
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.cause_words import WORDS
+from scaletest.analysis.cause_text import PLACE_TEXTS
 from scaletest.model import Activity, State
 from scaletest.render.numbers import percent, seconds
 from scaletest.render.text import clean
@@ -32,7 +32,7 @@ def rows(activity: Activity) -> list[StateRow]:
     whole_s = sum(activity.seconds.values())
     longest = sorted(activity.seconds.items(), key=lambda item: -item[1])
     return [
-        StateRow(WORDS[state].label, _share(part_s / whole_s), seconds(part_s), _objects(activity, state))
+        StateRow(PLACE_TEXTS[state].label, _share(part_s / whole_s), seconds(part_s), _objects(activity, state))
         for state, part_s in longest
         if part_s > LEAST_SHARE * whole_s
     ]
@@ -61,7 +61,7 @@ def sentence(activities: Sequence[Activity]) -> str:
         if name and part_s > MOST_OF_STATE * seconds_by[state]:
             named[state] = name
     parts = [
-        f"{WORDS[state].label} {percent(part_s / whole_s, 0)}" + (f" ({named[state]})" if state in named else "")
+        f"{PLACE_TEXTS[state].label} {percent(part_s / whole_s, 0)}" + (f" ({named[state]})" if state in named else "")
         for state, part_s in heapq.nlargest(MOST_STATES, seconds_by.items(), key=lambda item: item[1])
         if part_s >= LEAST_TOLD * whole_s > 0
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from scaletest.analysis.autoscale.result import Point, Result
+from scaletest.analysis.autoscale.result import SimulationPoint, SimulationResult
 
 WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 900, 190, 48, 26, 24
 COLOURS = {"waiting": "#c2410c", "running": "#15803d", "replicas": "#2563eb"}
@@ -28,7 +28,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def page(title: str, results: Sequence[Result], notes: dict[str, str]) -> str:
+def page(title: str, results: Sequence[SimulationResult], notes: dict[str, str]) -> str:
     """The whole page. notes: a line for each rule."""
     parts = [
         f'<!doctype html>\n<html lang="en"><meta charset="utf-8">'
@@ -51,7 +51,7 @@ def page(title: str, results: Sequence[Result], notes: dict[str, str]) -> str:
     return "\n".join([*parts, "</html>", ""])
 
 
-def row(result: Result) -> list[str]:
+def row(result: SimulationResult) -> list[str]:
     """The figures of one rule as text, in the order of COLUMNS."""
     return [
         result.rule,
@@ -66,14 +66,14 @@ def row(result: Result) -> list[str]:
     ]
 
 
-def scales(results: Sequence[Result]) -> tuple[float, int]:
+def scales(results: Sequence[SimulationResult]) -> tuple[float, int]:
     """One scale for all charts: the end of the longest course in seconds, and the largest number in any."""
     points = [point for result in results for point in result.course]
     most = max((max(p.replicas, p.pods, p.waiting, p.running) for p in points), default=1)
     return max((p.at_s for p in points), default=1.0) or 1.0, max(1, most)
 
 
-def chart(result: Result, until_s: float, top: int) -> str:
+def chart(result: SimulationResult, until_s: float, top: int) -> str:
     """One rule's course: what waits and runs as areas' outlines, the wanted replicas as steps."""
     lines = []
     for index, (name, colour) in enumerate(COLOURS.items()):
@@ -102,7 +102,7 @@ def chart(result: Result, until_s: float, top: int) -> str:
     )
 
 
-def _steps(course: Sequence[Point], name: str, until_s: float, top: int) -> str:
+def _steps(course: Sequence[SimulationPoint], name: str, until_s: float, top: int) -> str:
     """A path that holds each value until the next; points that change nothing are left out."""
     commands: list[str] = []
     last: int | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scaletest.analysis.repetitions import Compared, Comparison, Pair, compare, gathered
+from scaletest.analysis.repetitions import BenchmarkComparison, RepeatedChange, RepeatedPair, compare, gathered
 from scaletest.kinds.benchmark import Benchmark
 from scaletest.kinds.fields import as_yaml
 from scaletest.kinds.plan import BenchmarkPlan
@@ -15,17 +15,19 @@ from scaletest.render.units import quantity
 from scaletest.report.benchmarks import BenchmarkRun, words
 
 
-def compared(base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float, *, force: bool = False) -> Comparison:
+def compared(
+    base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float, *, force: bool = False
+) -> BenchmarkComparison:
     """The comparison of what both have. Runs whose specs differ beside what varies are compared only with `force`."""
     foreign = _differences(base, candidate)
     if foreign and not force:
-        return Comparison(
+        return BenchmarkComparison(
             tolerance, (), (), (), Verdict(VerdictKind.INVALID, foreign, "measure the same, or add --force")
         )
     ours, theirs = _values(base), _values(candidate)
     judged = {one.name: one for run in (base, candidate) for one in run.headlines if one.higher is not None}
     pairs = [
-        Pair(what, name, bool(judged[name].higher), values, theirs[what][name])
+        RepeatedPair(what, name, bool(judged[name].higher), values, theirs[what][name])
         for what, found in ours.items()
         for name, values in found.items()
         if name in judged and name in theirs.get(what, {})
@@ -35,7 +37,7 @@ def compared(base: BenchmarkRun, candidate: BenchmarkRun, tolerance: float, *, f
     )
 
 
-def lines(found: Comparison, units: Mapping[str, str]) -> list[str]:
+def lines(found: BenchmarkComparison, units: Mapping[str, str]) -> list[str]:
     """For a terminal. units: by headline."""
     titles = ["permutation", "number", "base", "candidate", "ratio (95 %)", "result"]
     cells = [titles, *(_cells(row, units.get(row.headline, "")) for row in found.rows)]
@@ -49,12 +51,12 @@ def lines(found: Comparison, units: Mapping[str, str]) -> list[str]:
     return [*text, f"  what to do: {found.verdict.remedy}"] if found.verdict.remedy else text
 
 
-def _cells(row: Compared, unit: str) -> list[str]:
+def _cells(row: RepeatedChange, unit: str) -> list[str]:
     ratio = row.ratio
     shown = f"{ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]" if ratio else "n/a"
     result = f"{row.change}{f': {row.reason}' if row.reason else ''}"
     means = (quantity(row.base.mean, unit), quantity(row.candidate.mean, unit))
-    return [clean(row.what, 60), row.headline, *means, shown, result]
+    return [clean(row.name, 60), row.headline, *means, shown, result]
 
 
 def _differences(base: BenchmarkRun, candidate: BenchmarkRun) -> str:

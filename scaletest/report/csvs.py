@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable
 
 from scaletest.analysis.estimate import Estimate, finite
-from scaletest.analysis.work import FIGURES
+from scaletest.analysis.work_rate import FIGURES
 from scaletest.model.node_sample import DEVICE, DISK, PRESSURE
 from scaletest.render.text import cell
 from scaletest.report import words

@@ -11,7 +11,7 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.analysis.growth import Growth
 from scaletest.analysis.knee import Knee
-from scaletest.analysis.mirror import way
+from scaletest.analysis.mirrored_run import way
 from scaletest.analysis.peak import Peak
 from scaletest.analysis.percentiles import Distribution, Percentile, samples_needed
 from scaletest.analysis.ratio import Ratio

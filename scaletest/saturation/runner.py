@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
-from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
 from scaletest.analysis.saturation.forecast import BACK_OFF_S
+from scaletest.analysis.saturation.sequence import SaturationSequence
 from scaletest.analysis.saturation.step import Assessed, assess, level_text, timing
 from scaletest.analysis.saturation.trial import Probe
 from scaletest.load import pace
@@ -74,7 +74,7 @@ class Runner:
 
     def run(self) -> SaturationResult:
         """The whole run; what is left of it when it was stopped."""
-        course, began = Course(self._plan), self._clock()
+        course, began = SaturationSequence(self._plan), self._clock()
         while course.next is not None and not self.stopped():
             probe = course.next
             try:
@@ -97,7 +97,7 @@ class Runner:
         lost = self.lost.message if self.lost else ""
         return conclude(course, interrupted=self._stopped, lost=lost, elapsed_s=self._clock() - began)
 
-    def _measure(self, probe: Probe, course: Course) -> tuple[SaturationStep, Sequence[Attempt]]:
+    def _measure(self, probe: Probe, course: SaturationSequence) -> tuple[SaturationStep, Sequence[Attempt]]:
         plan, warm = self._plan, probe.phase is Phase.WARM
         kind = LoadKind.OPEN if probe.phase is Phase.OPERATE else LoadKind.CLOSED if warm else LoadKind(plan.load)
         operating = plan.operate_s or 2 * plan.step_s

@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
-from scaletest.analysis.doubling import Part
+from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.evaluation import Evaluation, evaluate, missing_samples
 from scaletest.analysis.growth import SEED
-from scaletest.analysis.mirror import Turn, first_pair, further_pair, way
-from scaletest.analysis.steps import Rows, Step, sample, summarise
+from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair, way
+from scaletest.analysis.steps import Rows, Step, measured_step, summarise
 from scaletest.analysis.stopping import Stop, Stopping
 from scaletest.archive import RunFolder, Stored
 from scaletest.model import Measurement, NodeSample, Plan, Record, VerdictKind, wire
@@ -256,12 +256,12 @@ class ValidationRunner:
             if tally.failures > plan.tolerate_failures and elapsed > max(FAILING_S, 5 * plan.seconds):
                 return Stop.FAILURES, None
             stop = rule.look(tally.completions, elapsed, tally.course)
-            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.seen)
+            self._progress.tick(workers, elapsed, rule.longest_s, tally.completions, tally.failures, rule.rate)
             if stop:
                 return stop, rule.warm_at_s
         return Stop.ENDED, None
 
-    def _base(self, turn: Turn) -> Part | None:
+    def _base(self, turn: Turn) -> StepPart | None:
         """The step that this one is compared with; None with repeats, which are compared together."""
         index = self._plan.steps.index(turn.workers)
         if index == 0 or self._plan.repeats > 1 or self._plan.compares:
@@ -269,7 +269,7 @@ class ValidationRunner:
         key = (self._plan.steps[index - 1], turn.repeat)
         for measurement in self._measurements:
             if measurement.key == key:
-                return sample(self._plan, measurement, self._records[key]).part
+                return measured_step(self._plan, measurement, self._records[key]).part
         return None
 
     def _length_s(self, turn: Turn) -> float:

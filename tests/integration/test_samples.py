@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.desired import Targets
+from scaletest.analysis.desired_workers import Targets
 from scaletest.archive import RunFolder
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.memory import CONNECTIONS_A_WORKER

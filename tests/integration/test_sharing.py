@@ -47,7 +47,7 @@ def test_memory_that_ends_takes_a_number_out(tmp_path: Path, devices: Path) -> N
     assert code == 3, result["verdict"]
     excluded = [row["excluded"] for row in result["sharing"]["candidates"]]
     assert ["at the memory limit" in reason for reason in excluded] == [False, False, True]
-    assert "met the limit of a device's memory" in result["verdict"]["reason"]
+    assert "reached the limit of a device's memory" in result["verdict"]["reason"]
     assert [step["memory_limit_hits"] > 0 for step in result["steps"]] == [False, False, True]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from scaletest.analysis.lifecycle.result import Result, View, result
+from scaletest.analysis.lifecycle.result import LifecycleResult, WorkloadSelection, result
 from scaletest.cluster.watch import WatchEvent
 from scaletest.lifecycle.plan import LifecyclePlan
 from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, Submission
@@ -88,10 +88,12 @@ def submission(name: str, accepted: bool = True, **more: Any) -> Submission:
     return Submission(name, "runai-p", "p", accepted, BEGAN if accepted else None, **more)
 
 
-VIEW = View()
+VIEW = WorkloadSelection()
 
 
-def of(*workloads: LifecycleObject, until: str = "finished", view: View = VIEW, **more: Any) -> Result:
+def of(
+    *workloads: LifecycleObject, until: str = "finished", view: WorkloadSelection = VIEW, **more: Any
+) -> LifecycleResult:
     return result(workloads, [submission(one.name) for one in workloads], until, view, **more)
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scaletest.analysis.saturation.course import Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.sequence import SaturationSequence
 from scaletest.analysis.saturation.step import assess
 from scaletest.load.pace import exact_poisson
 from scaletest.model.attempt import OK, Attempt
@@ -84,9 +84,9 @@ def stored(
     return [one.step for one in course.steps], samples
 
 
-def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[Course, dict[int, list[Attempt]]]:
+def _driven(plan: SaturationPlan, service: Simulated, seed: int) -> tuple[SaturationSequence, dict[int, list[Attempt]]]:
     chance = random.Random(seed)
-    course, began = Course(plan), datetime(2026, 1, 1, tzinfo=UTC)
+    course, began = SaturationSequence(plan), datetime(2026, 1, 1, tzinfo=UTC)
     found: dict[int, list[Attempt]] = {}
     while course.next is not None:
         probe, number = course.next, len(found)

@@ -103,7 +103,7 @@ def test_a_measuring_that_was_cut_short_decides_nothing() -> None:
     measurements[-1] = replace(measurements[-1], stop="ended early")
     verdict = judge(plan, summarise(plan, measurements, records))
     assert verdict.kind is VerdictKind.INVALID
-    assert verdict.reason == "the measuring with 2 workers was cut short"
+    assert verdict.reason == "the measurement with 2 workers was cut short"
 
 
 @pytest.mark.parametrize(("requests", "word"), [(25, "5 of 25 records"), (19, "1 records")])
@@ -131,7 +131,7 @@ def test_a_base_that_was_too_slow_passes_nothing() -> None:
     slow = {1: step_of(1, 3, 10), 2: [*step_of(1, 3, 10), *others(step_of(1, 1, 30))]}
     kind, reason = verdict_of(plan, {n: [replace(row, step=n) for row in rows] for n, rows in slow.items()})
     assert kind is VerdictKind.INVALID
-    assert "more than equal workers can bring" in reason
+    assert "more than the added workers can explain" in reason
     little = {1: step_of(1, 1.05, 10), 2: step_of(2, 1, 10)}
     assert verdict_of(plan, little)[0] is VerdictKind.PASS
     assert "ratio 2.10" in warnings(steps_of(plan, little))[0]
@@ -246,7 +246,7 @@ def test_a_way_with_too_few_requests_says_how_many_it_needs() -> None:
     up = {1: step_of(1, 1, 60), 2: step_of(2, 1, 60)}
     verdict = judge(plan, both_ways(up, {1: step_of(1, 1, 3), 2: step_of(2, 1, 60)}))
     assert verdict.kind is VerdictKind.INVALID
-    assert "with 1 worker: 3 in one of 2 measurings (needs 4, and 2 of every worker)" in verdict.reason
+    assert "with 1 worker: 3 in one of 2 measurements (needs 4, and 2 of every worker)" in verdict.reason
 
 
 def test_a_mirrored_run_that_ended_before_it_was_precise_asks_for_time() -> None:

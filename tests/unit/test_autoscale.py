@@ -13,20 +13,20 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.autoscale import workload
-from scaletest.analysis.autoscale.cluster import Nodes, Pod, victims
-from scaletest.analysis.autoscale.hpa import Behavior, Hpa, Policy, Rules, Spec, Target, propose
+from scaletest.analysis.autoscale import arrivals
+from scaletest.analysis.autoscale.hpa import Behavior, Hpa, HpaSpec, ScalingPolicy, ScalingRules, TargetType, propose
 from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.recommend import candidates, recommend
-from scaletest.analysis.autoscale.result import Result, turns
+from scaletest.analysis.autoscale.result import SimulationResult, turns
 from scaletest.analysis.autoscale.rule import RULES, parse, to_values
-from scaletest.analysis.autoscale.simulation import Setting, simulate
+from scaletest.analysis.autoscale.simulated_pods import PodTiming, SimulatedPod, victims
+from scaletest.analysis.autoscale.simulation import SimulationSetting, simulate
 from scaletest.cli.autoscale import command
 from scaletest.model import Outcome, Record, Reply
 from scaletest.model.errors import InvalidValue, UsageError
 
-AVERAGE_5 = Spec(0, 100, Target.AVERAGE_VALUE, 5000)
-VALUE_2 = Spec(0, 100, Target.VALUE, 2000)
+AVERAGE_5 = HpaSpec(0, 100, TargetType.AVERAGE_VALUE, 5000)
+VALUE_2 = HpaSpec(0, 100, TargetType.VALUE, 2000)
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_inside_the_tolerance_average_value_goes_by_the_status() -> None:
 
 
 def test_the_first_recommendation_is_the_replicas_at_first_sight_also_when_that_is_none() -> None:
-    slow = Behavior(up=Rules(60, (Policy("Percent", 100, 15),)))
-    hpa = Hpa(Spec(1, 10, Target.AVERAGE_VALUE, 1000, slow))
+    slow = Behavior(up=ScalingRules(60, (ScalingPolicy("Percent", 100, 15),)))
+    hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000, slow))
     assert hpa.sync(0, 0, 0, 0, [5000]) == 0
     # when something else makes the first replica, expect the 0 to hold it back until it is older than the window
     assert [hpa.sync(at, 1, 1, 1, [5000]) for at in (15, 30, 45)] == [1, 1, 1]
@@ -60,7 +60,7 @@ def test_the_first_recommendation_is_the_replicas_at_first_sight_also_when_that_
 
 
 def syncs(behavior: Behavior | None, demands: list[float], replicas: int = 1, **spec: Any) -> list[int]:
-    hpa = Hpa(Spec(**{"minimum": 1, "maximum": 100, **spec}, target=Target.AVERAGE_VALUE, target_milli=1000,
+    hpa = Hpa(HpaSpec(**{"minimum": 1, "maximum": 100, **spec}, target=TargetType.AVERAGE_VALUE, target_milli=1000,
                    behavior=behavior))  # fmt: skip
     course = []
     for number, demand in enumerate(demands):
@@ -86,7 +86,7 @@ def test_down_after_the_window() -> None:
 
 
 def test_policies_limit_the_way_down() -> None:
-    pods = Rules(0, (Policy("Pods", 2, 60), Policy("Percent", 10, 60)))
+    pods = ScalingRules(0, (ScalingPolicy("Pods", 2, 60), ScalingPolicy("Percent", 10, 60)))
     assert syncs(Behavior(down=pods), [10] + [1] * 9, 10) == [10, 8, 8, 8, 8, 6, 6, 6, 6, 4]
     least = replace(pods, select="Min")
     assert syncs(Behavior(down=least), [10] + [1] * 5, 10) == [10, 9, 9, 9, 9, 8]
@@ -94,7 +94,7 @@ def test_policies_limit_the_way_down() -> None:
 
 
 def test_an_upward_window_waits_for_a_lasting_need() -> None:
-    slow = Behavior(up=Rules(60, (Policy("Percent", 100, 15),)))
+    slow = Behavior(up=ScalingRules(60, (ScalingPolicy("Percent", 100, 15),)))
     assert syncs(slow, [2, 8, 8, 8, 8, 8, 8], 2) == [2, 2, 2, 2, 4, 8, 8]
     assert syncs(slow, [2, 8, 2, 8, 2, 8, 2], 2) == [2] * 7
 
@@ -104,7 +104,7 @@ def test_bounds_zero_and_failures() -> None:
     assert syncs(None, [50], 1, minimum=5) == [5]
     assert syncs(None, [50], 0) == [0]  # scaling is off while replicas are 0 and minReplicas is not
     assert syncs(None, [50], 0, minimum=0) == [4]
-    hpa = Hpa(Spec(1, 10, Target.AVERAGE_VALUE, 1000))
+    hpa = Hpa(HpaSpec(1, 10, TargetType.AVERAGE_VALUE, 1000))
     assert hpa.sync(0, 5, 5, 5, [None]) == 5
     assert hpa.sync(15, 5, 5, 5, [None, 1000]) == 5  # some failed and the rest would shrink
     assert hpa.sync(30, 5, 5, 5, [None, 8000]) == 8
@@ -112,7 +112,9 @@ def test_bounds_zero_and_failures() -> None:
 
 
 def test_tolerance_of_one_direction() -> None:
-    spec = replace(AVERAGE_5, behavior=Behavior(up=Rules(0, (), tolerance=0.0), down=Rules(0, (), tolerance=0.5)))
+    spec = replace(
+        AVERAGE_5, behavior=Behavior(up=ScalingRules(0, (), tolerance=0.0), down=ScalingRules(0, (), tolerance=0.5))
+    )
     assert propose(spec, 2, 2, 2, 10_001) == 3
     assert propose(spec, 2, 2, 2, 5_000) == 2
 
@@ -158,29 +160,34 @@ def test_keda_wakes_at_once_and_sleeps_after_its_cooldown() -> None:
 
 
 def test_the_order_of_victims() -> None:
-    starting, new, old, busy = Pod(0.9, 95), Pod(0.1, 0, ready_s=90), Pod(0.2, 0, ready_s=10), Pod(0.3, 0, ready_s=99)
+    starting, new, old, busy = (
+        SimulatedPod(0.9, 95),
+        SimulatedPod(0.1, 0, ready_s=90),
+        SimulatedPod(0.2, 0, ready_s=10),
+        SimulatedPod(0.3, 0, ready_s=99),
+    )
     busy.request = 1
     pods = [old, busy, new, starting]
     assert victims(pods, 4, 100, idle_first=False) == [starting, busy, new, old]
     assert victims(pods, 4, 100, idle_first=True) == [starting, new, old, busy]
     # among busy ones the later start goes first
-    later = Pod(0.1, 0, ready_s=10, request=2, began_s=50)
+    later = SimulatedPod(0.1, 0, ready_s=10, request=2, began_s=50)
     assert victims([busy, later], 1, 100, idle_first=True) == [later]
 
 
-def small(seed: int = 1, run_s: float = 240.0) -> workload.Workload:
+def small(seed: int = 1, run_s: float = 240.0) -> arrivals.Arrivals:
     chance = random.Random(seed)
-    return workload.pattern("poisson", chance, workload.runs_of(chance, run_s, 0.2), 2 / 60, 1800)
+    return arrivals.pattern("poisson", chance, arrivals.runs_of(chance, run_s, 0.2), 2 / 60, 1800)
 
 
-def play(rule: str, seed: int = 1, **setting: Any) -> Result:
-    return simulate(small(), parse(rule), Setting(**setting), random.Random(seed))
+def play(rule: str, seed: int = 1, **setting: Any) -> SimulationResult:
+    return simulate(small(), parse(rule), SimulationSetting(**setting), random.Random(seed))
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> None:
-    result = play(name, nodes=Nodes(20, 0.2, 30))
-    assert result == play(name, nodes=Nodes(20, 0.2, 30))
+    result = play(name, nodes=PodTiming(20, 0.2, 30))
+    assert result == play(name, nodes=PodTiming(20, 0.2, 30))
     assert len(result.waits_s) == result.ended <= result.requests
     assert result.makespan_s is None or result.ended == result.requests
     assert all(wait >= 0 for wait in result.waits_s)
@@ -193,8 +200,8 @@ def test_every_rule_accounts_for_every_request_and_repeats_itself(name: str) -> 
 
 def test_one_worker_and_constant_runs_by_hand() -> None:
     # three requests at 0, 10 s each, on one pod that is ready after 20 s
-    work = workload.Workload((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
-    result = simulate(work, parse("demand:max=1"), Setting(Nodes(20, 0, 30)), random.Random(1))
+    work = arrivals.Arrivals((0.0, 0.0, 0.0), (10.0, 10.0, 10.0))
+    result = simulate(work, parse("demand:max=1"), SimulationSetting(PodTiming(20, 0, 30)), random.Random(1))
     assert (result.waits_s, result.makespan_s, result.pod_s) == ((20.0, 30.0, 40.0), 50.0, 50.0)
     assert (result.changes, result.killed, result.peak) == (0, 0, 1)
 
@@ -217,7 +224,7 @@ def test_drain_and_idle_first_kill_nothing() -> None:
 
 
 def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
-    result = simulate(small(), parse("demand:min=0,max=1"), Setting(start=0, until_s=900.0), random.Random(1))
+    result = simulate(small(), parse("demand:min=0,max=1"), SimulationSetting(start=0, until_s=900.0), random.Random(1))
     assert result.makespan_s is None
     assert result.ended < result.requests
 
@@ -232,9 +239,11 @@ def test_a_time_limit_ends_a_play_that_would_not_end() -> None:
 def test_nothing_is_lost_in_any_play(
     rows: list[tuple[float, float]], name: str, start_s: float, grace_s: float
 ) -> None:
-    arrivals = tuple(sorted(at for at, _ in rows))
-    work = workload.Workload(arrivals, tuple(run for _, run in rows))
-    result = simulate(work, RULES[name], Setting(Nodes(start_s, 0.5, grace_s), until_s=20_000), random.Random(1))
+    times = tuple(sorted(at for at, _ in rows))
+    work = arrivals.Arrivals(times, tuple(run for _, run in rows))
+    result = simulate(
+        work, RULES[name], SimulationSetting(PodTiming(start_s, 0.5, grace_s), until_s=20_000), random.Random(1)
+    )
     assert result.ended <= result.requests == len(rows)
     assert result.pod_s >= 0
     assert all(point.running <= point.pods for point in result.course)
@@ -242,15 +251,15 @@ def test_nothing_is_lost_in_any_play(
 
 
 def test_recommend_prefers_what_keeps_the_target_then_what_costs_least() -> None:
-    made = {
-        "cheap but late": Result("", 2, 2, 1, 0, 0, 9.0, 10.0, 1, (50.0, 60.0)),
-        "kills": Result("", 2, 2, 1, 0, 3, 9.0, 5.0, 1, (1.0, 2.0)),
-        "good": Result("", 2, 2, 1, 0, 0, 9.0, 20.0, 1, (1.0, 2.0)),
-        "dear": Result("", 2, 2, 1, 0, 0, 9.0, 30.0, 1, (0.0, 0.0)),
-        "unfinished": Result("", 2, 1, 1, 0, 0, None, 1.0, 1, (0.0,)),
+    drawn = {
+        "cheap but late": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 10.0, 1, (50.0, 60.0)),
+        "kills": SimulationResult("", 2, 2, 1, 0, 3, 9.0, 5.0, 1, (1.0, 2.0)),
+        "good": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 20.0, 1, (1.0, 2.0)),
+        "dear": SimulationResult("", 2, 2, 1, 0, 0, 9.0, 30.0, 1, (0.0, 0.0)),
+        "unfinished": SimulationResult("", 2, 1, 1, 0, 0, None, 1.0, 1, (0.0,)),
     }
-    rules = [replace(RULES["demand"], name=name) for name in made]
-    best, order = recommend(rules, lambda rule: made[rule.name], 30.0)
+    rules = [replace(RULES["demand"], name=name) for name in drawn]
+    best, order = recommend(rules, lambda rule: drawn[rule.name], 30.0)
     assert (best.rule.name, best.met) == ("good", True)
     assert [choice.rule.name for choice in order] == ["good", "dear", "kills", "cheap but late", "unfinished"]
     assert len({rule.name for rule in candidates(10, 1, 30.0)}) == len(list(candidates(10, 1, 30.0)))
@@ -260,14 +269,14 @@ def test_turns() -> None:
     assert [turns(row) for row in ([], [1], [1, 2], [1, -1], [1, -1, 0, -2, 3])] == [0, 0, 0, 1, 2]
 
 
-@pytest.mark.parametrize("name", workload.PATTERNS)
+@pytest.mark.parametrize("name", arrivals.PATTERNS)
 def test_patterns_have_their_rate(name: str) -> None:
     chance = random.Random(5)
-    made = workload.pattern(name, chance, workload.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
-    assert len(made.arrivals) == pytest.approx(5000, rel=0.05)
-    assert list(made.arrivals) == sorted(made.arrivals)
-    assert sum(made.runs) / len(made.runs) == pytest.approx(2.0, rel=0.05)
-    assert 0 <= made.arrivals[0] <= made.arrivals[-1] < 10_000
+    drawn = arrivals.pattern(name, chance, arrivals.runs_of(chance, 2.0, 0.5), 0.5, 10_000)
+    assert len(drawn.arrivals) == pytest.approx(5000, rel=0.05)
+    assert list(drawn.arrivals) == sorted(drawn.arrivals)
+    assert sum(drawn.runs) / len(drawn.runs) == pytest.approx(2.0, rel=0.05)
+    assert 0 <= drawn.arrivals[0] <= drawn.arrivals[-1] < 10_000
 
 
 @pytest.mark.parametrize(

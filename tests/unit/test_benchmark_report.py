@@ -194,7 +194,7 @@ def test_messages_about_values_are_written_as_yaml_writes_them() -> None:
     spec = {"template": {"kind": "IPerf", "spec": {"paused": False}}, "permutations": {"product": {"streams": [True]}}}
     with pytest.raises(InvalidValue, match=r'permutation 1 \{"streams": true\}.* is true, not a whole number'):
         plan_of({"kind": "BenchmarkSet", "spec": spec}, list)
-    assert "hostNetwork true" in compared(one, two, 0.5).rows[0].what
+    assert "hostNetwork true" in compared(one, two, 0.5).rows[0].name
 
 
 def test_a_sweep_over_the_mtu_has_its_own_column_beside_the_one_that_was_used() -> None:

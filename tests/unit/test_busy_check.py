@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from scaletest.analysis.busy import Resources
+from scaletest.analysis.busy_machine import Resources
 from scaletest.load.busy_check import BusyCheck
 from scaletest.system import proc
 from scaletest.system.cores import own_used_s, used_s

@@ -290,7 +290,7 @@ def test_requests_of_older_workers_are_left_out_and_counted() -> None:
     }
     causes = _attribute(most)
     assert causes is not None
-    assert causes.headline == "unknown: 80% of the requests do not say where their time went"
+    assert causes.headline == "unknown: 80% of the requests do not report where their time went"
     one_step = {key: [_old(row, key[0] == 1) for row in rows] for key, rows in records.items()}
     assert _attribute(one_step) is None
 
@@ -347,7 +347,7 @@ def test_an_unknown_cause_leaves_the_usual_remedy() -> None:
     measurements, records, _ = run(Injected(lambda _, n: [Phase(State.NOT_OBSERVED, 0.3 * n)]))
     verdict = evaluate(plan(), measurements, records, random.Random(1)).verdict
     assert "Cause unknown: 100% of the added 0.3 s was not observed" in verdict.reason
-    assert "compare the run times" in verdict.remedy
+    assert "compare their run times" in verdict.remedy
 
 
 @pytest.mark.parametrize("name", INJECTED)

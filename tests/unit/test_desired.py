@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.desired import Demand, Targets, desired, wanted
-from scaletest.analysis.window import Window, over
+from scaletest.analysis.desired_workers import QueueDemand, Targets, desired, wanted
+from scaletest.analysis.recent_window import RecentWindow, over
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot, unpack
 
@@ -20,23 +20,23 @@ TARGETS = Targets()
 @pytest.mark.parametrize(
     ("demand", "workers"),
     [
-        (Demand(0, 0), 0),
-        (Demand(0, 0, 0.0, 5.0), 0),
-        (Demand(7, 3), 10),  # no run time known: waiting + running
-        (Demand(1, 0, 0.0, 0.001), 1),  # never below 1 while anything waits
-        (Demand(0, 1, 0.0, 0.001), 1),  # or runs
-        (Demand(0, 7, 0.7, 10.0), 10),  # 10 * 0.7 / 0.7
-        (Demand(60, 0, 0.0, 5.0), 10),  # 5 * 60 / 30
-        (Demand(60, 7, 0.7, 10.0), 30),  # both
-        (Demand(0, 1, 0.7, 10.1), 11),
+        (QueueDemand(0, 0), 0),
+        (QueueDemand(0, 0, 0.0, 5.0), 0),
+        (QueueDemand(7, 3), 10),  # no run time known: waiting + running
+        (QueueDemand(1, 0, 0.0, 0.001), 1),  # never below 1 while anything waits
+        (QueueDemand(0, 1, 0.0, 0.001), 1),  # or runs
+        (QueueDemand(0, 7, 0.7, 10.0), 10),  # 10 * 0.7 / 0.7
+        (QueueDemand(60, 0, 0.0, 5.0), 10),  # 5 * 60 / 30
+        (QueueDemand(60, 7, 0.7, 10.0), 30),  # both
+        (QueueDemand(0, 1, 0.7, 10.1), 11),
     ],
 )
-def test_wanted(demand: Demand, workers: int) -> None:
+def test_wanted(demand: QueueDemand, workers: int) -> None:
     assert wanted(demand, TARGETS) == workers
 
 
 def test_wanted_is_bounded() -> None:
-    assert wanted(Demand(10**9, 0), TARGETS) == wanted(Demand(10**9, 0, 1e6, 1e6), TARGETS) == 1_000_000
+    assert wanted(QueueDemand(10**9, 0), TARGETS) == wanted(QueueDemand(10**9, 0, 1e6, 1e6), TARGETS) == 1_000_000
 
 
 @pytest.mark.parametrize("bad", [{"utilisation": 0.0}, {"utilisation": 1.1}, {"wait_s": 0.0}, {"window_s": 1e4}])
@@ -47,7 +47,7 @@ def test_targets_are_checked(bad: dict[str, float]) -> None:
 
 @given(st.integers(0, 10**6), st.integers(0, 1000), st.floats(0, 1e4), st.none() | st.floats(1e-6, 1e5))
 def test_more_demand_never_wants_fewer(waiting: int, running: int, rate: float, run_s: float | None) -> None:
-    less, more = Demand(waiting, running, rate, run_s), Demand(waiting + 1, running, rate * 1.1, run_s)
+    less, more = QueueDemand(waiting, running, rate, run_s), QueueDemand(waiting + 1, running, rate * 1.1, run_s)
     assert wanted(less, TARGETS) <= wanted(more, TARGETS)
     assert wanted(less, TARGETS) >= (1 if waiting + running else 0)
 
@@ -70,13 +70,13 @@ def test_a_window_adds_up_its_slots() -> None:
         TimeSlot(105, 7, 4, 4.0, 3.0, 2.0, 4.0, node="m"),
     ]
     # 1064 - 60 lies in slot 100, so the window reaches back to 1000
-    assert over(slots, 1064.0, 60.0) == Window(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")
+    assert over(slots, 1064.0, 60.0) == RecentWindow(21 / 64, 6, 2.0, 3.0, 5.0, 6.0, "n", "p")
 
 
 def test_an_empty_window_knows_the_last_run_time() -> None:
     slots = [TimeSlot(1, ended=2, run_sum_s=3.0), TimeSlot(2, ended=2, run_sum_s=8.0)]
-    assert over(slots, 5000.0, 60.0) == Window(mean_run_s=4.0)
-    assert over([], 5000.0, 60.0) == Window()
+    assert over(slots, 5000.0, 60.0) == RecentWindow(mean_run_s=4.0)
+    assert over([], 5000.0, 60.0) == RecentWindow()
 
 
 @given(st.dictionaries(st.binary(max_size=4), st.binary(max_size=80)))
@@ -90,5 +90,5 @@ def test_no_number_in_a_slot_keeps_the_wanted_workers_from_being_known(ended: li
     fields = {b"7": struct.pack("<dddddd", 7, *ended[1:]), b"a7": struct.pack("<dd", 7, came)}
     window = over(unpack(fields), 75.0, 60.0)
     # expect a number
-    assert wanted(Demand(1, 1, window.submitted_per_s, window.mean_run_s), Targets()) >= 1
+    assert wanted(QueueDemand(1, 1, window.submitted_per_s, window.mean_run_s), Targets()) >= 1
     assert math.isfinite(window.max_run_s)

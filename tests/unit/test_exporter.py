@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from scaletest.analysis.desired import Targets
-from scaletest.analysis.window import Window
+from scaletest.analysis.desired_workers import Targets
+from scaletest.analysis.recent_window import RecentWindow
 from scaletest.broker.snapshot import QueueSnapshot, Snapshot, WorkerState
 from scaletest.exporter import intel, metrics
 from scaletest.exporter.app import READS, make_app
@@ -53,7 +53,7 @@ def queue(name: str = "q", **given: Any) -> QueueSnapshot:
 
 
 def view(*queues: QueueSnapshot) -> ExporterView:
-    window = Window(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
+    window = RecentWindow(2.0, 9, 1.0, 4.0, 1.5, 5.0, "node-1", "pod-1")
     return ExporterView(1e9, 0.001, 1, tuple(QueueView(row, window, 5, 6, (NODE,)) for row in queues or (queue(),)))
 
 
@@ -179,7 +179,7 @@ def test_no_path_and_no_accept_header_is_a_bug(path: str, accept: str) -> None:
 
 def test_what_is_unknown_is_missing_and_null() -> None:
     row = view(queue(oldest_waiting_s=None)).queues[0]
-    unknown = ExporterView(1.0, 0.1, 0, (QueueView(row.queue, Window(), 5, 5),))
+    unknown = ExporterView(1.0, 0.1, 0, (QueueView(row.queue, RecentWindow(), 5, 5),))
     names = {name[0] for name in samples(client_of(unknown).get("/metrics").text)}
     assert not names & {"scaletest_queue_oldest_waiting_seconds", "scaletest_queue_run_mean_seconds"}
     shown = client_of(unknown).get("/api/v1/queues/q").json

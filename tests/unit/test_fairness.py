@@ -13,23 +13,23 @@ from scaletest.analysis.fairness import fairness
 
 
 def test_shares_are_sorted_and_the_ratio_is_most_over_least() -> None:
-    found = fairness({"a": 10, "b": 30, "c": 20})
-    assert found is not None
-    assert [(row.name, row.amount, row.share) for row in found.shares] == [
+    shares = fairness({"a": 10, "b": 30, "c": 20})
+    assert shares is not None
+    assert [(row.name, row.amount, row.share) for row in shares.shares] == [
         ("b", 30, 0.5),
         ("c", 20, pytest.approx(1 / 3)),
         ("a", 10, pytest.approx(1 / 6)),
     ]
-    assert found.ratio == 3
-    assert found.jain == pytest.approx(3600 / (3 * 1400))
+    assert shares.ratio == 3
+    assert shares.jain == pytest.approx(3600 / (3 * 1400))
 
 
 def test_a_group_that_did_nothing_makes_the_ratio_infinite_and_null_in_json() -> None:
-    found = fairness({"a": 4, "b": 0})
-    assert found is not None
-    assert math.isinf(found.ratio)
-    assert found.jain == 0.5
-    row = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    shares = fairness({"a": 4, "b": 0})
+    assert shares is not None
+    assert math.isinf(shares.ratio)
+    assert shares.jain == 0.5
+    row = json.loads(json.dumps(shares.to_dict(), allow_nan=False))
     assert row["ratio"] is None
     assert row["groups"][1] == {"name": "b", "amount": 0, "share": 0}
 
@@ -41,8 +41,8 @@ def test_nothing_to_share_is_none() -> None:
 
 @given(st.dictionaries(st.text(max_size=3), st.floats(0.001, 1e9), min_size=1, max_size=20))
 def test_bounds(amounts: dict[str, float]) -> None:
-    found = fairness(amounts)
-    assert found is not None
-    assert sum(row.share for row in found.shares) == pytest.approx(1)
-    assert found.ratio >= 1
-    assert 1 / len(amounts) - 1e-9 <= found.jain <= 1 + 1e-9
+    shares = fairness(amounts)
+    assert shares is not None
+    assert sum(row.share for row in shares.shares) == pytest.approx(1)
+    assert shares.ratio >= 1
+    assert 1 / len(amounts) - 1e-9 <= shares.jain <= 1 + 1e-9

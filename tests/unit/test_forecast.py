@@ -14,22 +14,22 @@ from scaletest.model import Plan
 
 def test_steady_requests_need_the_least_that_counts() -> None:
     # given sleeps of 2 s up to 4 workers: 8, 4 and 3 completions a worker, a drain of 2 s each, 4 starts of 0.3 s
-    found = forecast(Plan(limit=4, seconds=2.0), 0.0)
-    assert found.seconds == pytest.approx(16 + 8 + 6 + 3 * 2 + 4 * 0.3)
-    assert found.half_widths == (0, 0, 0)
+    forecasted = forecast(Plan(limit=4, seconds=2.0), 0.0)
+    assert forecasted.seconds == pytest.approx(16 + 8 + 6 + 3 * 2 + 4 * 0.3)
+    assert forecasted.half_widths == (0, 0, 0)
 
 
 def test_scattered_requests_need_what_the_precision_asks_for() -> None:
     # given 10 % of scatter and 2 % wanted, one worker needs (1.96 x 0.1 / 0.02)^2 = 97 cycles
-    found = forecast(Plan(limit=1, seconds=0.5), 0.1)
-    assert found.seconds == pytest.approx(98 * 0.5 + 0.5 + 0.3)
-    assert found.half_widths[0] == pytest.approx(0.02, rel=0.02)
+    forecasted = forecast(Plan(limit=1, seconds=0.5), 0.1)
+    assert forecasted.seconds == pytest.approx(98 * 0.5 + 0.5 + 0.3)
+    assert forecasted.half_widths[0] == pytest.approx(0.02, rel=0.02)
 
 
 def test_the_longest_step_bounds_it_and_the_width_says_so() -> None:
-    found = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
-    assert found.seconds == pytest.approx(11.3)
-    assert found.half_widths[0] > 0.3
+    forecasted = forecast(Plan(limit=1, seconds=1.0, max_step_s=10), 0.5)
+    assert forecasted.seconds == pytest.approx(11.3)
+    assert forecasted.half_widths[0] > 0.3
 
 
 def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
@@ -43,6 +43,6 @@ def test_each_part_of_a_mirrored_step_has_a_warm_up_of_its_own() -> None:
 @given(st.integers(1, 300), st.floats(0.001, 1000), st.floats(0, 3), st.integers(1, 5))
 def test_any_plan_has_a_forecast(limit: int, seconds: float, spread: float, repeats: int) -> None:
     plan = Plan(limit=limit, seconds=seconds, repeats=repeats)
-    found = forecast(plan, spread)
-    assert 0 < found.seconds < float("inf")
-    assert len(found.half_widths) == len(plan.steps)
+    forecasted = forecast(plan, spread)
+    assert 0 < forecasted.seconds < float("inf")
+    assert len(forecasted.half_widths) == len(plan.steps)

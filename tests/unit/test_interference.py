@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.busy import busy, busy_before
+from scaletest.analysis.busy_machine import busy, busy_before
 from scaletest.analysis.evaluation import Evaluation, evaluate
 from scaletest.analysis.interference import between
-from scaletest.analysis.node_words import clock_text
+from scaletest.analysis.judge import CHANGES
+from scaletest.analysis.node_text import clock_text
 from scaletest.model import Activity, Measurement, Plan, Record, State, VerdictKind
 from scaletest.model.node_sample import FIGURES, NodeSample
 from tests.unit import runs
@@ -147,7 +148,7 @@ def test_an_unsteady_step_is_invalid_with_the_disturbance_in_place_of_a_guess() 
     assert "UTC other programs used 1." in result.verdict.remedy and "neighbours" not in result.verdict.remedy
     assert sum("UTC other programs used" in line for line in result.warnings) == 1
     without = evaluate(plan, measurements, {(1, 0): rows}, random.Random(1))
-    assert "heat, clocks, neighbours" in without.verdict.remedy
+    assert "thermal throttling, frequency scaling, other programs" in without.verdict.remedy
 
 
 def test_the_costliest_of_a_time_is_chosen() -> None:
@@ -172,7 +173,7 @@ BUSY = [
 def test_a_busy_machine_is_told_with_its_figure(resources: Resources, text: str) -> None:
     (line,) = busy(resources)
     assert line.startswith("before the run, ") and text in line
-    assert line.endswith(": end what else runs there, or wait for it")
+    assert line.endswith(": end the other programs there, or wait for them")
 
 
 @pytest.mark.parametrize(("pressure", "told"), [(0.07, False), (0.4, True)])
@@ -197,7 +198,7 @@ def test_a_node_is_busy_before_the_run_when_every_sample_shows_it() -> None:
     records: Records = {(1, 0): computing(1, 10)}
     steady = samples_of(records, lambda node, workers, at_s: cpu(1.5 if not workers else 0.0))
     assert busy_before(steady, began_s(records)) == [
-        "before the run on node-a, other programs used 1.5 of 2 cores: end what else runs there, or wait for it"
+        "before the run on node-a, other programs used 1.5 of 2 cores: end the other programs there, or wait for them"
     ]
     starting = samples_of(records, lambda node, workers, at_s: cpu(1.5 if at_s > began_s(records) - 1 else 0.1))
     assert busy_before(starting, began_s(records)) == []
@@ -230,7 +231,7 @@ def test_a_machine_that_changed_between_the_two_ways_is_told_by_what() -> None:
     assert verdict.kind is VerdictKind.INVALID and "the machine changed" in verdict.reason
     assert "UTC other programs used " in verdict.remedy and verdict.remedy.endswith(": end that, and run it again")
     without = evaluate(plan, measurements, records, random.Random(1)).verdict
-    assert without.remedy == "find what changed (clock rates, heat, other load), and run it again"
+    assert without.remedy == f"find what changed ({CHANGES}), and run it again"
 
 
 RECORDS: Records = {(n, 0): computing(n) for n in PLAN.steps}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scaletest.analysis.knee import efficiency_knee, kneedle, knees, marginal_knee
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import Measured
+from scaletest.analysis.scaling import MeasuredThroughput
 from tests.unit.oracle import oracle
 
 DOUBLINGS = (1, 2, 4, 8, 16)
@@ -22,9 +22,11 @@ HARD = Law("capped", 2.0, ceiling=8.0)
 LINEAR = Law("linear", 2.0)
 
 
-def measured(law: Law, workers: Sequence[int] = DOUBLINGS, noise: float = 0.0, seed: int = 0) -> list[Measured]:
+def measured(
+    law: Law, workers: Sequence[int] = DOUBLINGS, noise: float = 0.0, seed: int = 0
+) -> list[MeasuredThroughput]:
     chance = random.Random(seed)
-    return [Measured(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in workers]
+    return [MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in workers]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,7 @@ def locator() -> Any:
     return oracle("kneed").KneeLocator
 
 
-def expected(locator: Any, rows: Sequence[Measured]) -> int | None:
+def expected(locator: Any, rows: Sequence[MeasuredThroughput]) -> int | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         knee = locator([row.workers for row in rows], [row.per_s for row in rows], S=1.0).knee
@@ -57,7 +59,7 @@ def test_kneedle_is_that_of_kneed(locator: Any, law: Law, workers: tuple[int, ..
 
 def test_published_example_of_kneedle() -> None:
     # Satopaa et al., figure 2: y = 5 - 1 / (x + 0.1) at ten x from 0 to 1 has its knee at the third, x = 0.22
-    rows = [Measured(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0) for number in range(1, 11)]
+    rows = [MeasuredThroughput(number, 11 - 1 / ((number - 1) / 9 + 0.1), 0.0) for number in range(1, 11)]
     assert kneedle(rows).workers == 3
 
 
@@ -88,28 +90,32 @@ def test_the_definitions_disagree() -> None:
 
 
 def test_efficiency_that_holds_to_the_end_was_not_left() -> None:
-    found = efficiency_knee(measured(LINEAR, noise=0.01))
-    assert (found.workers, found.low, found.high, found.reached) == (16, 16, 16, False)
+    knee = efficiency_knee(measured(LINEAR, noise=0.01))
+    assert (knee.workers, knee.low, knee.high, knee.reached) == (16, 16, 16, False)
 
 
 def test_intervals_say_between_which_steps_the_efficiency_falls() -> None:
     # given 81 % at 4 and 79 % at 8 with 5 % half-widths each, expect 4, surely 2, at most 8
-    rows = [Measured(n, n * share, 0.05) for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))]
-    found = efficiency_knee(rows)
-    assert (found.workers, found.low, found.high, found.reached) == (4, 2, 8, True)
+    rows = [
+        MeasuredThroughput(n, n * share, 0.05) for n, share in ((1, 1.0), (2, 0.95), (4, 0.81), (8, 0.79), (16, 0.5))
+    ]
+    knee = efficiency_knee(rows)
+    assert (knee.workers, knee.low, knee.high, knee.reached) == (4, 2, 8, True)
 
 
 def test_a_gain_that_is_not_surely_below_half_is_no_marginal_knee() -> None:
-    rows = [Measured(1, 1.0, 0.05), Measured(2, 1.45, 0.05), Measured(4, 1.6, 0.05)]
-    found = marginal_knee(rows)
-    assert (found.workers, found.low) == (2, 1)
+    rows = [MeasuredThroughput(1, 1.0, 0.05), MeasuredThroughput(2, 1.45, 0.05), MeasuredThroughput(4, 1.6, 0.05)]
+    knee = marginal_knee(rows)
+    assert (knee.workers, knee.low) == (2, 1)
     assert marginal_knee(rows[:2]).workers is None
 
 
-@pytest.mark.parametrize("rows", [[], [Measured(1, 1.0, 0.0)], [Measured(n, 1.0, 0.0) for n in (1, 2)]])
-def test_too_few_points_have_no_kneedle(rows: list[Measured]) -> None:
+@pytest.mark.parametrize(
+    "rows", [[], [MeasuredThroughput(1, 1.0, 0.0)], [MeasuredThroughput(n, 1.0, 0.0) for n in (1, 2)]]
+)
+def test_too_few_points_have_no_kneedle(rows: list[MeasuredThroughput]) -> None:
     assert kneedle(rows).workers is None
-    assert kneedle([Measured(n, 3.0, 0.0) for n in DOUBLINGS]).workers is None
+    assert kneedle([MeasuredThroughput(n, 3.0, 0.0) for n in DOUBLINGS]).workers is None
 
 
 def test_what_it_tells() -> None:

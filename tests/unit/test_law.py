@@ -25,10 +25,10 @@ def noisy(law: Law, noise: float, repeats: int, seed: int) -> list[tuple[float, 
 )
 def test_usl_comes_back_exactly_without_noise(rate: float, contention: float, coherency: float) -> None:
     truth = Law("usl", rate, contention, coherency)
-    found = fit("usl", [(n, truth.at(n)) for n in WORKERS])
-    assert found.rate == pytest.approx(rate, rel=1e-6)
-    assert found.contention == pytest.approx(contention, abs=1e-6)
-    assert found.coherency == pytest.approx(coherency, abs=1e-6)
+    law = fit("usl", [(n, truth.at(n)) for n in WORKERS])
+    assert law.rate == pytest.approx(rate, rel=1e-6)
+    assert law.contention == pytest.approx(contention, abs=1e-6)
+    assert law.coherency == pytest.approx(coherency, abs=1e-6)
 
 
 TRUTHS = {
@@ -51,9 +51,9 @@ def test_the_right_law_is_chosen_nearly_always(name: str) -> None:
 
 def test_coefficients_are_never_negative() -> None:
     for seed in range(200):
-        found = fit("usl", noisy(TRUTHS["linear"], 0.05, 3, seed))
-        assert found.contention >= 0
-        assert found.coherency >= 0
+        law = fit("usl", noisy(TRUTHS["linear"], 0.05, 3, seed))
+        assert law.contention >= 0
+        assert law.coherency >= 0
 
 
 def test_too_few_points_are_said() -> None:

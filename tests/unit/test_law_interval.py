@@ -13,7 +13,7 @@ import pytest
 from scaletest.analysis.law import Law, choose, fit
 from scaletest.analysis.law_interval import LawInterval, law_interval
 from scaletest.analysis.peak import Peak, find_peak
-from scaletest.analysis.scaling import Measured
+from scaletest.analysis.scaling import MeasuredThroughput
 
 RUNS, DRAWS = 30, 80
 LINEAR, AMDAHL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05)
@@ -104,7 +104,8 @@ def peak_of(law: Law, workers: Sequence[int], repeats: int, noise: float, seed: 
     assert choice is not None
     interval = law_interval(choice.law, rows, chance, relative=[1.96 * noise] * len(rows), draws=DRAWS)
     joined = [
-        Measured(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats)) for n in workers
+        MeasuredThroughput(n, sum(x for m, x in rows if m == n) / repeats, 1.96 * noise / math.sqrt(repeats))
+        for n in workers
     ]
     return find_peak(joined, choice.law, interval)
 
@@ -113,38 +114,40 @@ def test_a_throughput_that_fell_has_its_peak_found() -> None:
     # given a truth that peaks at 5 and steps up to 16, expect a peak inside in every run, and the truth enclosed
     enclosed = 0
     for seed in range(30):
-        found = peak_of(FALLING, FIVE, 1, 0.02, seed)
-        assert found.workers is not None
-        assert not found.extrapolated
-        enclosed += (found.low or 0) <= 5 <= (found.high or math.inf)
+        interval = peak_of(FALLING, FIVE, 1, 0.02, seed)
+        assert interval.workers is not None
+        assert not interval.extrapolated
+        enclosed += (interval.low or 0) <= 5 <= (interval.high or math.inf)
     assert enclosed >= 28
 
 
 def test_a_peak_beyond_the_steps_is_marked() -> None:
-    found = [peak_of(USL, FOUR, 5, 0.01, seed) for seed in range(20)]
-    named = [row for row in found if row.workers is not None]
+    interval = [peak_of(USL, FOUR, 5, 0.01, seed) for seed in range(20)]
+    named = [row for row in interval if row.workers is not None]
     assert len(named) >= 15
     assert all(row.extrapolated and "at most 8 workers were tested" in row.reason for row in named)
 
 
 @pytest.mark.parametrize("law", [LINEAR, AMDAHL, CAPPED])
 def test_no_peak_where_there_is_none(law: Law) -> None:
-    found = Counter(peak_of(law, FIVE, 3, 0.03, seed).workers is None for seed in range(40))
-    assert found[True] >= 38
+    interval = Counter(peak_of(law, FIVE, 3, 0.03, seed).workers is None for seed in range(40))
+    assert interval[True] >= 38
 
 
 def test_a_peak_beyond_twice_the_steps_is_refused() -> None:
     law = Law("usl", 1.0, 0.05, 0.0001)
     rows = points(law, FIVE, 3, 0.00001, random.Random(1))
-    found = find_peak(
-        [Measured(n, law.at(n), 0.0) for n in FIVE], fit("usl", rows), law_interval(law, rows, random.Random(1))
+    interval = find_peak(
+        [MeasuredThroughput(n, law.at(n), 0.0) for n in FIVE],
+        fit("usl", rows),
+        law_interval(law, rows, random.Random(1)),
     )
-    assert found.workers is None
-    assert found.reason == "it lies beyond twice the 16 workers tested"
+    assert interval.workers is None
+    assert interval.reason == "it lies beyond twice the 16 workers tested"
 
 
 def test_why_there_is_no_peak() -> None:
-    steps = [Measured(n, LINEAR.at(n), 0.01) for n in FOUR]
+    steps = [MeasuredThroughput(n, LINEAR.at(n), 0.01) for n in FOUR]
     assert find_peak(steps, None, None).reason == "no law was chosen"
     assert find_peak([], None, None).workers is None
     rows = points(AMDAHL, FIVE, 3, 0.05, random.Random(2))
@@ -154,8 +157,13 @@ def test_why_there_is_no_peak() -> None:
 
 
 def test_a_measured_peak_needs_no_law_and_no_fall_within_the_noise() -> None:
-    rows = [Measured(1, 2.0, 0.02), Measured(2, 3.9, 0.02), Measured(4, 5.0, 0.02), Measured(8, 4.9, 0.02)]
+    rows = [
+        MeasuredThroughput(1, 2.0, 0.02),
+        MeasuredThroughput(2, 3.9, 0.02),
+        MeasuredThroughput(4, 5.0, 0.02),
+        MeasuredThroughput(8, 4.9, 0.02),
+    ]
     assert find_peak(rows, None, None).workers is None
-    found = find_peak([*rows, Measured(16, 3.0, 0.02)], None, None)
-    assert (found.workers, found.low, found.high, found.measured) == (4, 2, 16, True)
-    assert found.to_dict()["reason"] == "measured: 16 workers do less than 4"
+    interval = find_peak([*rows, MeasuredThroughput(16, 3.0, 0.02)], None, None)
+    assert (interval.workers, interval.low, interval.high, interval.measured) == (4, 2, 16, True)
+    assert interval.to_dict()["reason"] == "measured: 16 workers do less than 4"

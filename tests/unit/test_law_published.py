@@ -54,18 +54,18 @@ EVERY = pytest.mark.parametrize("data", [RAY_TRACER, SDM91], ids=["ray-tracer", 
 
 @EVERY
 def test_our_coefficients_lie_in_the_published_intervals(data: Published) -> None:
-    found = fit("usl", data.points)
-    assert found.rate == pytest.approx(data.rate[0], abs=data.rate[1])
-    assert found.contention == pytest.approx(data.contention[0], abs=data.contention[1])
-    assert found.coherency == pytest.approx(data.coherency[0], abs=data.coherency[1])
+    fitted = fit("usl", data.points)
+    assert fitted.rate == pytest.approx(data.rate[0], abs=data.rate[1])
+    assert fitted.contention == pytest.approx(data.contention[0], abs=data.contention[1])
+    assert fitted.coherency == pytest.approx(data.coherency[0], abs=data.coherency[1])
 
 
 def test_next_to_the_published_values() -> None:
     # 2 % in contention and rate where the fit is good; 5 % in the peak, which the data of the other enclose
-    found = fit("usl", RAY_TRACER.points)
-    assert found.contention == pytest.approx(0.0578, rel=0.02)
-    assert found.rate == pytest.approx(21.8488, rel=0.02)
-    assert found.coherency == pytest.approx(0, abs=0.000005)
+    fitted = fit("usl", RAY_TRACER.points)
+    assert fitted.contention == pytest.approx(0.0578, rel=0.02)
+    assert fitted.rate == pytest.approx(21.8488, rel=0.02)
+    assert fitted.coherency == pytest.approx(0, abs=0.000005)
     published = Law("usl", *(value[0] for value in (SDM91.rate, SDM91.contention, SDM91.coherency)))
     assert published.peak == pytest.approx(96.5, abs=0.1)
     assert fit("usl", SDM91.points).peak == pytest.approx(published.peak, rel=0.05)
@@ -76,12 +76,12 @@ def test_the_data_are_those_that_were_published(data: Published) -> None:
     # given the published objective, when scipy fits it, expect the published coefficients: no figure was mistyped
     numpy = oracle("numpy")
     workers, rates = numpy.array(data.workers), numpy.array(data.rates)
-    found, _ = oracle("scipy.optimize").curve_fit(
+    fitted, _ = oracle("scipy.optimize").curve_fit(
         curve, workers, rates, p0=[max(rates / workers), 0.01, 0.0001], bounds=(0, [numpy.inf, 1, 1]), xtol=1e-12
     )
-    assert found[0] == pytest.approx(data.rate[0], abs=0.0005)
-    assert found[1] == pytest.approx(data.contention[0], abs=0.00005)
-    assert found[2] == pytest.approx(data.coherency[0], abs=0.00000005)
+    assert fitted[0] == pytest.approx(data.rate[0], abs=0.0005)
+    assert fitted[1] == pytest.approx(data.contention[0], abs=0.00005)
+    assert fitted[2] == pytest.approx(data.coherency[0], abs=0.00000005)
     excess = workers * rates[0] / rates - 1
     columns = numpy.stack([workers - 1, (workers - 1) ** 2], axis=1)
     (line, square), *_ = numpy.linalg.lstsq(columns, excess, rcond=None)
@@ -100,10 +100,10 @@ def test_scipy_agrees_when_it_weighs_as_we_do(data: Published) -> None:
         relative, workers, numpy.ones_like(rates), p0=[rates[0], 0.02, 0.0001], bounds=(0, numpy.inf),
         x_scale=[rates[0], 0.01, 0.0001], xtol=1e-14, ftol=1e-14, gtol=1e-14,
     )  # fmt: skip
-    found = fit("usl", data.points)
-    assert found.rate == pytest.approx(best[0], rel=1e-5)
-    assert found.contention == pytest.approx(best[1], rel=1e-4)
-    assert found.coherency == pytest.approx(best[2], rel=1e-3, abs=1e-8)
+    fitted = fit("usl", data.points)
+    assert fitted.rate == pytest.approx(best[0], rel=1e-5)
+    assert fitted.contention == pytest.approx(best[1], rel=1e-4)
+    assert fitted.coherency == pytest.approx(best[2], rel=1e-3, abs=1e-8)
 
 
 def curve(n, rate, contention, coherency):  # type: ignore[no-untyped-def]  # arrays of a library that is not ours

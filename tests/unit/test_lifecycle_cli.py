@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.cli import stored
 from scaletest.cli.lifecycle_options import result_of
 from scaletest.cli.main import run
@@ -57,7 +57,7 @@ def test_a_run_that_ends_while_it_is_read_has_no_verdict_yet(tmp_path: Path) -> 
     store, sampling = Store(tmp_path), ExitStack()
     sampling.enter_context(store.locked("sampler"))
 
-    def read_slowly() -> Result:
+    def read_slowly() -> LifecycleResult:
         partial = result_of(store, {})
         sampling.close()
         return partial

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from scaletest.analysis.lifecycle.compare import compare
-from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
 from tests.unit.lifecycles import of, workload
@@ -14,7 +14,7 @@ from tests.unit.lifecycles import of, workload
 def test_a_slower_step_is_found_and_noise_is_not() -> None:
     chance = random.Random(3)
 
-    def run(slower: float) -> Result:
+    def run(slower: float) -> LifecycleResult:
         rows = [workload(f"j-{index:03}", step=1.0 + 0.2 * chance.random()) for index in range(100)]
         for row in rows:
             each = row.pods[f"{row.name}-0"]

@@ -37,8 +37,8 @@ def test_thresholds(text: str, kind: VerdictKind) -> None:
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("ready.p99", "cannot be read"), ("redy.p99<1s", "not measured"), ("ready.p98<1s", "says p98"),
-        ("ready<1s", "says nothing"), ("failed<1s", "unit s"), ("throughput>1%", "unit %"),
+        ("ready.p99", "cannot be read"), ("redy.p99<1s", "not measured"), ("ready.p98<1s", "asks for p98"),
+        ("ready<1s", "asks for nothing"), ("failed<1s", "unit s"), ("throughput>1%", "unit %"),
         ("x" * 300, "cannot be read"),
     ],
 )  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle.books import Fate, Progress
-from scaletest.analysis.lifecycle.result import View, result
+from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
+from scaletest.analysis.lifecycle.result import WorkloadSelection, result
 from scaletest.model.lifecycle import Stamp
 from scaletest.model.verdict import VerdictKind
 from scaletest.report.lifecycle.progress import Teller
@@ -58,7 +58,7 @@ def test_pods_that_run_and_do_not_end_are_said_to() -> None:
     # and during the run, once
     now = [0.0]
     teller = Teller(lambda: now[0])
-    stuck = Progress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
+    stuck = LifecycleProgress(2, 2, 0, {Fate.PENDING: 2}, 2, 2)
     told = []
     for at_s in (1.0, 60.0, 130.0, 200.0):
         now[0] = at_s
@@ -71,11 +71,11 @@ def test_head_and_tail_and_errors() -> None:
     rows = [workload(f"j-{index}", submitted=float(index)) for index in range(6)]
     rows[2].mark("pod_group_created", Stamp(watch_s=BEGAN - 100))  # older than its pod: the pod was replaced
 
-    def shown(view: View) -> list[str]:
+    def shown(view: WorkloadSelection) -> list[str]:
         return [one.workload.name for one in of(*rows, view=view).courses]
 
-    assert shown(View()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
-    assert shown(View(skip_errors=False)) == [f"j-{index}" for index in range(6)]
-    assert shown(View(skip_errors=False, head=4, tail=2)) == ["j-2", "j-3"]
+    assert shown(WorkloadSelection()) == ["j-0", "j-1", "j-3", "j-4", "j-5"]
+    assert shown(WorkloadSelection(skip_errors=False)) == [f"j-{index}" for index in range(6)]
+    assert shown(WorkloadSelection(skip_errors=False, head=4, tail=2)) == ["j-2", "j-3"]
     # the books are of all, whatever is shown
-    assert of(*rows, view=View(head=1)).books.measured == 6
+    assert of(*rows, view=WorkloadSelection(head=1)).books.measured == 6

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle.steps import STEPS, between
+from scaletest.analysis.lifecycle.phases import PHASES, between
 from scaletest.model.lifecycle import Stamp, TimeSource
 from tests.unit.lifecycles import of, workload
 
@@ -32,8 +32,8 @@ def test_missing_values_are_counted_and_are_no_zero() -> None:
 
 
 def test_every_step_has_words() -> None:
-    from scaletest.analysis.lifecycle.steps import WORDS, since_words
+    from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, since_text
 
-    for step in STEPS:
-        assert {step.event, *step.references} <= set(WORDS)
-        assert since_words(step, step.references[0]).startswith("the pod's ") == step.of_pods
+    for step in PHASES:
+        assert {step.event, *step.references} <= set(MILESTONE_TEXTS)
+        assert since_text(step, step.references[0]).startswith("the pod's ") == step.of_pods

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scaletest.analysis.lifecycle.books import books
-from scaletest.analysis.lifecycle.steps import between, course
+from scaletest.analysis.lifecycle.phases import between, timeline
 from scaletest.lifecycle.milestones import epoch
 from scaletest.lifecycle.tracker import Tracker
 from scaletest.model.lifecycle import Stamp, TimeSource
@@ -82,7 +82,7 @@ def test_finished_pods_that_are_collected_stay_measured() -> None:
     del body["metadata"]["ownerReferences"]
     tracker.see(seen("pod", "MODIFIED", body, 3.5))
     tracker.see(seen("pod", "DELETED", body, 4.0))
-    found = books([course(one) for one in tracker.workloads.values()], [submission("j")], "finished")
+    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j")], "finished")
     assert (found.measured, found.lost, found.balanced) == (1, 0, True)
 
 
@@ -104,7 +104,7 @@ def test_an_end_that_nobody_has_a_time_for_counts_and_is_a_missing_value(kind: s
     body = pod("k", "k", scheduled=1, started=2, finished=3)
     del body["metadata"]["ownerReferences"]
     tracker.see(seen("pod", kind, body))
-    assert course(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
+    assert timeline(tracker.workloads["k"]).stamp("finished") == Stamp(BEGAN + 3)
 
 
 def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
@@ -112,7 +112,7 @@ def test_what_vanishes_unseen_is_lost_and_not_dropped() -> None:
     tracker.submitted("j", "n", BEGAN, BEGAN)
     tracker.submitted("k", "n", BEGAN, BEGAN + 50)  # accepted after the list was asked for
     tracker.see(seen("workload", "SYNCED", {"uids": set()}, 10.0))
-    found = books([course(one) for one in tracker.workloads.values()], [submission("j"), submission("k")], "finished")
+    found = books([timeline(one) for one in tracker.workloads.values()], [submission("j"), submission("k")], "finished")
     assert (found.lost, found.pending, found.balanced) == (1, 1, True)
 
 
@@ -210,11 +210,11 @@ def test_defect_08_a_gang_is_scheduled_when_its_last_pod_is() -> None:
     for index, at_s in enumerate((1.0, 8.0, 4.0)):
         tracker.see(seen("pod", "ADDED", pod(f"p{index}", "j"), 0.5))
         tracker.see(seen("pod", "MODIFIED", pod(f"p{index}", "j", scheduled=at_s), at_s))
-    stamp = course(tracker.workloads["j"]).stamp("scheduled")
+    stamp = timeline(tracker.workloads["j"]).stamp("scheduled")
     assert stamp == Stamp(BEGAN + 8, BEGAN + 8)
     # one pod is missing: nothing is invented
     del tracker.workloads["j"].pods["uid-p1"]
-    assert course(tracker.workloads["j"]).stamp("scheduled") is None
+    assert timeline(tracker.workloads["j"]).stamp("scheduled") is None
 
 
 def test_events_give_microseconds() -> None:

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scaletest.analysis.doubling import WAYS, Part, doubling, judged, run_course, together
-from scaletest.analysis.mirror import Turn, first_pair, further_pair
+from scaletest.analysis.completions import Ends
+from scaletest.analysis.doubling import WAYS, StepPart, doubling, judged, run_course, together
+from scaletest.analysis.machine_trend import MachineTrend, UpAndDown, chi_square_limit, machine_trend
+from scaletest.analysis.mirrored_run import Turn, first_pair, further_pair
 from scaletest.analysis.ratio import Ratio
-from scaletest.analysis.series import Ends
 from scaletest.analysis.tails import Tail, tail, usual
 from scaletest.analysis.throughput import Throughput, throughput
-from scaletest.analysis.trend import Course, Halves, chi_square_limit, course
 from scaletest.model import Plan, VerdictKind
 from scaletest.validation.runner import schedule
 
@@ -26,16 +26,16 @@ LENGTH_S = 10.0
 
 def part(
     workers: int, repeat: int, per_s: float, relative: float = 0.01, sound: bool = True, at_s: float = 0.0
-) -> Part:
+) -> StepPart:
     rate = Throughput(per_s, per_s * relative, 100 * workers, 99 * workers, True)
     usual = Tail(99 * workers, workers / per_s, relative / 2, ())
-    return Part(workers, repeat, LENGTH_S, at_s, rate, usual, sound)
+    return StepPart(workers, repeat, LENGTH_S, at_s, rate, usual, sound)
 
 
-def measured(speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01) -> list[list[Part]]:
+def measured(speed: dict[float, float], ratio: float = 2.0, relative: float = 0.01) -> list[list[StepPart]]:
     """Steps of 1, 2 and 4 workers up and down, each in the middle of its 10 s; speed: by those six times."""
     times = sorted(speed)
-    steps: list[list[Part]] = []
+    steps: list[list[StepPart]] = []
     for index, workers in enumerate((1, 2, 4)):
         steps.append(
             [
@@ -66,23 +66,23 @@ def test_an_even_change_of_the_machine_cancels_in_every_ratio(per_s: float) -> N
     assert along.per_s == pytest.approx(per_s, rel=1e-6)
     assert along.shaken == 1.0
     for before, after in pairwise(steps):
-        found = doubling(before, after, PLAN, course=along)
-        assert found is not None
-        assert found.value == pytest.approx(1.9, rel=0.002)
-        assert found.kind is VerdictKind.PASS
-        assert found.widened_by == ""
+        ratio = doubling(before, after, PLAN, course=along)
+        assert ratio is not None
+        assert ratio.value == pytest.approx(1.9, rel=0.002)
+        assert ratio.kind is VerdictKind.PASS
+        assert ratio.widened_by == ""
         # while each way alone is wrong
-        assert abs(math.log(found.up / 1.9)) == pytest.approx(0.03, abs=1e-6)  # type: ignore[operator]
+        assert abs(math.log(ratio.up / 1.9)) == pytest.approx(0.03, abs=1e-6)  # type: ignore[operator]
 
 
 def test_a_jump_between_two_steps_is_no_trend_and_leaves_their_ratio_open() -> None:
     # given a machine that loses a tenth of its speed while 2 workers were measured and before 4 are
     steps = measured({at_s: 1.0 if at_s < 20 else 0.9 for at_s in TIMES}, ratio=1.85)
     assert run_course(steps).per_s == 0.0
-    found = doubling(steps[1], steps[2], PLAN)
-    assert found is not None
-    assert found.value < 1.8 < found.high
-    assert (found.kind, found.widened_by) == (VerdictKind.INVALID, WAYS)
+    ratio = doubling(steps[1], steps[2], PLAN)
+    assert ratio is not None
+    assert ratio.value < 1.8 < ratio.high
+    assert (ratio.kind, ratio.widened_by) == (VerdictKind.INVALID, WAYS)
     # and the ratio before, both steps of which lost the same, is what it is
     first = doubling(steps[0], steps[1], PLAN)
     assert first is not None
@@ -91,7 +91,7 @@ def test_a_jump_between_two_steps_is_no_trend_and_leaves_their_ratio_open() -> N
 
 def test_two_steps_cannot_tell_a_trend_from_a_jump() -> None:
     assert run_course(measured({at_s: math.exp(-0.003 * at_s) for at_s in TIMES})[:2]).per_s == 0.0
-    assert course([Halves(10.0, math.inf, math.inf)] * 3) == Course()
+    assert machine_trend([UpAndDown(10.0, math.inf, math.inf)] * 3) == MachineTrend()
 
 
 def test_chi_square_is_that_of_the_tables() -> None:
@@ -107,9 +107,9 @@ def test_a_run_that_is_decided_is_not_measured_again() -> None:
 def test_an_open_doubling_is_measured_again_with_its_two_steps_as_long_as_before() -> None:
     steps = measured(dict.fromkeys(TIMES, 1.0), ratio=1.9)
     rough = [part(4, repeat, 3.61, 0.2, at_s=25.0 + 10.0 * repeat) for repeat in (0, 1)]
-    found = further_pair(PLAN, [steps[0], steps[1], rough])
-    assert [turn.key for turn in found] == [(2, 2), (4, 2), (4, 3), (2, 3)]
-    assert {turn.length_s for turn in found} == {2 * LENGTH_S}
+    ratio = further_pair(PLAN, [steps[0], steps[1], rough])
+    assert [turn.key for turn in ratio] == [(2, 2), (4, 2), (4, 3), (2, 3)]
+    assert {turn.length_s for turn in ratio} == {2 * LENGTH_S}
 
 
 def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
@@ -118,7 +118,7 @@ def test_a_part_that_was_unsteady_is_replaced_by_another_pair() -> None:
     turns = further_pair(PLAN, [unsteady, *steps[1:]])
     assert [turn.key for turn in turns] == [(1, 2), (2, 2), (2, 3), (1, 3)]
     again = [*unsteady, part(1, 2, 1.0, at_s=65.0), part(1, 3, 1.0, at_s=95.0)]
-    assert [kept.repeat for kept in judged(again)] == [2, 3]
+    assert [pair.repeat for pair in judged(again)] == [2, 3]
     assert together(judged(again)).per_s == pytest.approx(1.0)
     # and then says nothing of the machine either, or every ratio of the run would stay open for its sake
     second = [*steps[1], part(2, 2, 2.0, at_s=75.0), part(2, 3, 2.0, at_s=85.0)]
@@ -136,15 +136,17 @@ def test_there_is_no_further_pair_without_time_or_where_the_time_is_fixed() -> N
 
 def test_what_one_step_leaves_of_its_time_another_may_use() -> None:
     plan = Plan(limit=4, order="mirrored", max_step_s=40.0)
-    found = further_pair(plan, measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3))
+    ratio = further_pair(plan, measured(dict.fromkeys(TIMES, 1.0), ratio=1.85, relative=0.3))
     # 3 x 40 s less the 60 s spent, for six measurings
-    assert [turn.length_s for turn in found] == pytest.approx([10.0] * 6)
-    assert found[0] == Turn(1, 2, pytest.approx(10.0))  # type: ignore[arg-type]
+    assert [turn.length_s for turn in ratio] == pytest.approx([10.0] * 6)
+    assert ratio[0] == Turn(1, 2, pytest.approx(10.0))  # type: ignore[arg-type]
 
 
 def test_parts_without_any_length_end_the_run() -> None:
-    empty = [Part(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False) for workers in PLAN.steps for repeat in (0, 1)]
-    assert further_pair(PLAN, [[one for one in empty if one.workers == workers] for workers in PLAN.steps]) == []
+    empty = [
+        StepPart(workers, repeat, 0.0, 0.0, NOTHING, tail({}), False) for workers in PLAN.steps for repeat in (0, 1)
+    ]
+    assert further_pair(PLAN, [[each for each in empty if each.workers == workers] for workers in PLAN.steps]) == []
 
 
 def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
@@ -153,7 +155,7 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
     along = run_course(steps)
     assert along.per_s == 0.0
     assert along.shaken > 5.0
-    plain, shaken = (doubling(steps[0], steps[1], PLAN, course=one) for one in (Course(), along))
+    plain, shaken = (doubling(steps[0], steps[1], PLAN, course=each) for each in (MachineTrend(), along))
     assert plain is not None
     assert shaken is not None
     assert shaken.low < plain.low
@@ -164,10 +166,10 @@ def test_ways_that_chance_cannot_explain_widen_every_ratio() -> None:
 def test_a_doubling_that_is_below_one_way_only_does_not_fail() -> None:
     # given 1.70 on the way up, 1.78 on the way down, each exact
     rows = [part(2, 0, 1.70, 0.0001), part(2, 1, 1.78, 0.0001)]
-    found = doubling([part(1, 0, 1.0, 0.0001), part(1, 1, 1.0, 0.0001)], rows, PLAN)
-    assert found is not None
-    assert found.high < 1.8 < found.most
-    assert found.kind is VerdictKind.INVALID
+    ratio = doubling([part(1, 0, 1.0, 0.0001), part(1, 1, 1.0, 0.0001)], rows, PLAN)
+    assert ratio is not None
+    assert ratio.high < 1.8 < ratio.most
+    assert ratio.kind is VerdictKind.INVALID
 
 
 NOTHING = Throughput(0.0, math.inf, 0, 0, False)
@@ -189,13 +191,13 @@ def completions(draw: st.DrawFn) -> Ends:
 
 
 @st.composite
-def parts(draw: st.DrawFn, workers: int, repeat: int) -> Part:
+def parts(draw: st.DrawFn, workers: int, repeat: int) -> StepPart:
     """Any part that a run may bring, of no length and without completions too."""
     ends = draw(completions())
     rate = throughput(ends, min(workers, max(1, len(ends))), parts=2)
     seconds = draw(st.sampled_from([0.0, 1e-9, 0.5, 10.0, 60.0]))
     at_s = BEGIN_S + draw(st.floats(0.0, 1000.0))
-    return Part(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
+    return StepPart(workers, repeat, seconds, at_s, rate, tail(ends), draw(st.booleans()))
 
 
 def is_an_interval(found: Ratio) -> bool:
@@ -225,8 +227,8 @@ def test_any_parts_have_a_ratio_with_an_interval_and_an_end(data: st.DataObject,
         assert math.isfinite(along.per_s)
         assert 1.0 <= along.shaken < math.inf
         for before, after in pairwise(steps):
-            found = doubling(before, after, plan, course=along)
-            assert found is None or is_an_interval(found)
+            ratio = doubling(before, after, plan, course=along)
+            assert ratio is None or is_an_interval(ratio)
         turns = further_pair(plan, steps)
         if not turns:
             return

@@ -61,30 +61,30 @@ def test_five_values_have_a_median_and_no_interval() -> None:
 def test_ranks_are_those_of_the_binomial_distribution(count: int, p: float) -> None:
     # given the ranks themselves as values, expect ends that enclose the quantile with 95 %, and none narrower by one
     binom = oracle("scipy.stats").binom
-    found = percentile(range(1, count + 1), p)
+    estimate = percentile(range(1, count + 1), p)
     if count < samples_needed(p):
-        assert found is None
+        assert estimate is None
         return
-    assert found is not None
-    assert found.low is not None
-    assert found.high is not None
+    assert estimate is not None
+    assert estimate.low is not None
+    assert estimate.high is not None
 
     def sure(low: float, high: float) -> float:
         return float(binom.cdf(high - 1, count, p) - binom.cdf(low - 1, count, p))
 
-    assert sure(found.low, found.high) >= 0.95 - 1e-9
-    assert sure(found.low + 1, found.high - 1) < 0.95
-    if found.high < count and found.low > 1:
-        assert found.low == binom.ppf(0.025, count, p)
-        assert found.high == binom.ppf(0.975, count, p) + 1
+    assert sure(estimate.low, estimate.high) >= 0.95 - 1e-9
+    assert sure(estimate.low + 1, estimate.high - 1) < 0.95
+    if estimate.high < count and estimate.low > 1:
+        assert estimate.low == binom.ppf(0.025, count, p)
+        assert estimate.high == binom.ppf(0.975, count, p) + 1
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=400).map(sorted), st.floats(0.01, 0.99))
 def test_the_value_lies_in_its_interval_and_the_interval_in_the_sample(ordered: list[float], p: float) -> None:
-    found = percentile(ordered, p)
-    if found is not None and found.low is not None and found.high is not None:
-        assert ordered[0] <= found.low <= found.high <= ordered[-1]
-        assert found.low - 1e-6 <= found.value <= found.high + 1e-6
+    estimate = percentile(ordered, p)
+    if estimate is not None and estimate.low is not None and estimate.high is not None:
+        assert ordered[0] <= estimate.low <= estimate.high <= ordered[-1]
+        assert estimate.low - 1e-6 <= estimate.value <= estimate.high + 1e-6
 
 
 @pytest.mark.parametrize(("count", "p"), [(20, 0.5), (100, 0.9), (300, 0.99), (1000, 0.99)])
@@ -93,11 +93,11 @@ def test_intervals_cover_the_truth(count: int, p: float) -> None:
     truth = statistics.NormalDist().inv_cdf(p)
     covered = 0
     for seed in range(400):
-        found = percentile(normal(count, seed), p)
-        assert found is not None
-        assert found.low is not None
-        assert found.high is not None
-        covered += found.low <= truth <= found.high
+        estimate = percentile(normal(count, seed), p)
+        assert estimate is not None
+        assert estimate.low is not None
+        assert estimate.high is not None
+        covered += estimate.low <= truth <= estimate.high
     assert 0.93 * 400 <= covered <= 0.985 * 400
 
 

@@ -9,22 +9,22 @@ import statistics
 import pytest
 
 from scaletest.analysis.law import Law, choose, fit
-from scaletest.analysis.points import PARAMETERS, lacking, repeats_needed
-from scaletest.analysis.separable import REFERENCE, separability
+from scaletest.analysis.law_requirements import PARAMETERS, lacking, repeats_needed
+from scaletest.analysis.separability import REFERENCE, separability
 
 
 def test_what_single_points_lack() -> None:
-    found = lacking([1, 2, 4, 8])
-    assert set(found) == {"usl"}
-    assert found["usl"].remedy == "measure 1 more step, or each step 2 times"
+    plan = lacking([1, 2, 4, 8])
+    assert set(plan) == {"usl"}
+    assert plan["usl"].remedy == "measure 1 more step, or each step 2 times"
     assert set(lacking([1, 2, 4])) == {"amdahl", "usl", "capped"}
     assert lacking([1, 2, 4, 8, 16]) == {}
 
 
 def test_repeats_do_not_replace_steps() -> None:
-    found = lacking([1, 2] * 10)
-    assert {name: (lack.steps, lack.repeats) for name, lack in found.items()} == {"usl": (1, None), "capped": (1, None)}
-    assert found["usl"].remedy == "measure 1 more step"
+    plan = lacking([1, 2] * 10)
+    assert {name: (lack.steps, lack.repeats) for name, lack in plan.items()} == {"usl": (1, None), "capped": (1, None)}
+    assert plan["usl"].remedy == "measure 1 more step"
     choice = choose([(1, 1.0), (1, 1.1), (2, 1.6), (2, 1.5), (2, 1.55)])
     assert choice is not None
     assert choice.too_few == ("usl", "capped")
@@ -58,16 +58,16 @@ def test_repeats_needed_are_just_enough(distinct: int) -> None:
     ],
 )
 def test_plans(workers: tuple[int, ...], repeats: int, noise: float, separable: bool) -> None:
-    found = separability(workers, repeats, noise)
-    assert found.separable is separable
-    assert ("can be told apart" in found.sentence) is separable
-    json.dumps(found.to_dict(), allow_nan=False)
+    plan = separability(workers, repeats, noise)
+    assert plan.separable is separable
+    assert (": enough to separate" in plan.sentence) is separable
+    json.dumps(plan.to_dict(), allow_nan=False)
 
 
 def test_what_would_do_does() -> None:
-    found = separability((1, 2, 4, 8), 3, 0.05)
-    assert (found.limit, found.repeats) == (16, 12)
-    assert found.sentence.endswith("go up to 16 workers or measure each step 12 times")
+    plan = separability((1, 2, 4, 8), 3, 0.05)
+    assert (plan.limit, plan.repeats) == (16, 12)
+    assert plan.sentence.endswith("go up to 16 workers or measure each step 12 times")
     assert separability((1, 2, 4, 8, 16), 3, 0.05).separable
     assert separability((1, 2, 4, 8), 12, 0.05).separable
     assert not separability((1, 2, 4, 8), 11, 0.05).separable
@@ -75,16 +75,16 @@ def test_what_would_do_does() -> None:
 
 def test_single_points_that_the_law_is_not_fitted_to_separate_nothing() -> None:
     # given four single points with little noise, when the law needs five, expect no, and two repeats to do
-    found = separability((1, 2, 4, 8), 1, 0.01)
-    assert found.coherency_error < REFERENCE.coherency / 4
-    assert not found.separable
-    assert found.repeats == 2
+    plan = separability((1, 2, 4, 8), 1, 0.01)
+    assert plan.coherency_error < REFERENCE.coherency / 4
+    assert not plan.separable
+    assert plan.repeats == 2
 
 
 def test_noise_that_nothing_helps_against_is_said() -> None:
-    found = separability((1, 2), 1, 10.0, Law("usl", 1.0, 0.9, 0.0))
-    assert (found.limit, found.repeats) == (None, None)
-    assert found.sentence.endswith("measure with less noise")
+    plan = separability((1, 2), 1, 10.0, Law("usl", 1.0, 0.9, 0.0))
+    assert (plan.limit, plan.repeats) == (None, None)
+    assert plan.sentence.endswith("measure with less noise")
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_computed_errors_are_those_of_simulated_fits(workers: tuple[int, ...], r
         fit("usl", [(n, REFERENCE.at(n) * (1 + chance.gauss(0, noise))) for n in workers for _ in range(repeats)])
         for _ in range(400)
     ]
-    found = separability(workers, repeats, noise)
-    assert statistics.stdev(law.contention for law in laws) == pytest.approx(found.contention_error, rel=0.15)
-    assert statistics.stdev(law.coherency for law in laws) == pytest.approx(found.coherency_error, rel=0.15)
+    plan = separability(workers, repeats, noise)
+    assert statistics.stdev(law.contention for law in laws) == pytest.approx(plan.contention_error, rel=0.15)
+    assert statistics.stdev(law.coherency for law in laws) == pytest.approx(plan.coherency_error, rel=0.15)
     both = statistics.correlation([law.contention for law in laws], [law.coherency for law in laws])
-    assert both == pytest.approx(found.correlation, abs=0.05)
+    assert both == pytest.approx(plan.correlation, abs=0.05)

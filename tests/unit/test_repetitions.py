@@ -8,22 +8,22 @@ import pytest
 from scipy import stats
 
 from scaletest.analysis.compare import Change
-from scaletest.analysis.repetitions import Pair, compare, gathered, summarise
+from scaletest.analysis.repetitions import RepeatedPair, compare, gathered, summarise
 from scaletest.model import VerdictKind
 
 BASE = (10.0, 10.4, 9.8, 10.1, 10.2)
 
 
 def test_the_interval_of_the_mean_is_students() -> None:
-    found = summarise(BASE)
-    low, high = stats.t.interval(0.95, len(BASE) - 1, loc=found.mean, scale=stats.sem(BASE))
-    assert found.mean - found.half_width == pytest.approx(low)
-    assert found.mean + found.half_width == pytest.approx(high)
+    comparison = summarise(BASE)
+    low, high = stats.t.interval(0.95, len(BASE) - 1, loc=comparison.mean, scale=stats.sem(BASE))
+    assert comparison.mean - comparison.half_width == pytest.approx(low)
+    assert comparison.mean + comparison.half_width == pytest.approx(high)
     assert summarise([3.0]).to_dict()["half_width"] is None
 
 
-def pair(values: tuple[float, ...], higher: bool = True) -> Pair:
-    return Pair("x", "bandwidth", higher, BASE, values)
+def pair(values: tuple[float, ...], higher: bool = True) -> RepeatedPair:
+    return RepeatedPair("x", "bandwidth", higher, BASE, values)
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def pair(values: tuple[float, ...], higher: bool = True) -> Pair:
     ],
 )
 def test_the_better_side_is_the_headlines(factor: float, higher: bool, change: Change) -> None:
-    found = compare([pair(tuple(factor * value for value in BASE), higher)])
-    row = found.rows[0]
+    comparison = compare([pair(tuple(factor * value for value in BASE), higher)])
+    row = comparison.rows[0]
     assert row.change is change
     assert row.ratio is not None and row.ratio.low <= row.ratio.value <= row.ratio.high
     assert row.ratio.value == pytest.approx(factor), "the ratio is candidate over base, whichever side is better"
     wanted = VerdictKind.FAIL if change is Change.REGRESSION else VerdictKind.PASS
-    assert found.verdict.kind is wanted
+    assert comparison.verdict.kind is wanted
 
 
 def test_too_little_is_invalid_and_says_what_is_missing() -> None:
@@ -53,9 +53,9 @@ def test_too_little_is_invalid_and_says_what_is_missing() -> None:
         ([pair((0.0, 1.0))], "not above 0"),
         ([], "nothing in common"),
     ):
-        found = compare(pairs)
-        assert found.verdict.kind is VerdictKind.INVALID and words in found.verdict.reason
-        assert found.verdict.remedy
+        comparison = compare(pairs)
+        assert comparison.verdict.kind is VerdictKind.INVALID and words in comparison.verdict.reason
+        assert comparison.verdict.remedy
     assert compare([pair(BASE)], only_base=["y"]).verdict.kind is VerdictKind.INVALID
 
 
@@ -67,7 +67,7 @@ def test_equal_runs_are_seldom_called_worse_however_many_numbers_they_have() -> 
 
     wrong = 0
     for _ in range(200):
-        pairs = [Pair(str(n), "h", True, values(), values()) for n in range(8)]
+        pairs = [RepeatedPair(str(n), "h", True, values(), values()) for n in range(8)]
         wrong += any(row.change in (Change.REGRESSION, Change.IMPROVEMENT) for row in compare(pairs, 0.0).rows)
     # 5 % of 200 is 10; more than 20 would be seen once in a thousand
     assert wrong <= 20

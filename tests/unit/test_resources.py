@@ -151,7 +151,7 @@ def test_a_counter_that_began_anew_gives_no_number_and_a_warning() -> None:
     result = evaluated(read=Counter(reset_with=2))
     assert of(result, 2).nodes[0].energy == {} and of(result, 2).joules_per_request is None
     assert of(result, 4).nodes[0].energy[RENDER].power_w == pytest.approx(90.0)
-    assert f"2 workers: the energy counter of {RENDER} on node-a began anew" in " ".join(result.warnings)
+    assert f"2 workers: the energy counter of {RENDER} on node-a was reset" in " ".join(result.warnings)
 
 
 def test_a_counter_whose_source_changed_gives_no_number() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.analysis.saturation.course import LONGEST, Course
 from scaletest.analysis.saturation.evaluation import SaturationResult, conclude
+from scaletest.analysis.saturation.sequence import LONGEST, SaturationSequence
 from scaletest.analysis.saturation.step import assess
 from scaletest.model import VerdictKind
 from scaletest.model.saturation import SaturationPlan
@@ -127,7 +127,7 @@ def test_a_step_is_extended_until_its_latency_limit_is_decided() -> None:
 def test_a_repeat_that_says_the_contrary_is_counted() -> None:
     # given a step that held by chance at the rate that was too much
     plan = replace(PLAN, warm_s=0.0, start=100.0, maximum=125.0, precision=0.25, confirm=2)
-    course = Course(plan)
+    course = SaturationSequence(plan)
     turn = iter(range(100))
     while course.next is not None:
         level = course.next.level
@@ -137,4 +137,4 @@ def test_a_repeat_that_says_the_contrary_is_counted() -> None:
     result = conclude(course)
     assert result.verdict.kind is VerdictKind.PASS, result.verdict
     assert "same when repeated" not in result.verdict.reason
-    assert "1 of the 5 steps at these two rates said the contrary" in result.verdict.reason
+    assert "1 of the 5 steps at these two rates showed the contrary" in result.verdict.reason

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scaletest.analysis.saturation.course import LONGEST
 from scaletest.analysis.saturation.forecast import forecast
+from scaletest.analysis.saturation.sequence import LONGEST
 from scaletest.load.level_load import LoadOrder, LoadResult
 from scaletest.saturation import Runner
 from tests.unit.simulated import PLAN, Simulated

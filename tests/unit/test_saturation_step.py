@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from scaletest.analysis.saturation.course import MOST_AGAIN, Course
 from scaletest.analysis.saturation.evaluation import conclude
+from scaletest.analysis.saturation.sequence import MOST_AGAIN, SaturationSequence
 from scaletest.analysis.saturation.step import assess
 from scaletest.load import pace
 from scaletest.model import VerdictKind
@@ -53,7 +53,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
     rows = [Attempt(n, 1, True, n / 100, n / 100 + 0.08, n / 100 + 0.08, n / 100 + 0.09, OK) for n in range(1000)]
     found = assess(PLAN, step(cpu=0.2, throttled_s=3.0), rows)
     assert "the tester was the bottleneck" in found.tester and "CPU limit" in found.tester
-    course = Course(replace(PLAN, warm_s=0.0, start=100.0))
+    course = SaturationSequence(replace(PLAN, warm_s=0.0, start=100.0))
     asked = course.next
     for _ in range(MOST_AGAIN):
         course.tell(found)
@@ -70,7 +70,7 @@ def test_a_late_tester_is_named_and_the_step_measured_again() -> None:
 def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() -> None:
     # given a run whose point was found and confirmed, and a tester that was late at 70 % of it in every try
     plan = replace(PLAN, step_s=10.0)
-    course, chance = Course(plan), random.Random(1)
+    course, chance = SaturationSequence(plan), random.Random(1)
     while course.next is not None:
         probe = course.next
         late_s = 0.08 if probe.phase == "operate" else 0.0
@@ -85,4 +85,4 @@ def test_a_disturbed_operating_point_is_a_warning_beside_the_saturation_point() 
     assert result.operating is None
     (warning,) = result.warnings
     # who uses a tenth of a core is not what was too slow
-    assert "is not known" in warning and "disturbed" in warning and "bottleneck" not in warning
+    assert "is unknown" in warning and "disturbed" in warning and "bottleneck" not in warning

@@ -12,21 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.law import Law
-from scaletest.analysis.scaling import Measured, scaling
-from scaletest.analysis.serial import Course, serial_trend
+from scaletest.analysis.scaling import MeasuredThroughput, scaling
+from scaletest.analysis.serial_fraction import FractionTrend, serial_trend
 
 LINEAR, AMDAHL, USL = Law("linear", 2.0), Law("amdahl", 2.0, 0.05), Law("usl", 2.0, 0.03, 0.005)
 DOUBLINGS = (1, 2, 4, 8, 16)
 
 
-def measured(law: Law, noise: float, seed: int) -> list[Measured]:
+def measured(law: Law, noise: float, seed: int) -> list[MeasuredThroughput]:
     """One run of the law with relative noise, and the half-widths that belong to it."""
     chance = random.Random(seed)
-    return [Measured(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in DOUBLINGS]
+    return [MeasuredThroughput(n, law.at(n) * math.exp(chance.gauss(0, noise)), 1.96 * noise) for n in DOUBLINGS]
 
 
 def test_figures_by_hand() -> None:
-    base, two = scaling([Measured(2, 6.0, 0.04), Measured(1, 4.0, 0.03)])
+    base, two = scaling([MeasuredThroughput(2, 6.0, 0.04), MeasuredThroughput(1, 4.0, 0.03)])
     assert (base.speedup.value, base.efficiency.low, base.efficiency.high, base.serial_fraction) == (1, 1, 1, None)
     assert two.speedup.value == 1.5
     assert two.speedup.high == pytest.approx(1.5 * math.exp(0.05))
@@ -39,19 +39,19 @@ def test_figures_by_hand() -> None:
 @given(st.floats(0, 0.5), st.floats(0, 0.01), st.integers(2, 200))
 def test_the_serial_fraction_under_the_universal_law_is_a_line(a: float, b: float, workers: int) -> None:
     law = Law("usl", 3.0, a, b)
-    row = scaling([Measured(1, law.at(1), 0.0), Measured(workers, law.at(workers), 0.0)])[1]
+    row = scaling([MeasuredThroughput(1, law.at(1), 0.0), MeasuredThroughput(workers, law.at(workers), 0.0)])[1]
     assert row.serial_fraction is not None
     assert row.serial_fraction.value == pytest.approx(a + b * workers, abs=1e-9)
 
 
 def test_another_base_than_one_worker_counts_as_one() -> None:
-    rows = scaling([Measured(4, 8.0, 0.0), Measured(8, 12.0, 0.0)])
+    rows = scaling([MeasuredThroughput(4, 8.0, 0.0), MeasuredThroughput(8, 12.0, 0.0)])
     assert rows[1].speedup.value == 1.5
     assert rows[1].efficiency.value == 0.75
 
 
 def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> None:
-    rows = scaling([Measured(1, 2.0), Measured(2, 0.0), Measured(4, 6.0)])
+    rows = scaling([MeasuredThroughput(1, 2.0), MeasuredThroughput(2, 0.0), MeasuredThroughput(4, 6.0)])
     assert [row.workers for row in rows] == [1, 4]
     row = json.loads(json.dumps(rows[1].to_dict(), allow_nan=False))
     assert row["speedup"] == {"value": 3, "low": 0, "high": None}
@@ -61,7 +61,7 @@ def test_steps_without_throughput_are_left_out_and_unknown_widths_are_null() -> 
 
 def test_repeats_must_be_joined_first() -> None:
     with pytest.raises(ValueError, match="join the repeats"):
-        scaling([Measured(1, 1.0), Measured(1, 1.1)])
+        scaling([MeasuredThroughput(1, 1.0), MeasuredThroughput(1, 1.1)])
 
 
 def test_intervals_of_the_speedup_cover_the_truth() -> None:
@@ -72,7 +72,7 @@ def test_intervals_of_the_speedup_cover_the_truth() -> None:
     assert 0.925 * 400 <= covered <= 0.975 * 400
 
 
-def courses(law: Law, noise: float) -> Counter[Course]:
+def courses(law: Law, noise: float) -> Counter[FractionTrend]:
     return Counter(serial_trend(measured(law, noise, seed)).course for seed in range(200))
 
 
@@ -80,37 +80,37 @@ def courses(law: Law, noise: float) -> Counter[Course]:
 def test_noise_does_not_classify(noise: float) -> None:
     # given a truth without overhead that grows, over 200 seeds, expect it to be called growing in 5 % at most
     for law in (LINEAR, AMDAHL):
-        found = courses(law, noise)
-        assert found[Course.RISING] <= 10
-        assert found[Course.FALLING] <= 10
+        trend = courses(law, noise)
+        assert trend[FractionTrend.RISING] <= 10
+        assert trend[FractionTrend.FALLING] <= 10
 
 
 def test_a_serial_part_and_a_growing_overhead_are_told_apart() -> None:
-    assert courses(LINEAR, 0.02)[Course.NONE] >= 180
-    assert courses(AMDAHL, 0.005)[Course.FLAT] >= 180
-    assert courses(USL, 0.02)[Course.RISING] == 200
+    assert courses(LINEAR, 0.02)[FractionTrend.NONE] >= 180
+    assert courses(AMDAHL, 0.005)[FractionTrend.FLAT] >= 180
+    assert courses(USL, 0.02)[FractionTrend.RISING] == 200
 
 
 @pytest.mark.parametrize(
     ("law", "course", "words"),
     [
-        (LINEAR, Course.NONE, "no serial part stands out"),
-        (AMDAHL, Course.FLAT, "stays at 5.0% from 2 to 16 workers"),
-        (USL, Course.RISING, "rises by 7.0 points from 2 to 16 workers"),
-        (Law("usl", 1.0, 0.1, -0.005), Course.FALLING, "falls by 7.0 points"),
+        (LINEAR, FractionTrend.NONE, "no serial part stands out"),
+        (AMDAHL, FractionTrend.FLAT, "stays at 5.0% from 2 to 16 workers"),
+        (USL, FractionTrend.RISING, "rises by 7.0 points from 2 to 16 workers"),
+        (Law("usl", 1.0, 0.1, -0.005), FractionTrend.FALLING, "falls by 7.0 points"),
     ],
 )
-def test_without_noise_the_course_is_exact(law: Law, course: Course, words: str) -> None:
-    found = serial_trend([Measured(n, law.at(n), 0.0) for n in DOUBLINGS])
-    assert found.course is course
-    assert words in found.sentence
+def test_without_noise_the_course_is_exact(law: Law, course: FractionTrend, words: str) -> None:
+    trend = serial_trend([MeasuredThroughput(n, law.at(n), 0.0) for n in DOUBLINGS])
+    assert trend.course is course
+    assert words in trend.sentence
 
 
 def test_too_little_to_say_is_said() -> None:
-    found = serial_trend([Measured(1, 1.0, 0.0), Measured(2, 1.5, 0.0)])
-    assert found.course is Course.UNCLEAR
-    assert "three steps" in found.sentence
-    assert found.to_dict()["rise"] is None
-    unknown = serial_trend([Measured(n, USL.at(n)) for n in DOUBLINGS])
-    assert unknown.course is Course.UNCLEAR
+    trend = serial_trend([MeasuredThroughput(1, 1.0, 0.0), MeasuredThroughput(2, 1.5, 0.0)])
+    assert trend.course is FractionTrend.UNCLEAR
+    assert "three steps" in trend.sentence
+    assert trend.to_dict()["rise"] is None
+    unknown = serial_trend([MeasuredThroughput(n, USL.at(n)) for n in DOUBLINGS])
+    assert unknown.course is FractionTrend.UNCLEAR
     assert json.loads(json.dumps(unknown.to_dict(), allow_nan=False))["rise"]["high"] is None

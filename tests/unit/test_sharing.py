@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from scaletest.analysis.device_sharing import sharing
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.sharing import sharing
 from scaletest.analysis.steps import summarise
 from scaletest.analysis.throughput import Throughput
-from scaletest.analysis.work import work
+from scaletest.analysis.work_rate import work
 from scaletest.cli.deployment import Target
 from scaletest.cli.main import run as program
 from scaletest.cli.sharing import same_devices
@@ -71,7 +71,7 @@ def test_memory_that_ends_takes_a_number_out_and_fails_the_run(tmp_path: Path) -
         "128 requests failed, 128 at the memory limit",
     ]
     assert result.verdict.kind is VerdictKind.FAIL
-    assert "128 met the limit of a device's memory" in result.verdict.reason
+    assert "128 reached the limit of a device's memory" in result.verdict.reason
 
 
 def test_nothing_that_may_be_judged_has_no_best() -> None:
@@ -86,7 +86,7 @@ def test_what_is_measured_too_roughly_has_no_best_to_rely_on() -> None:
     assert result.sharing is not None
     assert result.sharing.best == 1
     assert result.verdict.kind is VerdictKind.INVALID
-    assert "too rough to call a number best" in result.verdict.reason
+    assert "too imprecise to call a number best" in result.verdict.reason
     assert "--" in result.verdict.remedy
 
 

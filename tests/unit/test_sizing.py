@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scaletest.analysis.sizing import (
-    Demand,
-    Node,
-    Pod,
+    CapacityDemand,
+    NodeSize,
+    PodSize,
     available_cpu,
     efficiency,
     fitting,
@@ -23,7 +23,7 @@ from scaletest.analysis.sizing import (
 )
 from scaletest.model.errors import InvalidValue
 
-ARTICLE = Demand(24.0, 0.5, Pod(0.5), Node(4.0))
+ARTICLE = CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0))
 
 
 def test_the_article_s_example() -> None:
@@ -36,21 +36,21 @@ def test_the_article_s_example() -> None:
 
 @pytest.mark.parametrize(("latency_s", "rate"), [(0.020, 600.0), (0.5, 24.0), (1.0, 12.0)])
 def test_the_inverse(latency_s: float, rate: float) -> None:
-    assert 12 * per_pod(Demand(1.0, latency_s, Pod(0.5), Node(4.0))) == pytest.approx(rate)
+    assert 12 * per_pod(CapacityDemand(1.0, latency_s, PodSize(0.5), NodeSize(4.0))) == pytest.approx(rate)
 
 
 def test_the_formula_overcounts_what_does_not_fit() -> None:
     # given pods of 0.75 on nodes with 2.0 left: two each, where the formula pools 6 CPU and says 8
-    demand = Demand(16.0, 0.5, Pod(0.75), Node(4.0))
+    demand = CapacityDemand(16.0, 0.5, PodSize(0.75), NodeSize(4.0))
     pods = formula_pods(demand)
     assert (pods, formula_nodes(demand, pods), fitting(demand, 3)) == (8, 3, 6)
-    assert "only 6 of these pods fit on 3 nodes" in [one.note for one in sizes(demand)]
+    assert "only 6 of these pods fit on 3 nodes" in [size.note for size in sizes(demand)]
     assert packed_nodes(demand, pods) == 4
 
 
 def test_the_sibling_formula_of_azure_ml() -> None:
     # 20 requests/s of 10 s at a target utilisation of 0.7, one at a time
-    assert formula_pods(Demand(20.0 / 0.7, 10.0, Pod(0.5), Node(4.0))) == 286
+    assert formula_pods(CapacityDemand(20.0 / 0.7, 10.0, PodSize(0.5), NodeSize(4.0))) == 286
 
 
 @pytest.mark.parametrize(
@@ -62,14 +62,14 @@ def test_short_requests_reach_less(latency_s: float, low: float, high: float) ->
 
 
 def test_alternatives_grow_from_the_bare_formula_to_a_lost_node() -> None:
-    found = sizes(ARTICLE)
-    assert [one.pods for one in found] == [12, 15, 15, 21, 21]
-    assert [one.nodes for one in found] == [3, 4, 4, 5, 6]
+    alternatives_ = sizes(ARTICLE)
+    assert [size.pods for size in alternatives_] == [12, 15, 15, 21, 21]
+    assert [size.nodes for size in alternatives_] == [3, 4, 4, 5, 6]
 
 
 def test_what_was_measured_replaces_formula_and_table() -> None:
-    demand = Demand(400.0, 0.02, Pod(0.5), Node(4.0), per_pod=50.0)
-    assert [(one.method, one.pods) for one in sizes(demand)] == [
+    demand = CapacityDemand(400.0, 0.02, PodSize(0.5), NodeSize(4.0), per_pod=50.0)
+    assert [(size.method, size.pods) for size in sizes(demand)] == [
         ("placed", 8),
         ("placed, at 70%", 12),
         ("placed, at 70%, N-1", 12),
@@ -79,34 +79,34 @@ def test_what_was_measured_replaces_formula_and_table() -> None:
 @pytest.mark.parametrize(
     ("pod", "node", "pods_a_node"),
     [
-        (Pod(0.1, memory=4.0), Node(8.0, memory=16.0, overhead_memory=1.0), 3),
-        (Pod(0.1, devices=1), Node(8.0, devices=2), 2),
-        (Pod(0.001), Node(8.0, pods=5), 5),
+        (PodSize(0.1, memory=4.0), NodeSize(8.0, memory=16.0, overhead_memory=1.0), 3),
+        (PodSize(0.1, devices=1), NodeSize(8.0, devices=2), 2),
+        (PodSize(0.001), NodeSize(8.0, pods=5), 5),
     ],
 )
-def test_memory_devices_and_pods_limit_a_node_as_well(pod: Pod, node: Node, pods_a_node: int) -> None:
-    demand = Demand(1.0, 1.0, pod, node, shared_pods=0)
+def test_memory_devices_and_pods_limit_a_node_as_well(pod: PodSize, node: NodeSize, pods_a_node: int) -> None:
+    demand = CapacityDemand(1.0, 1.0, pod, node, shared_pods=0)
     assert fitting(demand, 1) == pods_a_node
     assert packed_nodes(demand, 10) == math.ceil(10 / pods_a_node)
 
 
 def test_a_pod_that_fits_nowhere_is_said() -> None:
-    found = sizes(Demand(1.0, 1.0, Pod(6.0), Node(4.0)))
-    assert found[-1].nodes is None and "fits on no such node" in found[-1].note
+    alternatives_ = sizes(CapacityDemand(1.0, 1.0, PodSize(6.0), NodeSize(4.0)))
+    assert alternatives_[-1].nodes is None and "fits on no such node" in alternatives_[-1].note
 
 
 @pytest.mark.parametrize(
     "demand",
     [
-        Demand(0.0, 0.5, Pod(0.5), Node(4.0)),
-        Demand(math.inf, 0.5, Pod(0.5), Node(4.0)),
-        Demand(24.0, math.nan, Pod(0.5), Node(4.0)),
-        Demand(24.0, 0.5, Pod(-1.0), Node(4.0)),
-        Demand(1e8, 100.0, Pod(0.5), Node(4.0)),
-        Demand(24.0, 0.5, Pod(0.5), Node(4.0), shared_pods=-1),
+        CapacityDemand(0.0, 0.5, PodSize(0.5), NodeSize(4.0)),
+        CapacityDemand(math.inf, 0.5, PodSize(0.5), NodeSize(4.0)),
+        CapacityDemand(24.0, math.nan, PodSize(0.5), NodeSize(4.0)),
+        CapacityDemand(24.0, 0.5, PodSize(-1.0), NodeSize(4.0)),
+        CapacityDemand(1e8, 100.0, PodSize(0.5), NodeSize(4.0)),
+        CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0), shared_pods=-1),
     ],
 )
-def test_what_is_no_demand_is_refused(demand: Demand) -> None:
+def test_what_is_no_demand_is_refused(demand: CapacityDemand) -> None:
     with pytest.raises(InvalidValue):
         sizes(demand)
 
@@ -122,7 +122,7 @@ def test_what_is_no_demand_is_refused(demand: Demand) -> None:
 def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
     rate: float, latency_s: float, cpu: float, memory: float, node_cpu: float, shared: int
 ) -> None:
-    demand = Demand(rate, latency_s, Pod(cpu, memory), Node(node_cpu, 16.0), shared, 1.3)
+    demand = CapacityDemand(rate, latency_s, PodSize(cpu, memory), NodeSize(node_cpu, 16.0), shared, 1.3)
     pods = formula_pods(demand)
     nodes = packed_nodes(demand, pods)
     if nodes is None:
@@ -135,4 +135,4 @@ def test_placed_pods_fit_and_one_node_less_does_not_hold_them(
 @pytest.mark.parametrize("spare", [-1, 1001])
 def test_so_many_nodes_cannot_be_lost(spare: int) -> None:
     with pytest.raises(InvalidValue, match="may be lost"):
-        sizes(Demand(24.0, 0.5, Pod(0.5), Node(4.0)), spare=spare)
+        sizes(CapacityDemand(24.0, 0.5, PodSize(0.5), NodeSize(4.0)), spare=spare)

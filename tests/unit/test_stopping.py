@@ -7,10 +7,10 @@ from itertools import accumulate
 
 import pytest
 
-from scaletest.analysis.demand import demand
-from scaletest.analysis.doubling import Part
+from scaletest.analysis.doubling import StepPart
 from scaletest.analysis.stopping import Stop, Stopping, trimmed
 from scaletest.analysis.tails import Tail
+from scaletest.analysis.threshold_requirements import requirements_of
 from scaletest.analysis.throughput import Throughput, throughput
 from scaletest.model import Plan
 
@@ -30,7 +30,7 @@ def course(workers: int, seconds: float, until: float, spread: float = 0.0) -> E
 
 
 def stopped(
-    plan: Plan, workers: int, before: Part | None, spread: float = 0.0, length_s: float = 0.0
+    plan: Plan, workers: int, before: StepPart | None, spread: float = 0.0, length_s: float = 0.0
 ) -> tuple[Stop, float]:
     """Why and when a step ends that is looked at ten times a second."""
     rule = Stopping(plan, workers, before, workers == plan.steps[-1], length_s)
@@ -43,9 +43,9 @@ def stopped(
     raise AssertionError("it never stopped")
 
 
-def base(workers: int, per_s: float, relative: float = 0.01) -> Part:
+def base(workers: int, per_s: float, relative: float = 0.01) -> StepPart:
     rate = Throughput(per_s, per_s * relative, 100, 99, True)
-    return Part(workers, 0, 100.0, 50.0, rate, Tail(100 - workers, workers / per_s, relative / 2, ()))
+    return StepPart(workers, 0, 100.0, 50.0, rate, Tail(100 - workers, workers / per_s, relative / 2, ()))
 
 
 def test_a_steady_step_ends_with_the_least_that_counts() -> None:
@@ -170,12 +170,12 @@ def test_a_look_that_ends_nothing_says_nothing_of_the_warm_up() -> None:
     ],
 )
 def test_thresholds_ask_for_what_they_need(threshold: str, workers: int, requests: int, precise: bool) -> None:
-    wanted = demand(Plan(limit=4, thresholds=(threshold,)), workers)
+    wanted = requirements_of(Plan(limit=4, thresholds=(threshold,)), workers)
     assert (wanted.requests, wanted.precise) == (requests, precise)
 
 
 def test_a_drift_threshold_is_waited_for_in_each_part() -> None:
     plan = Plan(limit=4, thresholds=("drift<3%",), order="mirrored")
-    assert demand(plan, 4).requests == 2 * 160
+    assert requirements_of(plan, 4).requests == 2 * 160
     percentile = Plan(limit=4, thresholds=("run.p99<1s",), order="mirrored")
-    assert demand(percentile, 1).requests == 598
+    assert requirements_of(percentile, 1).requests == 598

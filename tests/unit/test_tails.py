@@ -9,7 +9,7 @@ from itertools import accumulate
 import pytest
 from scipy import stats
 
-from scaletest.analysis.doubling import SLOW_REQUESTS, Part, doubling
+from scaletest.analysis.doubling import SLOW_REQUESTS, StepPart, doubling
 from scaletest.analysis.tails import MOST_FILLED, Tail, joined, share_bounds, slowdowns, tail, usual
 from scaletest.analysis.throughput import throughput
 from scaletest.model import Plan, VerdictKind
@@ -22,18 +22,18 @@ def ends(*cycles: float) -> dict[str, list[float]]:
     return {"w0": list(accumulate(cycles, initial=0.0))}
 
 
-def part(workers: int, repeat: int, cycles: list[float]) -> Part:
+def part(workers: int, repeat: int, cycles: list[float]) -> StepPart:
     """Workers that share these cycles, one after the other."""
     rows = {f"w{index}": list(accumulate(cycles[index::workers], initial=0.0)) for index in range(workers)}
-    return Part(workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows))
+    return StepPart(workers, repeat, 100.0, 50.0 + 200.0 * repeat, throughput(rows, workers), tail(rows))
 
 
 def test_requests_of_more_than_three_times_the_usual_length_are_slow() -> None:
-    found = tail(ends(1.0, 1.1, 0.9, 2.9, 3.5, 1.0, 1.0))
-    assert (found.slow, found.count) == (1, 7)
-    assert found.usual_s * (1.0 + found.excess[0]) == pytest.approx(3.5)
+    measured_tail = tail(ends(1.0, 1.1, 0.9, 2.9, 3.5, 1.0, 1.0))
+    assert (measured_tail.slow, measured_tail.count) == (1, 7)
+    assert measured_tail.usual_s * (1.0 + measured_tail.excess[0]) == pytest.approx(3.5)
     # and the mean is that of the usual ones times 1 + share x excess
-    mean = found.usual_s * (1 + found.share * found.excess[0])
+    mean = measured_tail.usual_s * (1 + measured_tail.share * measured_tail.excess[0])
     assert mean == pytest.approx((1.0 + 1.1 + 0.9 + 2.9 + 3.5 + 1.0 + 1.0) / 7)
 
 
@@ -83,12 +83,12 @@ def test_slow_requests_that_one_step_has_seen_by_chance_decide_nothing() -> None
     # given two workers that do twice as much as one, of whose 120 requests two took 20 times as long
     single = [part(1, repeat, [1.0, 1.01, 0.99] * 10) for repeat in (0, 1)]
     double = [part(2, repeat, [1.0, 1.01, 0.99] * 19 + [20.0, 1.0, 1.0]) for repeat in (0, 1)]
-    found = doubling(single, double, PLAN)
+    measured_tail = doubling(single, double, PLAN)
     # expect neither PASS nor FAIL, since one worker may only have missed them
-    assert found is not None
-    assert found.kind is VerdictKind.INVALID
-    assert found.widened_by == SLOW_REQUESTS
-    assert found.low < 1.8 < found.high
+    assert measured_tail is not None
+    assert measured_tail.kind is VerdictKind.INVALID
+    assert measured_tail.widened_by == SLOW_REQUESTS
+    assert measured_tail.low < 1.8 < measured_tail.high
 
 
 def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
@@ -99,10 +99,10 @@ def test_slow_requests_that_come_with_the_second_worker_fail_it() -> None:
 
     single = [part(1, repeat, cycles(1000, 0.0)) for repeat in (0, 1)]
     double = [part(2, repeat, cycles(2000, 0.05)) for repeat in (0, 1)]
-    found = doubling(single, double, PLAN)
-    assert found is not None
-    assert found.kind is VerdictKind.FAIL
-    assert found.low < 2 / (1 + 0.05 * 19) < found.high
+    measured_tail = doubling(single, double, PLAN)
+    assert measured_tail is not None
+    assert measured_tail.kind is VerdictKind.FAIL
+    assert measured_tail.low < 2 / (1 + 0.05 * 19) < measured_tail.high
 
 
 def test_lengths_of_slow_requests_are_shared_unless_they_differ() -> None:

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from scaletest.analysis.drift import drift
 from scaletest.analysis.evaluation import Evaluation, evaluate
-from scaletest.analysis.lifecycle.books import Fate, Progress
+from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
 from scaletest.archive import RunFolder
 from scaletest.archive.benchmarks import BenchmarkFolder
 from scaletest.cli import stored
@@ -164,7 +164,7 @@ def test_pods_whose_scheduling_nobody_saw_are_not_counted_as_none() -> None:
 
 
 def test_progress_tells_pods_that_were_seen() -> None:
-    far = Progress(40, 40, 0, {Fate.MEASURED: 40}, 0)
+    far = LifecycleProgress(40, 40, 0, {Fate.MEASURED: 40}, 0)
     assert progress.words(far) == "40 of 40 submitted, 40 measured, 0 pods seen"
     assert progress.words(replace(far, pods=1)).endswith(", 1 pod seen")
 

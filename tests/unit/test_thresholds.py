@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scaletest.analysis.coefficients import coefficients
+from scaletest.analysis.law_coefficients import coefficients
 from scaletest.analysis.steps import Step, summarise
 from scaletest.analysis.thresholds import ThresholdResult, evaluate_thresholds, verdict_of
 from scaletest.model import Outcome, Plan, VerdictKind
@@ -67,9 +67,9 @@ def test_anything_else_is_an_invalid_value_with_a_hint(text: str) -> None:
     ],
 )
 def test_bounds_are_in_base_units(text: str, metric: str, workers: int | None, bound: float) -> None:
-    found = parse(text)
-    assert (found.metric, found.workers) == (metric, workers)
-    assert found.bound == pytest.approx(bound)
+    outcome = parse(text)
+    assert (outcome.metric, outcome.workers) == (metric, workers)
+    assert outcome.bound == pytest.approx(bound)
 
 
 @pytest.mark.parametrize(
@@ -181,12 +181,12 @@ def test_steps_that_are_missing_decide_nothing() -> None:
 
 def test_failures_are_counted_exactly() -> None:
     # given 3 failures and 297 successes in each of two steps
-    made: dict[str, Any] = {"count": {1: 297, 2: 149}, "failed": 3}
-    assert judged("failures(1)<=3", {1: 0.1, 2: 0.1}, **made).kind is PASS
-    assert judged("failures<=5", {1: 0.1, 2: 0.1}, **made).value == 6
-    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **made).kind is FAIL
-    assert judged("failures(1)<1.1%", {1: 0.1, 2: 0.1}, **made).kind is PASS
-    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **made).reason == "1 %"
+    measured: dict[str, Any] = {"count": {1: 297, 2: 149}, "failed": 3}
+    assert judged("failures(1)<=3", {1: 0.1, 2: 0.1}, **measured).kind is PASS
+    assert judged("failures<=5", {1: 0.1, 2: 0.1}, **measured).value == 6
+    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **measured).kind is FAIL
+    assert judged("failures(1)<1.1%", {1: 0.1, 2: 0.1}, **measured).kind is PASS
+    assert judged("failures(1)<1%", {1: 0.1, 2: 0.1}, **measured).reason == "1 %"
 
 
 @pytest.mark.parametrize(
@@ -243,9 +243,9 @@ def points(contention: float, coherency: float, most: int, spread: float) -> lis
 @pytest.mark.parametrize(("contention", "coherency"), [(0.0, 0.0), (0.1, 0.0), (0.03, 0.01)])
 def test_coefficients_enclose_the_truth_under_every_law(contention: float, coherency: float) -> None:
     rows = points(contention, coherency, 6, 0.01)
-    found = coefficients(rows, random.Random(1), [0.01] * len(rows))
+    outcome = coefficients(rows, random.Random(1), [0.01] * len(rows))
     for name, truth in (("contention", contention), ("coherency", coherency)):
-        low, value, high = found[name]
+        low, value, high = outcome[name]
         assert low <= value <= high
         assert low - 1e-9 <= truth <= high, name
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scaletest.analysis.completions import progress, rates, span
 from scaletest.analysis.drift import CUSUM_1, CUSUM_5, cusum, drift, rising
-from scaletest.analysis.series import progress, rates, span
 from scaletest.analysis.throughput import throughput
 from scaletest.analysis.warmup import cut, mser
 
@@ -40,17 +40,17 @@ def test_devices_of_different_speed_add_up() -> None:
 
 @given(st.integers(1, 5), st.floats(0.01, 100), st.integers(9, 40), st.floats(0, 1))
 def test_what_is_even_has_no_width(workers: int, seconds: float, count: int, offset: float) -> None:
-    found = throughput(even(workers, seconds, count, offset * seconds), workers)
-    assert found.per_s == pytest.approx(workers / seconds, rel=1e-6)
-    assert found.relative < 1e-4
+    rate = throughput(even(workers, seconds, count, offset * seconds), workers)
+    assert rate.per_s == pytest.approx(workers / seconds, rel=1e-6)
+    assert rate.relative < 1e-4
 
 
 @pytest.mark.parametrize(("workers", "count"), [(1, 30), (4, 10), (16, 5)])
 def test_interval_covers_the_truth(workers: int, count: int) -> None:
     covered = 0
     for seed in range(400):
-        found = throughput(noisy(random.Random(seed), workers, count), workers)
-        covered += abs(found.per_s - workers) <= found.half_width
+        rate = throughput(noisy(random.Random(seed), workers, count), workers)
+        covered += abs(rate.per_s - workers) <= rate.half_width
     assert 0.92 <= covered / 400 <= 0.99
 
 
@@ -72,8 +72,8 @@ def test_fluctuations_that_all_workers_share_widen_the_interval() -> None:
     # cover the truth in about half of the runs; expect over 90 %
     covered = 0
     for seed in range(200):
-        found = throughput(shared(random.Random(seed), 8, 60), 8)
-        covered += abs(found.per_s - 8 / 1.0) <= found.half_width
+        rate = throughput(shared(random.Random(seed), 8, 60), 8)
+        covered += abs(rate.per_s - 8 / 1.0) <= rate.half_width
     assert covered / 200 >= 0.9
 
 
@@ -95,9 +95,9 @@ ends_strategy = st.dictionaries(
 
 @given(ends_strategy, st.integers(1, 5))
 def test_no_course_of_completions_breaks_it(ends: dict[str, list[float]], workers: int) -> None:
-    found = throughput(ends, workers)
-    assert found.per_s >= 0
-    assert found.half_width >= 0
+    rate = throughput(ends, workers)
+    assert rate.per_s >= 0
+    assert rate.half_width >= 0
     warm = cut(ends)
     throughput(warm.ends, workers)
     drift(warm.ends)
@@ -117,7 +117,7 @@ def ramped(seconds: float, ramp: int, count: int, chance: random.Random) -> dict
     """Requests that take up to five times as long while warming up, for the first `ramp` of them."""
     at = 0.0
     slow = [seconds * (5 - 4 * min(1, n / ramp)) if ramp else seconds for n in range(count)]
-    return {"w0": [at := at + one * chance.gauss(1, 0.05) for one in slow]}
+    return {"w0": [at := at + cycle * chance.gauss(1, 0.05) for cycle in slow]}
 
 
 def test_a_warm_up_is_cut_off_and_steady_data_are_not() -> None:
@@ -145,7 +145,7 @@ def test_a_cut_leaves_enough_for_a_rate_and_says_that_it_asked_for_more() -> Non
 
 @given(st.lists(st.lists(st.floats(0.01, 9), min_size=8, max_size=20), min_size=1, max_size=16))
 def test_no_cut_takes_what_a_rate_needs(gaps: list[list[float]]) -> None:
-    ends = {f"w{n}": list(accumulate(one)) for n, one in enumerate(gaps)}
+    ends = {f"w{n}": list(accumulate(cycle)) for n, cycle in enumerate(gaps)}
     if throughput(ends, len(ends)).enough:
         assert throughput(cut(ends).ends, len(ends)).completions >= 8
         assert min(map(len, cut(ends).ends.values())) >= 3
@@ -167,10 +167,10 @@ def test_a_shift_is_found_where_it_happened() -> None:
     chance = random.Random(5)
     at = 0.0
     times = [at := at + (1.0 if n < 300 else 1.08) * chance.gauss(1, 0.05) for n in range(500)]
-    found = drift({"w0": times})
-    assert found.unsteady
-    assert found.shift == pytest.approx(-0.074, abs=0.02)
-    assert found.shift_at_s == pytest.approx(300, abs=40)
+    rate = drift({"w0": times})
+    assert rate.unsteady
+    assert rate.shift == pytest.approx(-0.074, abs=0.02)
+    assert rate.shift_at_s == pytest.approx(300, abs=40)
 
 
 def test_rising_sees_a_ramp_and_no_noise() -> None:

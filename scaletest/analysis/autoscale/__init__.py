@@ -1,4 +1,4 @@
-"""Autoscaling on a virtual clock: exact models of HPA and KEDA, a cluster of pods, and what they make of a workload.
+"""Autoscaling on a virtual clock: exact models of HPA and KEDA, and the pods that they scale.
 
-Pure: chance is a parameter, time is a number, and nothing here knows Kubernetes.
+Pure: chance is a parameter, time is a number, and nothing here uses Kubernetes.
 """

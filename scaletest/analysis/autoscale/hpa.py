@@ -1,7 +1,8 @@
-"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics, as kube-controller-manager computes it.
+"""HorizontalPodAutoscaler, autoscaling/v2, for External and Object metrics.
 
-After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation, policies. Values are whole
-thousandths ("milli"), as there. Metrics of pods and resources are left out: they cannot see a queue.
+After pkg/controller/podautoscaler of Kubernetes 1.35: proposals, tolerance, stabilisation,
+policies. Values are whole thousandths ("milli"), as there. Metrics of pods and resources are left
+out: they do not include a queue.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ LONGEST_PERIOD_S = 1800.0
 DOWNSCALE_WINDOW_S = 300.0
 
 
-class Target(StrEnum):
-    """AVERAGE_VALUE divides by the replicas, VALUE does not."""
+class TargetType(StrEnum):
+    """How a target is compared: AVERAGE_VALUE divides by the replicas, VALUE does not."""
 
     AVERAGE_VALUE = "AverageValue"
     VALUE = "Value"
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class ScalingPolicy:
     """At most so many pods, or percent of the replicas at its beginning, in a period of seconds."""
 
     kind: str
@@ -36,30 +37,30 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScalingRules:
     """One direction of `behavior`. select: Max, Min or Disabled."""
 
     window_s: int
-    policies: tuple[Policy, ...]
+    policies: tuple[ScalingPolicy, ...]
     select: str = "Max"
     tolerance: float = TOLERANCE
 
 
 # What the API fills in where `behavior` says nothing.
-DEFAULT_UP = Rules(0, (Policy("Pods", 4, 15), Policy("Percent", 100, 15)))
-DEFAULT_DOWN = Rules(300, (Policy("Percent", 100, 15),))
+DEFAULT_UP = ScalingRules(0, (ScalingPolicy("Pods", 4, 15), ScalingPolicy("Percent", 100, 15)))
+DEFAULT_DOWN = ScalingRules(300, (ScalingPolicy("Percent", 100, 15),))
 
 
 @dataclass(frozen=True, slots=True)
 class Behavior:
     """`spec.behavior`, gaps filled."""
 
-    up: Rules = DEFAULT_UP
-    down: Rules = DEFAULT_DOWN
+    up: ScalingRules = DEFAULT_UP
+    down: ScalingRules = DEFAULT_DOWN
 
 
 @dataclass(frozen=True, slots=True)
-class Spec:
+class HpaSpec:
     """An HPA. target_milli: the target value in thousandths.
 
     behavior: None is the older algorithm, which is not the same as an empty `behavior`.
@@ -67,7 +68,7 @@ class Spec:
 
     minimum: int
     maximum: int
-    target: Target
+    target: TargetType
     target_milli: int
     behavior: Behavior | None = None
 
@@ -76,7 +77,7 @@ class Spec:
 class Hpa:
     """One HPA with its memory, which a restart of the controller forgets. Times are seconds of any clock."""
 
-    spec: Spec
+    spec: HpaSpec
     recommendations: list[tuple[float, int]] = field(default_factory=list)
     ups: list[tuple[float, int]] = field(default_factory=list)
     downs: list[tuple[float, int]] = field(default_factory=list)
@@ -104,14 +105,14 @@ class Hpa:
 
     def _proposal(self, replicas: int, status: int, ready: int, metrics: Sequence[int | None]) -> int | None:
         """The largest of all metrics; None when nothing may be done."""
-        known = [propose(self.spec, replicas, status, ready, value) for value in metrics if value is not None]
+        known = [propose(self.spec, replicas, status, ready, metric) for metric in metrics if metric is not None]
         if not known or (len(known) < len(metrics) and max(known) < replicas):
             return None
         return max(known)
 
     def _plain(self, now_s: float, replicas: int, proposal: int) -> int:
         """Without `behavior`: the highest of five minutes, at most doubled."""
-        recent = [value for at, value in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
+        recent = [proposed for at, proposed in self.recommendations if at >= now_s - DOWNSCALE_WINDOW_S]
         self._store(now_s, proposal, DOWNSCALE_WINDOW_S)
         stable = max([proposal, *recent])
         limit = max(2 * replicas, 4)
@@ -120,11 +121,11 @@ class Hpa:
     def _ruled(self, now_s: float, replicas: int, proposal: int, behavior: Behavior) -> int:
         """With `behavior`: stabilised in both directions, then limited by the policies."""
         up = down = proposal
-        for at, value in self.recommendations:
+        for at, proposed in self.recommendations:
             if at > now_s - behavior.up.window_s:
-                up = min(up, value)
+                up = min(up, proposed)
             if at > now_s - behavior.down.window_s:
-                down = max(down, value)
+                down = max(down, proposed)
         self._store(now_s, proposal, max(behavior.up.window_s, behavior.down.window_s))
         stable = min(max(replicas, up), down)
         if stable > replicas:
@@ -135,7 +136,7 @@ class Hpa:
             return max(stable, self.spec.minimum, limit)
         return min(max(stable, self.spec.minimum), self.spec.maximum)
 
-    def _limit(self, now_s: float, replicas: int, rules: Rules, sign: int) -> int:
+    def _limit(self, now_s: float, replicas: int, rules: ScalingRules, sign: int) -> int:
         if rules.select == "Disabled":
             return replicas
         limits = []
@@ -148,28 +149,33 @@ class Hpa:
             else:
                 limits.append(int(base * (1 - policy.value / 100)))
         # `Max` is the largest change, so the smallest limit on the way down
-        return max(limits) if (rules.select == "Max") == (sign > 0) else min(limits)
+        if (rules.select == "Max") == (sign > 0):
+            return max(limits)
+        return min(limits)
 
     def _store(self, now_s: float, proposal: int, window_s: float) -> None:
-        self.recommendations = [row for row in self.recommendations if row[0] >= now_s - window_s]
+        self.recommendations = [
+            recommendation for recommendation in self.recommendations if recommendation[0] >= now_s - window_s
+        ]
         self.recommendations.append((now_s, proposal))
 
     def _remember_change(self, now_s: float, change: int) -> None:
         if change and self.spec.behavior is not None:
             events = self.ups if change > 0 else self.downs
-            events[:] = [row for row in events if row[0] > now_s - LONGEST_PERIOD_S]
+            events[:] = [event for event in events if event[0] > now_s - LONGEST_PERIOD_S]
             events.append((now_s, abs(change)))
 
 
-def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int) -> int:
-    """What one metric proposes, its value in thousandths. Inside the tolerance that is the present number.
+def propose(spec: HpaSpec, replicas: int, status: int, ready: int, total_milli: int) -> int:
+    """The replicas that one metric proposes. Inside the tolerance that is the present number.
 
-    With AverageValue that is the number of the status, not of the spec: after a change that is not carried out yet the
-    controller goes by the pods that are there.
+    total_milli: the metric in thousandths. With AverageValue the present number is that of the
+    status, not of the spec: after a change that is not carried out yet the controller goes by the
+    present pods.
     """
     down = spec.behavior.down.tolerance if spec.behavior else TOLERANCE
     up = spec.behavior.up.tolerance if spec.behavior else TOLERANCE
-    if spec.target is Target.AVERAGE_VALUE:
+    if spec.target is TargetType.AVERAGE_VALUE:
         if status and 1.0 - down <= total_milli / (spec.target_milli * status) <= 1.0 + up:
             return status
         return math.ceil(total_milli / spec.target_milli)
@@ -181,5 +187,5 @@ def propose(spec: Spec, replicas: int, status: int, ready: int, total_milli: int
     return math.ceil(ratio * ready)
 
 
-def _within(events: Sequence[tuple[float, int]], now_s: float, policy: Policy) -> int:
+def _within(events: Sequence[tuple[float, int]], now_s: float, policy: ScalingPolicy) -> int:
     return sum(change for at, change in events if at > now_s - policy.period_s)

@@ -14,9 +14,9 @@ COOLDOWN_S = 300.0
 
 @dataclass(slots=True)
 class ScaledObject:
-    """What KEDA itself does; between one and the maximum the HPA that it makes scales.
+    """The part of KEDA itself; between one and the maximum its HPA scales.
 
-    active_at_s: when the queue was last seen active; before that the object's creation.
+    active_at_s: when the queue was last active; before that the object's creation.
     """
 
     minimum: int = 0
@@ -29,11 +29,13 @@ class ScaledObject:
         """minReplicas of its HPA."""
         return max(self.minimum, 1)
 
-    def poll(self, now_s: float, value: float, replicas: int) -> int:
+    def poll(self, now_s: float, metric: float, replicas: int) -> int:
         """New spec.replicas."""
-        if value > self.activation:
+        if metric > self.activation:
             self.active_at_s = now_s
-            return max(self.minimum, 1) if replicas == 0 else replicas
+            if replicas == 0:
+                return max(self.minimum, 1)
+            return replicas
         if self.minimum == 0 and replicas > 0 and now_s - self.active_at_s > self.cooldown_s:
             return 0
         return replicas
@@ -41,7 +43,11 @@ class ScaledObject:
 
 @dataclass(frozen=True, slots=True)
 class ScaledJob:
-    """strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of `custom`."""
+    """A ScaledJob.
+
+    strategy: default, custom, accurate or eager. target: queue entries a job. share, deduction: of
+    `custom`.
+    """
 
     strategy: str = "default"
     maximum: int = 100

@@ -1,23 +1,27 @@
-"""Searches the parameters of rules for the cheapest that keeps a wait target and kills nothing."""
+"""Search the parameters of rules for the cheapest that keeps a wait target and kills nothing."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from scaletest.analysis.autoscale.hpa import Policy
-from scaletest.analysis.autoscale.result import Result
+from scaletest.analysis.autoscale.hpa import ScalingPolicy
+from scaletest.analysis.autoscale.result import SimulationResult
 from scaletest.analysis.autoscale.rule import RULES, Rule, quick
-from scaletest.analysis.desired import Targets
+from scaletest.analysis.desired_workers import Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """met: whether the rule keeps the target; if none does, the best is the one that comes closest."""
+class RuleChoice:
+    """A rule with its simulated result.
+
+    met: whether the rule keeps the target; if none does, the best is the one that comes closest.
+    """
 
     rule: Rule
-    result: Result
+    result: SimulationResult
     met: bool
 
 
@@ -27,7 +31,7 @@ def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
         "at once": quick(0),
         "after 60 s": quick(60),
         "after 300 s": quick(300),
-        "one pod a minute": quick(0, Policy("Pods", 1, 60)),
+        "one pod a minute": quick(0, ScalingPolicy("Pods", 1, 60)),
     }
     for how, behavior in downs.items():
         base = replace(RULES["demand"], behavior=behavior, idle_first=True, maximum=maximum, minimum=minimum)
@@ -40,20 +44,32 @@ def candidates(maximum: int, minimum: int, wait_s: float) -> Iterator[Rule]:
 
 
 def recommend(
-    rules: Iterable[Rule], play: Callable[[Rule], Result], wait_s: float, share: float = 0.95
-) -> tuple[Choice, list[Choice]]:
-    """The best choice, and all of them, best first: those that keep `share` of the waits within `wait_s`, by cost."""
+    rules: Iterable[Rule],
+    play: Callable[[Rule], SimulationResult],
+    wait_s: float,
+    share: float = 0.95,
+) -> tuple[RuleChoice, list[RuleChoice]]:
+    """The best choice, and all of them, best first: rules that keep the target, by cost.
 
-    def rank(choice: Choice) -> tuple[bool, bool, float, int]:
-        wait = choice.result.wait_s(share)
-        cost = choice.result.pod_s if choice.met else (wait if wait is not None else float("inf"))
-        return not choice.met, choice.result.ended < choice.result.requests, cost, choice.result.changes
+    The target: `share` of the waits within `wait_s`. play: simulates a rule.
+    """
 
-    found = []
+    def rank(choice: RuleChoice) -> tuple[bool, bool, float, int]:
+        simulated = choice.result
+        cost = simulated.pod_s
+        if not choice.met:
+            wait = simulated.wait_s(share)
+            cost = math.inf
+            if wait is not None:
+                cost = wait
+        return not choice.met, simulated.ended < simulated.requests, cost, simulated.changes
+
+    choices = []
     for rule in rules:
-        result = play(rule)
-        wait = result.wait_s(share)
-        met = result.ended == result.requests and not result.killed and wait is not None and wait <= wait_s
-        found.append(Choice(rule, result, met))
-    found.sort(key=rank)
-    return found[0], found
+        simulated = play(rule)
+        complete = simulated.ended == simulated.requests and not simulated.killed
+        wait = simulated.wait_s(share)
+        met = complete and wait is not None and wait <= wait_s
+        choices.append(RuleChoice(rule, simulated, met))
+    choices.sort(key=rank)
+    return choices[0], choices

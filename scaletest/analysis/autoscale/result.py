@@ -1,4 +1,4 @@
-"""What a simulated rule did: the figures by which rules are compared, and the course over time."""
+"""The result of a simulated rule: figures by which rules are compared, and the course in time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """At one moment: wanted replicas, pods that are there, requests that wait and run."""
+class SimulationPoint:
+    """One moment: wanted replicas, present pods, requests that wait and run."""
 
     at_s: float
     replicas: int
@@ -21,11 +21,13 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """changes: times that the wanted replicas changed; flips: times that they turned from up to down or back.
+class SimulationResult:
+    """Figures of one rule.
 
-    killed: requests whose pod was killed and which were run again. makespan_s: when the last request ended, None when
-    some never did. waits_s: of ended requests, sorted. pod_s: pod seconds, from creation to the end of each pod.
+    changes: times that the wanted replicas changed; flips: times that they changed from up to down
+    or back. killed: requests whose pod was killed and which ran again. makespan_s: when the last
+    request ended, None when some never did. waits_s: of ended requests, sorted. pod_s: pod seconds,
+    from creation to the end of each pod.
     """
 
     rule: str
@@ -38,12 +40,14 @@ class Result:
     pod_s: float
     peak: int
     waits_s: tuple[float, ...] = ()
-    course: tuple[Point, ...] = field(default=(), repr=False)
+    course: tuple[SimulationPoint, ...] = field(default=(), repr=False)
 
     @property
     def mean_wait_s(self) -> float | None:
         """None when nothing ended."""
-        return math.fsum(self.waits_s) / len(self.waits_s) if self.waits_s else None
+        if self.waits_s:
+            return math.fsum(self.waits_s) / len(self.waits_s)
+        return None
 
     def wait_s(self, share: float) -> float | None:
         """The wait that `share` of the ended requests did not exceed; None when nothing ended."""

@@ -1,4 +1,4 @@
-"""Autoscaling rules: what is measured, against which target, how fast it may act. Named ones, and changes to them."""
+"""Autoscaling rules: a metric, its target, and how fast the rule may act. Named, and changed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, Policy, Rules, Spec, Target
+from scaletest.analysis.autoscale.hpa import DEFAULT_UP, Behavior, HpaSpec, ScalingPolicy, ScalingRules, TargetType
 from scaletest.analysis.autoscale.keda import ScaledObject
-from scaletest.analysis.desired import Targets
+from scaletest.analysis.desired_workers import Targets
 from scaletest.model import checks
 from scaletest.model.errors import InvalidValue
 
@@ -17,11 +17,12 @@ METRICS = ("waiting", "running", "demand", "desired_workers", "max_wait")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How a Deployment of workers is scaled, or Jobs are made.
+    """How a Deployment of workers is scaled, or Jobs are created.
 
-    kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both), desired_workers of the
-    exporter, or max_wait (the longest wait of what ended since the last look, as the original tester measured it).
-    idle_first: whether deletion costs are kept right. grace_s: None for that of the cluster.
+    kind: hpa, keda (ScaledObject) or job (ScaledJob). metric: waiting, running, demand (both),
+    desired_workers of the exporter, or max_wait (the longest wait of requests that ended since the
+    last reading, as the original tester measured it). idle_first: whether deletion costs are kept
+    up to date. grace_s: None for that of the cluster.
     """
 
     name: str
@@ -29,7 +30,7 @@ class Rule:
     kind: str = "hpa"
     metric: str = "demand"
     target: float = 1.0
-    value: Target = Target.AVERAGE_VALUE
+    value: TargetType = TargetType.AVERAGE_VALUE
     behavior: Behavior | None = None
     minimum: int = 1
     maximum: int = 10
@@ -44,27 +45,28 @@ class Rule:
         checks.count(self.maximum, "maximum", minimum=max(1, self.minimum), maximum=100_000)
         checks.number(self.target, "target", maximum=1e9)
 
-    def hpa(self) -> Spec:
+    def hpa(self) -> HpaSpec:
         """The HPA of this rule."""
         minimum = ScaledObject(self.minimum).hpa_minimum if self.kind == "keda" else self.minimum
-        return Spec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
+        return HpaSpec(minimum, self.maximum, self.value, max(1, round(self.target * 1000)), self.behavior)
 
 
-def quick(window_s: int, *policies: Policy) -> Behavior:
+def quick(window_s: int, *policies: ScalingPolicy) -> Behavior:
     """A behaviour that shrinks after `window_s` seconds, as fast as the policies let it."""
-    return Behavior(DEFAULT_UP, Rules(window_s, policies or (Policy("Percent", 100, 15),)))
+    return Behavior(DEFAULT_UP, ScalingRules(window_s, policies or (ScalingPolicy("Percent", 100, 15),)))
 
 
 ORIGINAL = Behavior(
-    Rules(0, (Policy("Percent", 100, 5), Policy("Pods", 4, 5))), Rules(10, (Policy("Percent", 100, 5),))
+    ScalingRules(0, (ScalingPolicy("Percent", 100, 5), ScalingPolicy("Pods", 4, 5))),
+    ScalingRules(10, (ScalingPolicy("Percent", 100, 5),)),
 )
-GENTLE = quick(60, Policy("Pods", 1, 60))
+GENTLE = quick(60, ScalingPolicy("Pods", 1, 60))
 
 _ALL = (
     Rule("original-count", "the original tester's HPA on waiting, Value 2", metric="waiting", target=2.0,
-         value=Target.VALUE, behavior=ORIGINAL),
+         value=TargetType.VALUE, behavior=ORIGINAL),
     Rule("original-wait", "the original tester's HPA on the longest wait, Value 1 s", metric="max_wait", target=1.0,
-         value=Target.VALUE, behavior=ORIGINAL),
+         value=TargetType.VALUE, behavior=ORIGINAL),
     Rule("waiting", "HPA on waiting, without behavior", metric="waiting"),
     Rule("waiting-fast", "HPA on waiting, shrinking at once", metric="waiting", behavior=quick(0)),
     Rule("demand", "HPA on waiting + running, without behavior"),
@@ -87,56 +89,58 @@ def parse(text: str) -> Rule:
         raise InvalidValue(f"there is no rule {name!r}", hint=f"use one of: {', '.join(RULES)}")
     rule = replace(RULES[name], name=text)
     for part in filter(None, changes.split(",")):
-        key, _, value = part.partition("=")
+        key, _, setting = part.partition("=")
         if key not in CHANGES:
             raise InvalidValue(f"rule {text!r}: there is no {key!r}", hint=f"use one of: {', '.join(CHANGES)}")
         try:
-            rule = CHANGES[key](rule, value)
+            rule = CHANGES[key](rule, setting)
         except ValueError as error:
             raise InvalidValue(
-                f"rule {text!r}: {value!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
+                f"rule {text!r}: {setting!r} is no {key}", hint="write NAME:KEY=VALUE, as in demand:target=2"
             ) from error
     return rule
 
 
-def _down(rule: Rule) -> Rules:
+def _down(rule: Rule) -> ScalingRules:
     return (rule.behavior or quick(300)).down
 
 
-def _window(rule: Rule, value: str) -> Rule:
-    window = checks.count(int(value), "window", maximum=3600)
+def _window(rule: Rule, text: str) -> Rule:
+    window = checks.count(int(text), "window", maximum=3600)
     return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), window_s=window)))
 
 
-def _down_pods(rule: Rule, value: str) -> Rule:
-    pods = checks.count(int(value), "pods", minimum=1)
-    return replace(rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(Policy("Pods", pods, 60),))))
+def _down_pods(rule: Rule, text: str) -> Rule:
+    pods = checks.count(int(text), "pods", minimum=1)
+    return replace(
+        rule, behavior=Behavior(DEFAULT_UP, replace(_down(rule), policies=(ScalingPolicy("Pods", pods, 60),)))
+    )
 
 
 def _targets(key: str) -> Callable[[Rule, str], Rule]:
-    return lambda rule, value: replace(rule, targets=replace(rule.targets, **{key: float(value)}))
+    return lambda rule, text: replace(rule, targets=replace(rule.targets, **{key: float(text)}))
 
 
 CHANGES: dict[str, Callable[[Rule, str], Rule]] = {
-    "metric": lambda rule, value: replace(rule, metric=_one_of(value, METRICS)),
-    "target": lambda rule, value: replace(rule, target=float(value)),
-    "min": lambda rule, value: replace(rule, minimum=int(value)),
-    "max": lambda rule, value: replace(rule, maximum=int(value)),
+    "metric": lambda rule, text: replace(rule, metric=_one_of(text, METRICS)),
+    "target": lambda rule, text: replace(rule, target=float(text)),
+    "min": lambda rule, text: replace(rule, minimum=int(text)),
+    "max": lambda rule, text: replace(rule, maximum=int(text)),
     "down_window": _window,
     "down_pods": _down_pods,
-    "idle_first": lambda rule, value: replace(rule, idle_first=_one_of(value, ("yes", "no")) == "yes"),
-    "grace": lambda rule, value: replace(rule, grace_s=checks.seconds(float(value), "grace")),
-    "strategy": lambda rule, value: replace(rule, strategy=_one_of(value, ("default", "custom", "accurate", "eager"))),
+    "idle_first": lambda rule, text: replace(rule, idle_first=_one_of(text, ("yes", "no")) == "yes"),
+    "grace": lambda rule, text: replace(rule, grace_s=checks.seconds(float(text), "grace")),
+    "strategy": lambda rule, text: replace(rule, strategy=_one_of(text, ("default", "custom", "accurate", "eager"))),
     "utilisation": _targets("utilisation"),
     "wait_target": _targets("wait_s"),
     "window": _targets("window_s"),
 }
 
 
-def _one_of(value: str, known: tuple[str, ...]) -> str:
-    if value not in known:
-        raise InvalidValue(f"{value!r} is not one of {', '.join(known)}")
-    return value
+def _one_of(text: str, known: tuple[str, ...]) -> str:
+    if text not in known:
+        raise InvalidValue(f"{text!r} is not one of {', '.join(known)}")
+    return text
 
 
 def to_values(rule: Rule) -> dict[str, Any]:
@@ -161,7 +165,7 @@ def to_values(rule: Rule) -> dict[str, Any]:
     return {"autoscaling": rows}
 
 
-def _rules(rules: Rules) -> dict[str, Any]:
+def _rules(rules: ScalingRules) -> dict[str, Any]:
     return {
         "stabilizationWindowSeconds": rules.window_s,
         "selectPolicy": rules.select,

@@ -1,4 +1,4 @@
-"""The autoscaler of a rule: keeps what its metric needs to know, and asks HPA or KEDA at every look."""
+"""The autoscaler of a rule: keeps the figures of its metric, and asks HPA or KEDA each time."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import deque
 from scaletest.analysis.autoscale.hpa import Hpa
 from scaletest.analysis.autoscale.keda import ScaledJob, ScaledObject
 from scaletest.analysis.autoscale.rule import Rule
-from scaletest.analysis.desired import Demand, History, desired, wanted
-from scaletest.analysis.window import over
+from scaletest.analysis.desired_workers import History, QueueDemand, desired, wanted
+from scaletest.analysis.recent_window import over
 from scaletest.model.time_slots import RING, SLOT_S, TimeSlot
 
 # The exporter looks this often by itself, whoever scrapes.
@@ -49,14 +49,14 @@ class Scaler:
 
     def replicas(self, now_s: float, waiting: int, running: int, spec: int, present: int, ready: int) -> int:
         """New spec.replicas."""
-        value = self._metric(now_s, waiting, running)
+        metric = self._metric(now_s, waiting, running)
         if self._keda is not None and now_s >= self._next_poll:
             self._next_poll = now_s + self.rule.polling_s
-            spec = self._keda.poll(now_s, value, spec)
+            spec = self._keda.poll(now_s, metric, spec)
         if now_s >= self._next_sync:
             self._next_sync = now_s + self._sync_s
             self._max_wait_s = 0.0
-            spec = self._hpa.sync(now_s, spec, present, ready, [round(value * 1000)])
+            spec = self._hpa.sync(now_s, spec, present, ready, [round(metric * 1000)])
         return spec
 
     def _metric(self, now_s: float, waiting: int, running: int) -> float:
@@ -68,11 +68,11 @@ class Scaler:
         return {"waiting": waiting, "running": running, "demand": waiting + running}[name]
 
     def _desired(self, now_s: float, waiting: int, running: int) -> int:
-        """As the exporter computes it, from slots as Redis keeps them."""
+        """The number that the exporter computes, from slots as in Redis."""
         slots = [TimeSlot(int(number), int(came), int(ended), total_s) for number, came, ended, total_s in self._slots]
         window = over(slots, now_s, self.rule.targets.window_s)
-        value = wanted(Demand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
-        number, self._history = desired(now_s, value, self._history, self.rule.targets.window_s)
+        wanted_now = wanted(QueueDemand(waiting, running, window.submitted_per_s, window.mean_run_s), self.rule.targets)
+        number, self._history = desired(now_s, wanted_now, self._history, self.rule.targets.window_s)
         return number
 
     def _slot(self, now_s: float) -> list[float]:

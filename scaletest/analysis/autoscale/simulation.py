@@ -1,8 +1,9 @@
-"""Plays a workload against a rule on a virtual clock, event by event. The same chance gives the same result.
+"""Simulates arrivals and a rule on a virtual clock, event by event.
 
-Requests are served first come first served by the pod that has been idle longest. A pod that must go and is busy
-drains: it ends when its request ends, or is killed when the grace period ends first, and then the request goes back to
-the front of the queue and starts anew.
+Equal chance gives equal results.
+Requests are served first come first served by the pod that has been idle longest. A pod that must
+go and is busy drains: it ends when its request ends, or is killed when the grace period ends first,
+and then the request goes back to the front of the queue and starts again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import heapq
 from collections import deque
 from dataclasses import dataclass, field
 
-from scaletest.analysis.autoscale.cluster import Nodes, Pod, victims
+from scaletest.analysis.autoscale.arrivals import Arrivals, SimulationChance
 from scaletest.analysis.autoscale.hpa import SYNC_S
-from scaletest.analysis.autoscale.result import Point, Result, turns
+from scaletest.analysis.autoscale.result import SimulationPoint, SimulationResult, turns
 from scaletest.analysis.autoscale.rule import Rule
 from scaletest.analysis.autoscale.scaler import Scaler
-from scaletest.analysis.autoscale.workload import Chance, Workload
+from scaletest.analysis.autoscale.simulated_pods import PodTiming, SimulatedPod, victims
 
 # Order of events at one moment: what ends comes before what is measured.
 FINISH, KILL, READY, LOOK = 0, 1, 2, 3
@@ -24,40 +25,43 @@ COURSE_POINTS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """start: replicas at the beginning. until_s: where it ends at the latest, whatever still waits."""
+class SimulationSetting:
+    """The setting of a simulation.
 
-    nodes: Nodes = field(default_factory=Nodes)
+    start: replicas at the beginning. until_s: when it ends at the latest, whatever still waits.
+    """
+
+    nodes: PodTiming = field(default_factory=PodTiming)
     start: int = 1
     until_s: float = 0.0
     sync_s: float = SYNC_S
 
 
-def simulate(workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> Result:
-    """What the rule makes of the workload."""
+def simulate(workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> SimulationResult:
+    """The result of a rule for these arrivals."""
     return _World(workload, rule, setting, chance).play()
 
 
 class _World:
     """The state between events."""
 
-    def __init__(self, workload: Workload, rule: Rule, setting: Setting, chance: Chance) -> None:
+    def __init__(self, workload: Arrivals, rule: Rule, setting: SimulationSetting, chance: SimulationChance) -> None:
         self.workload, self.rule, self.setting, self.chance = workload, rule, setting, chance
         self.grace_s = setting.nodes.grace_s if rule.grace_s is None else rule.grace_s
         # Without an end of its own a play ends when all is done, or after as long again and an hour.
         self.until_s = setting.until_s or 2 * workload.arrivals[-1] + 10 * max(workload.runs) + 3600.0
         self.now = 0.0
-        self.events: list[tuple[float, int, int, int, Pod | None]] = []
+        self.events: list[tuple[float, int, int, int, SimulatedPod | None]] = []
         self.number = 0
         self.waiting: deque[int] = deque()
-        self.pods: dict[Pod, None] = {}
-        self.idle: dict[Pod, None] = {}
+        self.pods: dict[SimulatedPod, None] = {}
+        self.idle: dict[SimulatedPod, None] = {}
         self.busy = self.drained = 0
         self.waits: dict[int, float] = {}
         self.killed = self.peak = 0
         self.changes: list[int] = []
         self.pod_s = 0.0
-        self.course: list[Point] = []
+        self.course: list[SimulationPoint] = []
         self.scaler = Scaler(rule, setting.sync_s)
         self.replicas = 0
         self.scale(0 if rule.kind == "job" else min(max(setting.start, rule.minimum), rule.maximum))
@@ -65,25 +69,25 @@ class _World:
 
     # -- the clock --------------------------------------------------------------------------------------------------
 
-    def at(self, when: float, kind: int, pod: Pod | None = None, turn: int = 0) -> None:
-        """Something will happen."""
+    def at(self, when: float, kind: int, pod: SimulatedPod | None = None, turn: int = 0) -> None:
+        """Schedule an event."""
         self.number += 1
         heapq.heappush(self.events, (when, kind, self.number, turn, pod))
 
-    def play(self) -> Result:
-        """Until all is done or the time is up."""
+    def play(self) -> SimulationResult:
+        """Simulate until all requests ended or the time is up."""
         arrivals, count = self.workload.arrivals, len(self.workload.arrivals)
         self.at(0.0, LOOK)
-        next_one = 0
+        next_request = 0
         while len(self.waits) < count:
             when, kind, _, turn, pod = self.events[0]
-            if next_one < count and arrivals[next_one] <= when:
-                self.now = arrivals[next_one]
+            if next_request < count and arrivals[next_request] <= when:
+                self.now = arrivals[next_request]
                 if self.now > self.until_s:
                     break
                 self.scaler.arrived(self.now)
-                self.waiting.append(next_one)
-                next_one += 1
+                self.waiting.append(next_request)
+                next_request += 1
                 self.serve()
                 continue
             heapq.heappop(self.events)
@@ -92,10 +96,10 @@ class _World:
                 break
             self.now = when
             self.happen(kind, pod, turn)
-        return self.result()
+        return self.figures()
 
-    def happen(self, kind: int, pod: Pod | None, turn: int) -> None:
-        """One event. Late ones, of a pod that is gone or does something else by now, do nothing."""
+    def happen(self, kind: int, pod: SimulatedPod | None, turn: int) -> None:
+        """Process an event. Late ones, of a removed pod or a former request, have no effect."""
         if pod is None:
             self.look()
         elif kind == READY:
@@ -108,7 +112,7 @@ class _World:
     # -- requests ---------------------------------------------------------------------------------------------------
 
     def serve(self) -> None:
-        """Give what waits to idle pods."""
+        """Give waiting requests to idle pods."""
         while self.waiting and self.idle:
             pod = next(iter(self.idle))
             del self.idle[pod]
@@ -118,8 +122,8 @@ class _World:
             self.busy += 1
             self.at(self.now + self.workload.runs[pod.request], FINISH, pod, pod.turn)
 
-    def finish(self, pod: Pod) -> None:
-        """Its request ends well."""
+    def finish(self, pod: SimulatedPod) -> None:
+        """End the request of a pod successfully."""
         request, pod.request = pod.request, -1
         self.busy -= 1
         self.waits[request] = wait = pod.began_s - self.workload.arrivals[request]
@@ -130,8 +134,8 @@ class _World:
             self.idle[pod] = None
             self.serve()
 
-    def kill(self, pod: Pod) -> None:
-        """The grace period is over: its request starts anew."""
+    def kill(self, pod: SimulatedPod) -> None:
+        """Kill a pod at the end of its grace period: its request starts again."""
         self.killed += 1
         self.busy -= 1
         self.waiting.appendleft(pod.request)
@@ -141,7 +145,7 @@ class _World:
     # -- pods -------------------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """The autoscaler looks, and acts."""
+        """Let the autoscaler read its metric, and scale."""
         present = len(self.pods) - self.drained
         ready = self.busy + len(self.idle) - self.drained
         if self.rule.kind == "job":
@@ -153,7 +157,7 @@ class _World:
         self.at(self.now + self.scaler.interval_s, LOOK)
 
     def scale(self, replicas: int) -> None:
-        """The ReplicaSet follows spec.replicas."""
+        """Let the ReplicaSet follow spec.replicas."""
         change = replicas - self.replicas
         self.replicas = replicas
         if change:
@@ -166,17 +170,17 @@ class _World:
                 self.drain(pod)
 
     def add(self, count: int, once: bool = False) -> None:
-        """New pods."""
+        """Create pods."""
         for _ in range(count):
-            pod = Pod(self.chance.random(), self.now, once)
+            pod = SimulatedPod(self.chance.random(), self.now, once)
             self.pods[pod] = None
             self.at(self.now + self.setting.nodes.delay_s(self.chance), READY, pod)
         if once and count > 0:
             self.changes.append(count)
         self.peak = max(self.peak, len(self.pods))
 
-    def become_ready(self, pod: Pod) -> None:
-        """It can serve."""
+    def become_ready(self, pod: SimulatedPod) -> None:
+        """Let a pod serve from now on."""
         if pod.gone:
             return
         pod.ready_s = self.now
@@ -185,8 +189,8 @@ class _World:
         if pod.once and pod.request < 0:
             self.remove(pod)
 
-    def drain(self, pod: Pod) -> None:
-        """SIGTERM: an idle pod ends, a busy one finishes its request if the grace period lets it."""
+    def drain(self, pod: SimulatedPod) -> None:
+        """Send SIGTERM: an idle pod ends, a busy one finishes its request within the grace time."""
         if pod.request < 0:
             self.remove(pod)
             return
@@ -195,8 +199,8 @@ class _World:
         if pod.began_s + self.workload.runs[pod.request] > self.now + self.grace_s:
             self.at(self.now + self.grace_s, KILL, pod)
 
-    def remove(self, pod: Pod) -> None:
-        """It is gone."""
+    def remove(self, pod: SimulatedPod) -> None:
+        """Remove a pod."""
         pod.gone = True
         self.drained -= pod.draining
         self.idle.pop(pod, None)
@@ -206,16 +210,16 @@ class _World:
     # -- the books --------------------------------------------------------------------------------------------------
 
     def note(self) -> None:
-        """Remember this moment; when there are many, every other is dropped."""
-        self.course.append(Point(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
+        """Record this moment; when there are many, every other is dropped."""
+        self.course.append(SimulationPoint(self.now, self.replicas, len(self.pods), len(self.waiting), self.busy))
         if len(self.course) > 2 * COURSE_POINTS:
             del self.course[1::2]
 
-    def result(self) -> Result:
-        """The figures."""
+    def figures(self) -> SimulationResult:
+        """The result of the simulation."""
         self.note()
         count = len(self.workload.arrivals)
-        return Result(
+        return SimulationResult(
             rule=self.rule.name,
             requests=count,
             ended=len(self.waits),

@@ -1,4 +1,4 @@
-"""Where every workload of a run is: submitted = measured + pending + failed + lost. Rejected ones never were there."""
+"""Counts of the workloads of a run: submitted = measured + pending + failed + lost."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from scaletest.analysis.lifecycle.steps import Course
+from scaletest.analysis.lifecycle.phases import WorkloadTimeline
 from scaletest.model.lifecycle import Submission
+
+# Reasons that are listed, the most frequent ones.
+MOST_REASONS = 20
 
 
 class Fate(StrEnum):
-    """What became of a workload."""
+    """State of a workload at the end of a run."""
 
     MEASURED = "measured"
     PENDING = "pending"
@@ -23,7 +26,11 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """Counts of workloads. rejections: how often each reason was given. running: pending, all pods started."""
+    """Counts of workloads.
+
+    rejections, failures: how often each reason occurred. running: pending ones, all of whose pods
+    started.
+    """
 
     planned: int
     rejected: int
@@ -43,7 +50,7 @@ class Books:
 
     @property
     def not_tried(self) -> int:
-        """Planned and not submitted yet."""
+        """How many are planned and not submitted yet."""
         return max(0, self.planned - self.submitted - self.rejected)
 
     def to_dict(self) -> dict[str, Any]:
@@ -52,7 +59,7 @@ class Books:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LifecycleProgress:
     """How far a run is. submitted: accepted ones. running: pending ones that only have to end."""
 
     planned: int
@@ -63,39 +70,53 @@ class Progress:
     running: int = 0
 
 
-def runs(one: Course, until: str) -> bool:
+def runs(timeline: WorkloadTimeline, until: str) -> bool:
     """Whether all its pods started, so that their end is all that is missing."""
-    return until == "finished" and not {"started", "ready"}.isdisjoint(one.passed)
+    return until == "finished" and not {"started", "ready"}.isdisjoint(timeline.passed)
 
 
-def fate(one: Course, until: str) -> Fate:
-    """until: the milestone at which a workload counts as measured."""
-    if until in one.passed and not (until == "finished" and one.workload.failed):
+def fate(timeline: WorkloadTimeline, until: str) -> Fate:
+    """The state of a workload. until: the milestone at which it counts as measured."""
+    workload = timeline.workload
+    if until in timeline.passed and not (until == "finished" and workload.failed):
         return Fate.MEASURED
-    pods = one.workload.pods.values()
-    # of an observed workload we may know the pods alone
-    if one.workload.failed or (not one.workload.seen and pods and all(pod.failed for pod in pods)):
+    # of an observed workload perhaps only the pods are known
+    pods = []
+    if not workload.seen:
+        pods = list(workload.pods.values())
+    if workload.failed or (pods and all(pod.failed for pod in pods)):
         return Fate.FAILED
-    gone = one.workload.gone or (not one.workload.seen and pods and all(pod.gone for pod in pods))
-    return Fate.LOST if gone else Fate.PENDING
+    if workload.gone or (pods and all(pod.gone for pod in pods)):
+        return Fate.LOST
+    return Fate.PENDING
 
 
-def books(courses: Sequence[Course], submissions: Iterable[Submission], until: str, planned: int = 0) -> Books:
-    """The books of a run. Without submissions (observing) every workload that was seen counts as submitted."""
-    rows = {row.name: row for row in submissions}
-    rejected = [row for row in rows.values() if not row.accepted]
-    by_name = {one.workload.name: one for one in courses}
-    counted = [name for name, row in rows.items() if row.accepted] if rows else list(by_name)
+def books(
+    timelines: Sequence[WorkloadTimeline],
+    submissions: Iterable[Submission],
+    until: str,
+    planned: int = 0,
+) -> Books:
+    """The counts of a run. Without submissions (observing) every known workload counts as submitted."""
+    by_name = {timeline.workload.name: timeline for timeline in timelines}
+    submitted = {submission.name: submission for submission in submissions}
+    rejected = [submission for submission in submitted.values() if not submission.accepted]
+    counted = list(by_name)
+    if submitted:
+        counted = [name for name, submission in submitted.items() if submission.accepted]
     fates: Counter[Fate] = Counter()
     failures: Counter[str] = Counter()
     running = 0
     for name in counted:
-        one = by_name.get(name)
-        found = fate(one, until) if one else Fate.PENDING
-        fates[found] += 1
-        running += found is Fate.PENDING and one is not None and runs(one, until)
-        if found is Fate.FAILED and one:
-            failures[one.workload.reason or "no reason given"] += 1
+        if name not in by_name:
+            fates[Fate.PENDING] += 1
+            continue
+        timeline = by_name[name]
+        state = fate(timeline, until)
+        fates[state] += 1
+        running += state is Fate.PENDING and runs(timeline, until)
+        if state is Fate.FAILED:
+            failures[timeline.workload.reason or "no reason given"] += 1
     return Books(
         planned=planned or len(counted) + len(rejected),
         rejected=len(rejected),
@@ -104,7 +125,11 @@ def books(courses: Sequence[Course], submissions: Iterable[Submission], until: s
         pending=fates[Fate.PENDING],
         failed=fates[Fate.FAILED],
         lost=fates[Fate.LOST],
-        rejections=dict(Counter(f"{row.status} {row.reason}".strip() for row in rejected).most_common(20)),
-        failures=dict(failures.most_common(20)),
+        rejections=_most_common(f"{each.status} {each.reason}".strip() for each in rejected),
+        failures=dict(failures.most_common(MOST_REASONS)),
         running=running,
     )
+
+
+def _most_common(reasons: Iterable[str]) -> dict[str, int]:
+    return dict(Counter(reasons).most_common(MOST_REASONS))

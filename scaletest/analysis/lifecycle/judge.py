@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.lifecycle.books import Books
-from scaletest.analysis.lifecycle.steps import BY_NAME
+from scaletest.analysis.lifecycle.phases import BY_NAME
 from scaletest.analysis.percentiles import percentile, samples_needed
 from scaletest.model.checks import cut
 from scaletest.model.digits import short
@@ -24,9 +25,9 @@ from scaletest.model.threshold import OPERATORS, PERCENTILES, SECONDS
 from scaletest.model.verdict import Verdict, VerdictKind
 
 if TYPE_CHECKING:
-    from scaletest.analysis.lifecycle.result import StepFound
+    from scaletest.analysis.lifecycle.result import PhaseDurations
 
-# What to do about pods that run and do not end.
+# Remedy for pods that run and do not end.
 ENDLESS = "give the pods an end (--run-seconds, or one in the template), or ask for --until ready"
 COUNTS = ("failed", "rejected", "pending", "lost")
 _OTHERS = ("mean", "max")
@@ -37,8 +38,11 @@ _SHAPE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
-    """One condition. part: p50, p95, ..., mean or max of a step's seconds; "" for counts and the throughput."""
+class LifecycleThreshold:
+    """One condition.
+
+    part: p50, p95, ..., mean or max of a step's seconds; "" for counts and the throughput.
+    """
 
     text: str
     metric: str
@@ -49,8 +53,8 @@ class Threshold:
 
 
 @dataclass(frozen=True, slots=True)
-class ThresholdFound:
-    """What was found about one threshold, in base units; value is None when there is none."""
+class LifecycleThresholdResult:
+    """The result of one threshold, in base units; value is None when there is none."""
 
     text: str
     kind: VerdictKind
@@ -65,21 +69,23 @@ class ThresholdFound:
         return {**asdict(self), "kind": str(self.kind)}
 
 
-def parse(text: str) -> Threshold:
-    """Read one; InvalidValue that says what is wrong."""
+def parse(text: str) -> LifecycleThreshold:
+    """Read a threshold; InvalidValue says what is wrong."""
     shown = cut(repr(text), 80)
-    found = _SHAPE.fullmatch(text) if len(text) <= 200 else None
-    if found is None:
+    match = None
+    if len(text) <= 200:
+        match = _SHAPE.fullmatch(text)
+    if match is None:
         raise InvalidValue(
             f"threshold {shown} cannot be read",
             hint="write STEP.PERCENTILE OP VALUE[UNIT], as in 'ready.p99<30s', or 'failed<=0', 'throughput>=50/s'",
         )
-    metric, part, unit = found["metric"], found["part"] or "", found["unit"]
+    metric, part, unit = match["metric"], match["part"] or "", match["unit"]
     units = _units(metric, part, shown)
     if unit not in units:
         raise InvalidValue(f"threshold {shown} has the unit {unit or 'none'}", hint=f"use {', '.join(units)}")
-    value = float(found["value"]) * units[unit]
-    return Threshold(text.strip(), metric, part, found["operator"], value, unit == "%")
+    bound = float(match["value"]) * units[unit]
+    return LifecycleThreshold(text.strip(), metric, part, match["operator"], bound, unit == "%")
 
 
 def _units(metric: str, part: str, shown: str) -> dict[str, float]:
@@ -89,66 +95,96 @@ def _units(metric: str, part: str, shown: str) -> dict[str, float]:
         return {"": 1.0, "/s": 1.0, "/min": 1 / 60}
     if metric not in BY_NAME:
         near = difflib.get_close_matches(metric, [*BY_NAME, *COUNTS, "throughput"], n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(BY_NAME)}"
+        hint = f"there are {', '.join(BY_NAME)}"
+        if near:
+            hint = f"did you mean {near[0]}?"
         raise InvalidValue(f"threshold {shown} is about {cut(metric, 40)}, which is not measured", hint=hint)
     if part not in PERCENTILES and part not in _OTHERS:
         raise InvalidValue(
-            f"threshold {shown} says {part or 'nothing'} of {metric}", hint=f"say {', '.join([*PERCENTILES, *_OTHERS])}"
+            f"threshold {shown} asks for {part or 'nothing'} of {metric}",
+            hint=f"use {', '.join([*PERCENTILES, *_OTHERS])}",
         )
     return dict(SECONDS)
 
 
 def judge(
-    texts: Sequence[str], steps: Sequence[StepFound], books: Books, per_s: float | None
-) -> tuple[ThresholdFound, ...]:
+    texts: Sequence[str], steps: Sequence[PhaseDurations], books: Books, per_s: float | None
+) -> tuple[LifecycleThresholdResult, ...]:
     """One result for each threshold, in their order."""
-    by_name = {one.step.name: one for one in steps}
+    by_name = {phase.step.name: phase for phase in steps}
     return tuple(_judge(parse(text), by_name, books, per_s) for text in texts)
 
 
-def _judge(one: Threshold, steps: dict[str, StepFound], books: Books, per_s: float | None) -> ThresholdFound:
-    if one.metric in COUNTS:
-        count = float(getattr(books, one.metric))
-        whole = books.submitted + books.rejected
-        value = (count / whole if whole else None) if one.share else count
-        return _decide(one, value, value, value, "nothing was submitted")
-    if one.metric == "throughput":
-        return _decide(one, per_s, per_s, per_s, "pods were scheduled for less than a second")
-    found = steps.get(one.metric)
-    if found is None:
-        return _decide(one, None, None, None, f"no workload has both ends of {one.metric}")
-    if one.part in _OTHERS:
-        value = getattr(found.spread, one.part)
-        return _decide(one, value, value, value, "")
-    p = PERCENTILES[one.part]
-    known = percentile(sorted(value for value in found.values if value is not None), p)
+def _judge(
+    threshold: LifecycleThreshold,
+    steps: dict[str, PhaseDurations],
+    books: Books,
+    per_s: float | None,
+) -> LifecycleThresholdResult:
+    if threshold.metric in COUNTS:
+        return _decide(threshold, _exactly(_count(threshold, books)), "nothing was submitted")
+    if threshold.metric == "throughput":
+        return _decide(threshold, _exactly(per_s), "pods were scheduled for less than a second")
+    phase = steps.get(threshold.metric)
+    if phase is None:
+        return _decide(threshold, None, f"no workload has both ends of {threshold.metric}")
+    if threshold.part in _OTHERS:
+        return _decide(threshold, _exactly(getattr(phase.spread, threshold.part)), "")
+    quantile = PERCENTILES[threshold.part]
+    known = percentile(sorted(each for each in phase.values if each is not None), quantile)
     if known is None:
-        lacking = f"{one.part} needs {samples_needed(p)} values, and there are {found.spread.count}"
-        return _decide(one, None, None, None, lacking)
-    low = known.low if known.low is not None else known.value
-    high = known.high if known.high is not None else known.value
-    return _decide(one, known.value, low, high, "")
+        needed = samples_needed(quantile)
+        lacking = f"{threshold.part} needs {needed} values, and there are {phase.spread.count}"
+        return _decide(threshold, None, lacking)
+    low, high = known.low, known.high
+    if low is None:
+        low = known.value
+    if high is None:
+        high = known.value
+    return _decide(threshold, Estimate(known.value, low, high), "")
 
 
-def _decide(one: Threshold, value: float | None, low: float | None, high: float | None, lacking: str) -> ThresholdFound:
-    if value is None or low is None or high is None:
-        return ThresholdFound(one.text, VerdictKind.INVALID, lacking, "submit more workloads, or wait longer")
-    holds = OPERATORS[one.operator]
-    ends = (holds(low, one.bound), holds(high, one.bound))
-    kind = VerdictKind.PASS if all(ends) else VerdictKind.FAIL if not any(ends) else VerdictKind.INVALID
-    said = short(value, 4) if low == high else f"{short(value, 4)} [{short(low, 4)}, {short(high, 4)}]"
-    remedy = {
-        VerdictKind.FAIL: "look at the step's course over time in the report",
-        VerdictKind.INVALID: "submit more workloads: the interval holds the bound",
-    }.get(kind, "")
-    return ThresholdFound(one.text, kind, said, remedy, value, low, high)
+def _count(threshold: LifecycleThreshold, books: Books) -> float | None:
+    """A count of workloads, or its part of all; None where there are none."""
+    count = float(getattr(books, threshold.metric))
+    if not threshold.share:
+        return count
+    whole = books.submitted + books.rejected
+    if not whole:
+        return None
+    return count / whole
+
+
+def _exactly(figure: float | None) -> Estimate | None:
+    """A figure that has no interval."""
+    if figure is None:
+        return None
+    return Estimate(figure, figure, figure)
+
+
+def _decide(threshold: LifecycleThreshold, estimate: Estimate | None, lacking: str) -> LifecycleThresholdResult:
+    """The result for a measured estimate. lacking: the reason where it is missing."""
+    if estimate is None:
+        remedy = "submit more workloads, or wait longer"
+        return LifecycleThresholdResult(threshold.text, VerdictKind.INVALID, lacking, remedy)
+    holds = OPERATORS[threshold.operator]
+    ends = (holds(estimate.low, threshold.bound), holds(estimate.high, threshold.bound))
+    kind, remedy = VerdictKind.INVALID, "submit more workloads: the interval holds the bound"
+    if all(ends):
+        kind, remedy = VerdictKind.PASS, ""
+    elif not any(ends):
+        kind, remedy = VerdictKind.FAIL, "look at the step's course over time in the report"
+    reason = short(estimate.value, 4)
+    if estimate.low != estimate.high:
+        reason += f" [{short(estimate.low, 4)}, {short(estimate.high, 4)}]"
+    return LifecycleThresholdResult(threshold.text, kind, reason, remedy, estimate.value, estimate.low, estimate.high)
 
 
 def judged(
-    books: Books, thresholds: Sequence[ThresholdFound], tolerate: int, until: str, interrupted: str = ""
+    books: Books, thresholds: Sequence[LifecycleThresholdResult], tolerate: int, until: str, interrupted: str = ""
 ) -> Verdict:
-    """FAIL before INVALID, INVALID before PASS."""
-    failed = [one for one in thresholds if one.kind is VerdictKind.FAIL]
+    """The verdict of a run: FAIL before INVALID, INVALID before PASS."""
+    failed = [threshold for threshold in thresholds if threshold.kind is VerdictKind.FAIL]
     if failed:
         return Verdict(
             VerdictKind.FAIL,
@@ -161,7 +197,7 @@ def judged(
         return Verdict(
             VerdictKind.FAIL,
             f"{books.failed} failed and {books.rejected} rejected, {tolerate} tolerated: {cut(why, 160)}",
-            "mend what the reason says, or allow more with --tolerate-failures",
+            "fix the cause that the reason names, or allow more with --tolerate-failures",
         )
     return _invalid(books, thresholds, until, interrupted) or Verdict(
         VerdictKind.PASS,
@@ -170,12 +206,14 @@ def judged(
     )
 
 
-def _invalid(books: Books, thresholds: Sequence[ThresholdFound], until: str, interrupted: str) -> Verdict | None:
+def _invalid(
+    books: Books, thresholds: Sequence[LifecycleThresholdResult], until: str, interrupted: str
+) -> Verdict | None:
     if interrupted:
         return Verdict(VerdictKind.INVALID, f"interrupted: {interrupted}", "go on: run the same command again")
     if not books.submitted:
         return Verdict(
-            VerdictKind.INVALID, "nothing was submitted or seen", "look at the selector or the output folder"
+            VerdictKind.INVALID, "no workload was submitted or observed", "look at the selector or the output folder"
         )
     if books.not_tried:
         return Verdict(
@@ -184,15 +222,15 @@ def _invalid(books: Books, thresholds: Sequence[ThresholdFound], until: str, int
             "submit again: it goes on",
         )
     if books.pending or books.lost or not books.balanced:
-        run = f" (the pods of {books.running} run)" if books.running else ""
+        run, remedy = "", "ask for an earlier milestone with --until"
+        if books.running:
+            run, remedy = f" (the pods of {books.running} run)", ENDLESS
         return Verdict(
             VerdictKind.INVALID,
             f"{books.pending} of {books.submitted} have not reached {until}{run}, {books.lost} were lost",
-            f"wait longer, or {ENDLESS}"
-            if books.running
-            else "wait longer, or ask for an earlier milestone with --until",
+            f"wait longer, or {remedy}",
         )
-    undecided = [one for one in thresholds if one.kind is VerdictKind.INVALID]
+    undecided = [threshold for threshold in thresholds if threshold.kind is VerdictKind.INVALID]
     if undecided:
         return Verdict(
             VerdictKind.INVALID,

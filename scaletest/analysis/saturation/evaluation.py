@@ -1,4 +1,4 @@
-"""What a whole run says, made of plan and samples: saturation point and interval, knee, operating point, verdict."""
+"""The result of a saturation run: saturation point, knee, operating point, verdict."""
 
 from __future__ import annotations
 
@@ -12,27 +12,29 @@ from scaletest.analysis.estimate import Estimate
 from scaletest.analysis.knee import Knee, kneedle, knees
 from scaletest.analysis.saturation import verdict
 from scaletest.analysis.saturation.backlog import pooled
-from scaletest.analysis.saturation.course import Course, at_level, replay, searched
 from scaletest.analysis.saturation.plateau import PLATEAU_SHARE
+from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, replay, searched
 from scaletest.analysis.saturation.step import FEWEST, Assessed, assess, machine_full
-from scaletest.analysis.scaling import Measured
+from scaletest.analysis.scaling import MeasuredThroughput
 from scaletest.model import Verdict
 from scaletest.model.attempt import Attempt
 from scaletest.model.saturation import KIND, LoadKind, Phase, SaturationPlan, SaturationStep
 from scaletest.model.wire import SCHEMA_VERSION
 
 APART = 1.1
-# So many times the bracket's width may the growth of a backlog that "does not grow" be; 2 % are what 5 s tell at best.
+# The backlog of a level that held may have grown by this many times the bracket's width; 5 s can show
+# 2 % at best.
 WIDE, NARROWEST = 2.0, 0.02
 
 
 @dataclass(frozen=True, slots=True)
 class SaturationResult:
-    """point: requests a second, interval from the bracket and what its ends prove.
+    """The result of a run.
 
-    parallel: smallest in flight that reaches it (closed). operating: the step at the plan's share of it, None when not
-    measured, or when the tester was late in it. searched: steps before it was confirmed. lost: how a load agent was
-    lost, "" when none was.
+    point: requests a second, interval from the bracket and the proof of its ends. parallel:
+    smallest number in flight that reaches it (closed). operating: the step at the plan's share of
+    it, None when not measured, or when the tester was late in it. searched: steps before it was
+    confirmed. lost: how a load agent was lost, "" when none was.
     """
 
     plan: SaturationPlan
@@ -59,8 +61,8 @@ class SaturationResult:
             "saturation_per_s": self.point.to_dict() if self.point else None,
             "saturation_in_flight": self.parallel,
             "operating_point": self.operating.to_dict() if self.operating else None,
-            "knees": [one.to_dict() for one in self.knees],
-            "steps": [one.to_dict() for one in self.steps],
+            "knees": [knee.to_dict() for knee in self.knees],
+            "steps": [step.to_dict() for step in self.steps],
             "steps_before_confirmation": self.searched,
             "warnings": list(self.warnings),
             "elapsed_s": self.elapsed_s,
@@ -79,120 +81,152 @@ def evaluate(
     elapsed_s: float = 0.0,
 ) -> SaturationResult:
     """Judge a run by its steps and their samples."""
-    found = [assess(plan, one, samples.get(one.number, ())) for one in steps]
-    return conclude(replay(plan, found), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
+    assessed = [assess(plan, step, samples.get(step.number, ())) for step in steps]
+    return conclude(replay(plan, assessed), interrupted=interrupted, lost=lost, elapsed_s=elapsed_s)
 
 
-def conclude(course: Course, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0) -> SaturationResult:
-    """Judge a course as far as it came."""
+def conclude(
+    course: SaturationSequence, *, interrupted: str = "", lost: str = "", elapsed_s: float = 0.0
+) -> SaturationResult:
+    """The result of a sequence as far as it was measured."""
     plan, bracket = course.plan, course.bracket
     point = _point(course)
+    parallel, steps_searched = None, len(course.steps)
+    if bracket:
+        steps_searched = bracket.steps
+        if bracket.low and not plan.open:
+            parallel = int(bracket.low)
+    operating = course.operating
+    if operating and operating.tester:
+        operating = None
+    decision = verdict.lost(lost) if lost else verdict.judged(course, point, interrupted)
     return SaturationResult(
-        plan,
-        verdict.lost(lost) if lost else verdict.judged(course, point, interrupted),
-        point,
-        int(bracket.low) if bracket and bracket.low and not plan.open else None,
-        course.warm,
-        tuple(course.steps),
-        course.operating if course.operating and not course.operating.tester else None,
-        _knees(course),
-        bracket.steps if bracket else len(course.steps),
-        tuple(_warnings(course)),
-        elapsed_s,
-        interrupted,
-        lost,
+        plan=plan,
+        verdict=decision,
+        point=point,
+        parallel=parallel,
+        warm=course.warm,
+        steps=tuple(course.steps),
+        operating=operating,
+        knees=_knees(course),
+        searched=steps_searched,
+        warnings=tuple(_warnings(course)),
+        elapsed_s=elapsed_s,
+        interrupted=interrupted,
+        lost=lost,
     )
 
 
-def _point(course: Course) -> Estimate | None:
-    """Open: the bracket, as wide as its ends are sure. Closed: the plateau, and the mean of all steps on it.
+def _point(course: SaturationSequence) -> Estimate | None:
+    """The saturation point in requests/s. Open: the bracket, as wide as its ends are sure.
 
-    The plateau is the best of several, so it errs upwards: the interval lies around their mean, as wide as the widest.
+    Closed: the plateau, and the mean of all steps on it. The plateau is the best of several, so it errs
+    upwards: the interval lies around their mean, as wide as the widest.
     """
-    bracket, value = course.bracket, course.capacity
-    if bracket is None or value is None:
+    bracket, capacity = course.bracket, course.capacity
+    if bracket is None or capacity is None:
         return None
     if course.plan.open:
-        return Estimate(value, _least(course, value), _most(course, bracket.high))
-    fit = [one.goodput for one in searched(course) if not one.tester]
-    done = [one for one in fit if one.value >= PLATEAU_SHARE * value]
-    if not done:
-        return Estimate(value, 0.0, math.inf)
-    middle, half = statistics.fmean(one.value for one in done), max(one.high - one.value for one in done)
-    return Estimate(value, min(value, max(0.0, middle - half)), max(value, middle + half))
+        return Estimate(capacity, _least(course, capacity), _most(course, bracket.high))
+    rates = [step.goodput for step in searched(course) if not step.tester]
+    on_plateau = [rate for rate in rates if rate.value >= PLATEAU_SHARE * capacity]
+    if not on_plateau:
+        return Estimate(capacity, 0.0, math.inf)
+    middle = statistics.fmean(rate.value for rate in on_plateau)
+    half = max(rate.high - rate.value for rate in on_plateau)
+    low, high = max(0.0, middle - half), middle + half
+    return Estimate(capacity, min(capacity, low), max(capacity, high))
 
 
-def _least(course: Course, level: float) -> float:
-    """What a level that held proves: what was offered there, less what its backlog may have grown by.
+def _least(course: SaturationSequence, level: float) -> float:
+    """The rate that a level that held proves: the offered rate less the possible growth of its backlog.
 
-    Nothing where that is unknown.
+    0 where that is unknown.
     """
-    trials = at_level(course, level)
-    grown = [one.growth for one in trials if one.growth]
+    steps = [step for step in at_level(course, level) if step.growth]
+    grown = [step.growth for step in steps if step.growth]
     if not grown:
         return 0.0
-    offered = statistics.fmean(one.offered for one in trials if one.growth)
+    offered = statistics.fmean(step.offered for step in steps)
     return max(0.0, min(level, offered) - max(0.0, pooled(grown).high))
 
 
-def _most(course: Course, level: float | None) -> float:
-    """What a level that failed proves: it is too much, unless more was done there; some requests may always fail."""
+def _most(course: SaturationSequence, level: float | None) -> float:
+    """The rate that a level that failed proves to be too much, unless its throughput was higher.
+
+    Some requests may always fail.
+    """
     if level is None:
         return math.inf
-    done = [
-        one.goodput.high / (course.plan.success if one.errors else 1.0)
-        for one in at_level(course, level)
-        if math.isfinite(one.goodput.high)
-    ]
-    return max([level, *done])
+    highest = [level]
+    for step in at_level(course, level):
+        if math.isfinite(step.goodput.high):
+            success = 1.0
+            if step.errors:
+                success = course.plan.success
+            highest.append(step.goodput.high / success)
+    return max(highest)
 
 
-def _knees(course: Course) -> tuple[Knee, ...]:
-    """Closed load: by all definitions. Open load follows what is offered: only the bend of the curve says anything."""
+def _knees(course: SaturationSequence) -> tuple[Knee, ...]:
+    """Knees of closed load by all definitions; of open load by the bend of the curve alone.
+
+    Its throughput follows the offered rate.
+    """
     curve = _curve(course)
-    return (kneedle(curve),) if course.plan.open else knees(curve)
+    if course.plan.open:
+        return (kneedle(curve),)
+    return knees(curve)
 
 
-def _curve(course: Course) -> list[Measured]:
-    """Throughput against what was in flight or offered, each level once."""
+def _curve(course: SaturationSequence) -> list[MeasuredThroughput]:
+    """Throughput against requests in flight or the offered rate, each level once."""
     load = course.plan.load
-    rows: dict[int, Assessed] = {}
-    for one in searched(course):
-        if one.step.load == load and not one.tester and one.goodput.value > 0 and round(one.step.level) > 0:
-            rows.setdefault(round(one.step.level), one)
-    made: list[Measured] = []
-    for workers, one in sorted(rows.items()):
-        if load == LoadKind.OPEN and made and workers < APART * made[-1].workers:
+    first_at: dict[int, Assessed] = {}
+    for step in searched(course):
+        usable = step.step.load == load and not step.tester
+        if usable and step.goodput.value > 0 and round(step.step.level) > 0:
+            first_at.setdefault(round(step.step.level), step)
+    curve: list[MeasuredThroughput] = []
+    for level, step in sorted(first_at.items()):
+        if load == LoadKind.OPEN and curve and level < APART * curve[-1].workers:
             continue  # levels of the bisection lie so close that noise would bend the curve
-        half = one.goodput.high - one.goodput.value
-        made.append(Measured(workers, one.goodput.value, half / one.goodput.value if math.isfinite(half) else math.inf))
-    return made
+        half = step.goodput.high - step.goodput.value
+        relative = math.inf
+        if math.isfinite(half):
+            relative = half / step.goodput.value
+        curve.append(MeasuredThroughput(level, step.goodput.value, relative))
+    return curve
 
 
 def _wide(plan: SaturationPlan, level: float, least: float) -> list[str]:
-    """A backlog whose growth is hardly known contains 0 at any level: what held there might be beyond saturation."""
+    """A warning that the growth of the backlog is imprecise, so the level may be beyond saturation."""
     part = 1 - least / level
     if part <= WIDE * max(plan.precision, NARROWEST):
         return []
     return [f"at the saturation point the backlog may still have grown by {part:.1%} of the rate: raise --step-time"]
 
 
-def _disturbed(course: Course) -> list[str]:
-    """Whether others took the cores of a service that shares the tester's machine while it was too slow."""
-    for one in searched(course):
-        around = one.step.around
-        if one.saturated and around and around.service and around.others > around.service and machine_full(around):
-            return [f"{machine_full(around)} while the service was saturated: alone it may hold more"]
+def _disturbed(course: SaturationSequence) -> list[str]:
+    """A warning where other programs took the cores of a service on the tester's machine."""
+    for step in searched(course):
+        around = step.step.around
+        if not (step.saturated and around and around.service):
+            continue
+        full = machine_full(around)
+        if full and around.others > around.service:
+            return [f"{full} while the service was saturated: alone it may hold more"]
     return []
 
 
-def _warnings(course: Course) -> list[str]:
+def _warnings(course: SaturationSequence) -> list[str]:
+    """Warnings, which decide nothing."""
     lines = [*_imprecise(course), *_late(course)]
     operating = course.operating
     if operating and operating.tester:
-        lines.append(f"the latency at {operating.step.level:.4g}/s is not known: {operating.tester}")
+        lines.append(f"the latency at {operating.step.level:.4g}/s is unknown: {operating.tester}")
     lines += _disturbed(course)
-    few = sum(one.few for one in searched(course))
+    few = sum(step.few for step in searched(course))
     if few:
         lines.append(f"{few} steps had fewer than {FEWEST} requests: raise --step-time, or --start")
     if operating and operating.saturated and not operating.tester:
@@ -202,8 +236,8 @@ def _warnings(course: Course) -> list[str]:
     return lines
 
 
-def _imprecise(course: Course) -> list[str]:
-    """Open load: whether the bracket, or what its lower end proves, is wide."""
+def _imprecise(course: SaturationSequence) -> list[str]:
+    """Warnings of open load about a wide bracket, or an imprecise lower end."""
     bracket = course.bracket
     if not (bracket and bracket.low and bracket.high and course.plan.open):
         return []
@@ -214,13 +248,19 @@ def _imprecise(course: Course) -> list[str]:
     return lines + _wide(course.plan, bracket.low, _least(course, bracket.low))
 
 
-def _late(course: Course) -> list[str]:
-    """How many steps were measured again since the tester was late. A late operating point is told by itself."""
-    again = [one for one in course.steps if one.tester]
+def _late(course: SaturationSequence) -> list[str]:
+    """How many steps were measured again since the tester was late.
+
+    A late operating point has a warning of its own.
+    """
+    late = [step for step in course.steps if step.tester]
+    again = late
     if course.operating and course.operating.tester:
-        again = [one for one in again if one.step.phase != Phase.OPERATE]
+        again = [step for step in late if step.step.phase != Phase.OPERATE]
     if not again or (course.bracket and course.bracket.unfit):
         return []
-    full = [one.step.around for one in course.steps if one.tester and one.step.around]
-    why = next((f" ({text})" for text in map(machine_full, full) if text), "")
-    return [f"in {len(again)} steps the tester itself was late{why}; they were measured again"]
+    reasons = [machine_full(step.step.around) for step in late if step.step.around]
+    reason = next(filter(None, reasons), "")
+    if reason:
+        reason = f" ({reason})"
+    return [f"in {len(again)} steps the tester itself was late{reason}; they were measured again"]

@@ -44,7 +44,10 @@ def at_most(count: int, over: int, share: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Exceedance:
-    """So many of `count` requests took longer than the limit of a percentile, p50 to p99, in seconds."""
+    """Requests that took longer than the limit of a percentile.
+
+    percentile: p50 to p99. limit_s: in seconds. over: how many of `count` took longer.
+    """
 
     percentile: str
     limit_s: float
@@ -75,7 +78,10 @@ class Exceedance:
         return Exceedance(self.percentile, self.limit_s, self.over + other.over, self.count + other.count)
 
     def decidable(self, further: int) -> bool:
-        """Whether so many further requests may decide: none of them over the limit, or as large a part as so far."""
+        """Whether so many further requests may decide.
+
+        If none of them is over the limit, or as large a part as so far.
+        """
         if not self.count:
             return False
         if self.over <= self.allowed * self.count:

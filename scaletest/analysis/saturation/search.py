@@ -1,11 +1,13 @@
-"""Which level comes next: a geometric ramp until saturated, back off, bisect, confirm. Generators, told what was found.
+"""The search for the saturating level: a geometric ramp until saturated, bisect, confirm.
 
-Open load looks for a bracket: the highest level that held and the lowest that did not, within `precision` of each
-other. What a saturated step completed is near the capacity, so the first guess lies just below it and the second just
-above; where that fails (a service that does less when overloaded) or says nothing (the level failed by its latency
-alone) the middle of the logarithms is taken.
+A search yields the level to measure next and receives the outcome. Open load looks for a bracket:
+the highest level that held and the lowest that did not, within `precision` of each other. The
+throughput of a saturated step is near the capacity, so the first guess lies just below it and the
+second just above. Where that fails (a service that does less when overloaded) or shows nothing (the
+level failed by its latency alone) the middle of the logarithms is taken.
 
-A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its sides are searched.
+A level whose latency limit stayed undecided is no end of the bracket. It lies inside, and both its
+sides are searched.
 
 Closed load looks for the plateau (`plateau`).
 """
@@ -13,14 +15,15 @@ Closed load looks for the plateau (`plateau`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from scaletest.analysis.saturation.backlog import pooled
 from scaletest.analysis.saturation.plateau import closed_search
 from scaletest.analysis.saturation.trial import Bracket, Finding, Probe, Search, Trial
 from scaletest.model.saturation import Phase, SaturationPlan
 
-# Confirmation may move the ends of the bracket so often, and takes at most so many times the steps of the search.
+# Confirmation may move the ends of the bracket this often, and takes at most this many times the steps
+# of the search.
 MOST_CORRECTIONS = 10
 CORRECTING = 2
 
@@ -33,7 +36,9 @@ def search(plan: SaturationPlan, start: float) -> Search:
     """The search of a plan. start: its first level."""
     if plan.mode == "sweep":
         return sweep(plan, start)
-    return open_search(plan, start) if plan.open else closed_search(plan, round(start))
+    if plan.open:
+        return open_search(plan, start)
+    return closed_search(plan, round(start))
 
 
 def most_measured(plan: SaturationPlan) -> int:
@@ -47,7 +52,7 @@ def _corrections(plan: SaturationPlan) -> int:
 
 
 def open_search(plan: SaturationPlan, start: float) -> Search:
-    """Of a rate."""
+    """Search the saturating request rate (open load). start: the first rate."""
     tried: Tried = {}
 
     def measure(level: float, phase: Phase) -> Generator[Probe, Trial, Finding]:
@@ -57,9 +62,8 @@ def open_search(plan: SaturationPlan, start: float) -> Search:
 
     low, high = yield from _ramp(plan, start, tried, measure)
     if high and tried[high][-1].unfit and not tried[high][-1].saturated:
-        return Bracket(
-            low, high, None, False, len(tried), True, _doubts(tried, low, high)
-        )  # bisecting would look for the tester's limit
+        # bisecting would search the tester's limit
+        return Bracket(low, high, None, False, len(tried), True, _doubts(tried, low, high))
     low, high = yield from _bisect(plan, low, high, tried, measure, plan.most_steps - len(tried))
     steps = _measured(tried)
     confirmed = False
@@ -76,8 +80,8 @@ def _doubts(tried: Tried, low: float | None, high: float | None) -> tuple[float,
 
 
 def _refuted(trials: list[Trial]) -> bool:
-    """Whether a level did not hold with the tester in time, most times or all together; else nothing is known."""
-    return 2 * sum(one.saturated and not one.unfit for one in trials) > len(trials) or grew(trials)
+    """Whether a level failed with the tester in time, most times or in all trials together."""
+    return 2 * sum(trial.saturated and not trial.unfit for trial in trials) > len(trials) or grew(trials)
 
 
 def _narrow(plan: SaturationPlan, low: float, high: float) -> bool:
@@ -92,7 +96,7 @@ def _bisect(
     measure: Measure,
     left: int,
 ) -> Generator[Probe, Trial, tuple[float | None, float | None]]:
-    """Until the bracket is as narrow as wanted, with at most `left` steps."""
+    """Bisect until the bracket is as narrow as wanted, with at most `left` steps."""
     jump = 0
     while low and high and left > 0:
         level = _inside(plan, low, high, tried, jump)
@@ -111,7 +115,9 @@ def _inside(plan: SaturationPlan, low: float, high: float, tried: Tried, jump: i
     """The next level inside a bracket; None when it is narrow, or its undecided levels leave no wide gap."""
     doubts = _doubts(tried, low, high)
     if not doubts:
-        return None if _narrow(plan, low, high) else _between(low, high, tried[high][-1], plan.precision, jump)
+        if _narrow(plan, low, high):
+            return None
+        return _between(low, high, tried[high][-1], plan.precision, jump)
     for bottom, top in ((low, doubts[0]), (doubts[-1], high)):
         if not _narrow(plan, bottom, top):
             return math.sqrt(bottom * top)
@@ -121,7 +127,7 @@ def _inside(plan: SaturationPlan, low: float, high: float, tried: Tried, jump: i
 def _ramp(
     plan: SaturationPlan, start: float, tried: Tried, measure: Measure
 ) -> Generator[Probe, Trial, tuple[float | None, float | None]]:
-    """Up until it is saturated; when none held until then, down from the lowest until one does, or nothing is known."""
+    """Go up until a level fails; when none held until then, go down until one does."""
     level = min(start, plan.highest)
     low = high = None
     steps = 0
@@ -138,31 +144,38 @@ def _ramp(
             low = level
         if high is not None or level >= plan.highest:
             break
-        level = min(level + plan.increment if plan.increment else level * plan.factor, plan.highest)
+        following = level * plan.factor
+        if plan.increment:
+            following = level + plan.increment
+        level = min(following, plan.highest)
     return low, high
 
 
 def _between(low: float, high: float, failed: Trial, precision: float, jump: int) -> float:
     """The next level inside a bracket. failed: the last trial of its high end."""
     if failed.slow:
-        return math.sqrt(low * high)  # it completed what was offered, which says nothing of the capacity
+        return math.sqrt(low * high)  # it completed all requests, so its capacity is unknown
     done_per_s = failed.per_s
     around = math.sqrt(1 + precision)
     for guess in (done_per_s / around, done_per_s * around):
         if low * 1.002 < guess < high / 1.002:
             return guess
-    # what held lies above all that was completed: go up from it in growing steps
+    # the level that held lies above the failed one's throughput: go up from it in growing steps
     middle = math.sqrt(low * high)
-    return min(low * (1 + precision) ** (2**jump), middle) if jump and done_per_s <= low else middle
+    if jump and done_per_s <= low:
+        return min(low * math.pow(1 + precision, 2**jump), middle)
+    return middle
 
 
 def _confirm(
     plan: SaturationPlan, low: float, high: float | None, tried: Tried, measure: Measure
 ) -> Generator[Probe, Trial, tuple[float | None, float | None, bool]]:
-    """Measure both ends again; an end that does not say the same again, in most of its repeats, moves.
+    """Measure both ends again; an end that does not turn out the same, in most of its repeats,
+    moves.
 
-    One that says the contrary becomes the other end; one that becomes undecided is none any more.
-    It moves by the precision first, then twice as far each time. What that leaves too wide is bisected anew.
+    One that turns out the contrary becomes the other end; an undecided one is an end no more. The
+    new end is off by the precision first, then twice as far each time. A bracket that is too wide
+    then is bisected again.
     """
     jump, before, most = 0, _measured(tried), _corrections(plan)
     for _ in range(MOST_CORRECTIONS):
@@ -183,8 +196,8 @@ def _confirm(
         if not jump or _inside(plan, low, high, tried, 0) is None:
             return low, high, plan.confirm > 0
         left = most - (_measured(tried) - before)
-        found = yield from _bisect(plan, low, high, tried, measure, min(plan.most_steps, left))
-        low, high, jump = found[0] or low, found[1], 0
+        bisected = yield from _bisect(plan, low, high, tried, measure, min(plan.most_steps, left))
+        low, high, jump = bisected[0] or low, bisected[1], 0
     return low, high, False
 
 
@@ -194,19 +207,20 @@ def _measured(tried: Tried) -> int:
 
 
 def _moved(plan: SaturationPlan, level: float, tried: Tried, jump: int) -> float:
-    """A level lower (jump below 0) or higher, no farther than the next that was measured and is decided."""
+    """A level lower (jump below 0) or higher, no farther than the next level that is decided."""
     far = level * math.pow(1 + plan.precision, math.copysign(math.ldexp(1.0, abs(jump) - 1), jump))
-    decided = [one for one, trials in tried.items() if trials[-1].finding is not Finding.OPEN]
+    decided = [tested for tested, trials in tried.items() if trials[-1].finding is not Finding.OPEN]
     if jump < 0:
-        return max([far, *(one for one in decided if far < one < level)])
-    return min([far, plan.highest, *(one for one in decided if level < one < far)])
+        return max([far, *(tested for tested in decided if far < tested < level)])
+    return min([far, plan.highest, *(tested for tested in decided if level < tested < far)])
 
 
 def _repeated(plan: SaturationPlan, level: float, tried: Tried, measure: Measure) -> Generator[Probe, Trial, Finding]:
-    """What most trials of this level say; it is measured until the majority of 1 + confirm is sure.
+    """The finding of most trials of this level; it is measured until the majority of 1 + confirm is
+    sure.
 
-    Trials that each leave open whether the backlog grows may say together that it does: then the level did not hold.
-    Of a latency limit the last trial says what is known by all of them.
+    Trials that each leave open whether the backlog grows may show together that it does: then the
+    level did not hold. For a latency limit the last trial knows all that is known.
     """
     wanted = 1 + plan.confirm
     while True:
@@ -214,34 +228,50 @@ def _repeated(plan: SaturationPlan, level: float, tried: Tried, measure: Measure
         if trials and trials[-1].finding is Finding.OPEN:
             return Finding.OPEN
         findings = [trial.finding for trial in trials]
-        held, failed = findings.count(Finding.HELD), findings.count(Finding.FAILED)
-        if held + failed >= wanted or max(held, failed) > wanted / 2:
-            return Finding.HELD if held > failed and not grew(trials) else Finding.FAILED
+        successes, failures = findings.count(Finding.HELD), findings.count(Finding.FAILED)
+        if successes + failures >= wanted or max(successes, failures) > wanted / 2:
+            if successes > failures and not grew(trials):
+                return Finding.HELD
+            return Finding.FAILED
         yield from measure(level, Phase.CONFIRM)
 
 
 def grew(trials: Sequence[Trial]) -> bool:
     """Whether the backlog grew over all trials of a level in which the tester was in time."""
-    found = [one.growth for one in trials if one.growth is not None and not one.unfit]
-    return bool(found) and pooled(found).low > 0
+    growths = [trial.growth for trial in trials if trial.growth is not None and not trial.unfit]
+    return bool(growths) and pooled(growths).low > 0
 
 
 def sweep(plan: SaturationPlan, start: float) -> Search:
-    """Fixed levels, each as often as wanted; the highest before the first that did not hold in every repeat."""
-    level, low, high, steps, best = start, None, None, 0, 0.0
+    """Measure fixed levels, each as often as planned.
+
+    The low end is the highest level before the first that did not hold in every repeat.
+    """
+    low, high, best = None, None, 0.0
     doubts: list[float] = []
-    while True:
+    steps = 0
+    for level in _swept(plan, start):
         trials: list[Trial] = []
         for _ in range(plan.repeats):
             trials.append((yield Probe(level, Phase.SWEEP)))
             steps += 1
-        if any(trial.finding is Finding.FAILED for trial in trials):
-            high = level if high is None else high
+        failed = any(trial.finding is Finding.FAILED for trial in trials)
+        if failed:
+            high = high or level
         elif trials[-1].finding is Finding.OPEN:
             doubts.append(level)
         elif high is None:
             low, best = level, max(best, *(trial.per_s for trial in trials))
-        if not plan.increment or level + plan.increment > plan.highest:
-            inside = tuple(one for one in doubts if (low or 0.0) < one < (high or math.inf))
-            return Bracket(low, high, None if plan.open else best, plan.repeats > 1, steps, False, inside)
+    bottom, top = low or 0.0, high or math.inf
+    undecided = tuple(level for level in doubts if bottom < level < top)
+    plateau_per_s = None if plan.open else best
+    return Bracket(low, high, plateau_per_s, plan.repeats > 1, steps, False, undecided)
+
+
+def _swept(plan: SaturationPlan, start: float) -> Iterator[float]:
+    """The levels of a sweep."""
+    level = start
+    yield level
+    while plan.increment and level + plan.increment <= plan.highest:
         level += plan.increment
+        yield level

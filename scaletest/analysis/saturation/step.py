@@ -1,16 +1,18 @@
-"""What one step says: throughput, latency, errors by kind, whether it was saturated, and whether the tester was.
+"""The figures of one step: throughput, latency, errors, and whether it was saturated or disturbed.
 
-The beginning of a step is cut off: a fifth, a second at most, but twice the usual latency at least, since until then
-what is in flight grows even where nothing is saturated. Open load counts a request from its intended start.
+The beginning of a step is cut off: a fifth, a second at most, but twice the usual latency at least,
+since until then the requests in flight grow even where nothing is saturated. Open load counts a
+request from its intended start.
 
 saturated   fewer succeed than wanted, or the interval of the backlog's growth lies above 0 (open load), or the
             requests over the latency limit refute it (`exceedance`)
 undecided   not saturated, and the requests over the latency limit neither refute nor show it
-tester      the tester itself was late, busy or disturbed: what was due was noticed more than 10 ms (99th percentile)
-            and half a median latency after its time, or under closed load its clock rang so late; then the step says
-            nothing of the service
+tester      the tester itself was late, busy or disturbed: due requests were noticed more than 10 ms (99th
+            percentile) and half a median latency after their time, or under closed load its timer fired so
+            late; then the step shows nothing about the service
 
-What was sent at one level decides about its latency limit together: the course adds up (`exceeded`).
+All requests of one level decide about its latency limit together: the sequence adds up
+(`exceeded`).
 """
 
 from __future__ import annotations
@@ -32,32 +34,37 @@ from scaletest.model.saturation import QUANTILES, LoadKind, Phase, SaturationPla
 
 WARMUP_SHARE, LONGEST_WARMUP_S = 0.2, 1.0
 LATE_S, LATE_SHARE = 0.010, 0.5
-# A tester that uses less of a core than this, and has no limit, is late because others had the processor.
+# A tester that uses less of a core than this, and has no limit, is late since other programs ran.
 BUSY = 0.5
-# A machine whose cores are used to this part is full, and who has that part of them is much of the reason.
-FULL, MUCH = 0.85, 0.2
-# A limit that held the tester back in a smaller part of its periods did not make it late.
+# A machine is full when this part of its cores is used; programs that use the second part of them are
+# a reason for that.
+FULL, LARGE_PART = 0.85, 0.2
+# A limit that throttled the tester in a smaller part of its periods did not make it late.
 HARDLY_THROTTLED = 0.02
 FEWEST = 20
 USUAL_WARMUP, USUAL_STEP = 2.0, 10.0
 
 
 def timing(step_s: float, usual_s: float) -> tuple[float, float]:
-    """Seconds of a step and of its beginning that does not count, where one request usually takes `usual_s`."""
+    """Seconds of a step, and of its beginning that does not count.
+
+    usual_s: usual seconds of one request.
+    """
     long = max(step_s, USUAL_STEP * usual_s)
     return long, max(min(LONGEST_WARMUP_S, WARMUP_SHARE * long), USUAL_WARMUP * usual_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """A step and what it says. Rates are requests a second, times seconds.
+    """A step and its figures. Rates are requests a second, times seconds.
 
-    goodput: successes. growth: of the backlog, None under closed load or with too few. success: part of what ended.
-    latency: of successes; service: the same from when they were sent. server: what the service says it took.
-    errors: final attempts that failed, by kind. attempts: of all. lag_s: 99th percentile of the tester's lateness.
-    overload: why the level is too much whatever its latency, "" when it is not. exceeded: the latency limit, None when
-    there is none, over all that was sent at this level so far. alone: the same of this step.
-    tester: how the tester was late, "" when it was not. few: too few to judge.
+    goodput: successes. growth: of the backlog, None under closed load or with too few requests.
+    success: part of the ended requests. latency: of successes; service: the same from when they
+    were sent. server: time that the service reports. errors: final attempts that failed, by kind.
+    attempts: of all requests. lag_s: 99th percentile of the tester's lateness. overload: why the
+    level is too much whatever its latency, "" when it is not. exceeded: the latency limit over all
+    requests at this level so far, None without a limit. alone: the same of this step. tester: how
+    the tester was late, "" when it was not. few: whether requests are too few to judge.
     """
 
     step: SaturationStep
@@ -79,12 +86,14 @@ class Assessed:
 
     @property
     def saturated(self) -> str:
-        """Why the level is too much; "" when that is not known."""
-        return self.overload or (str(self.exceeded) if self.exceeded and self.exceeded.refuted else "")
+        """Why the level is too much; "" when it is not, or that is unknown."""
+        if not self.overload and self.exceeded and self.exceeded.refuted:
+            return str(self.exceeded)
+        return self.overload
 
     @property
     def undecided(self) -> str:
-        """What leaves open whether the latency limit holds; "" when that is known. A probe need not say it."""
+        """Why the latency limit is undecided; "" when it is decided. A probe needs no decision."""
         limit = self.exceeded
         if self.saturated or limit is None or limit.shown or self.step.phase == Phase.WARM:
             return ""
@@ -92,7 +101,7 @@ class Assessed:
 
     @property
     def queueing(self) -> float | None:
-        """The part of the mean latency that is not the service's own time; None when it does not tell."""
+        """The part of the mean latency that is not the service's own time; None when unknown."""
         if self.server.mean is None or not self.latency.mean:
             return None
         return max(0.0, 1.0 - self.server.mean / self.latency.mean)
@@ -129,36 +138,51 @@ class Assessed:
 
 
 def assess(plan: SaturationPlan, step: SaturationStep, samples: Sequence[Attempt]) -> Assessed:
-    """Judge one step by its samples, in any order."""
-    final = [one for one in samples if one.final]
+    """Judge one step by its attempts, in any order."""
+    final = [attempt for attempt in samples if attempt.final]
     begin, end = _window(plan, step, final)
     counted = _counted(plan, step, final, begin, end)
-    good = [one for one in counted if one.ok]
-    due = sorted(one.due_s for one in final)
-    ended = sorted(one.ended_s for one in final)
-    lag = _p99([one.lag_s for one in final]) if step.load == LoadKind.OPEN else step.beat_s
-    latency = summary(one.latency_s for one in good)
-    found = _growth(plan, step, due, ended, begin, due[-1] if plan.count and due else end)
-    success = len(good) / len(counted) if counted else 0.0
-    exceeded = _exceeded(plan, good)
+    succeeded = [attempt for attempt in counted if attempt.ok]
+    failed = Counter(attempt.outcome for attempt in counted if not attempt.ok)
+    due = sorted(attempt.due_s for attempt in final)
+    lag_s = _lag_s(step, final)
+    latency = summary(attempt.latency_s for attempt in succeeded)
+    grown = _growth(plan, step, due, sorted(attempt.ended_s for attempt in final), (begin, end))
+    success = len(succeeded) / max(1, len(counted))
+    exceeded = _exceeded(plan, succeeded)
+    server = [attempt.server_s for attempt in succeeded]
     return Assessed(
         step=step,
-        offered=(bisect_left(due, end) - bisect_left(due, begin)) / (end - begin) if end > begin else 0.0,
-        goodput=rate(sorted(one.ended_s for one in final if one.ok), begin, end),
-        growth=found,
+        offered=_per_s(due, begin, end),
+        goodput=rate(sorted(attempt.ended_s for attempt in final if attempt.ok), begin, end),
+        growth=grown,
         success=success,
         latency=latency,
-        service=summary(one.ended_s - one.sent_s for one in good),
-        server=summary(one.server_s for one in good if one.server_s is not None),
-        errors=dict(Counter(one.outcome for one in counted if not one.ok).most_common()),
+        service=summary(attempt.ended_s - attempt.sent_s for attempt in succeeded),
+        server=summary(server_s for server_s in server if server_s is not None),
+        errors=dict(failed.most_common()),
         attempts=len(samples),
-        lag_s=lag,
-        overload=_overload(plan, success, found, len(counted)),
+        lag_s=lag_s,
+        overload=_overload(plan, success, grown, len(counted)),
         exceeded=exceeded,
         alone=exceeded,
-        tester=_tester(step, lag, latency),
+        tester=_tester(step, lag_s, latency),
         few=len(counted) < FEWEST,
     )
+
+
+def _lag_s(step: SaturationStep, final: Sequence[Attempt]) -> float:
+    """The lateness of the tester in s: 99th percentile of requests (open load), or of its timer."""
+    if step.load != LoadKind.OPEN:
+        return step.beat_s
+    return _p99([attempt.lag_s for attempt in final])
+
+
+def _per_s(due: Sequence[float], begin: float, end: float) -> float:
+    """Requests that were due in this time, a second."""
+    if end <= begin:
+        return 0.0
+    return (bisect_left(due, end) - bisect_left(due, begin)) / (end - begin)
 
 
 def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
@@ -167,9 +191,9 @@ def _is_whole(plan: SaturationPlan, step: SaturationStep) -> bool:
 
 
 def _window(plan: SaturationPlan, step: SaturationStep, final: Sequence[Attempt]) -> tuple[float, float]:
-    """From when to when a step counts, in its seconds."""
+    """The time in which a step counts, in seconds from its beginning."""
     if _is_whole(plan, step):
-        return 0.0, max((one.ended_s for one in final), default=step.seconds)
+        return 0.0, max((attempt.ended_s for attempt in final), default=step.seconds)
     # a step that was ended early has less to cut off
     return min(step.warmup_s, step.seconds / 2), step.seconds
 
@@ -179,10 +203,12 @@ def _counted(
 ) -> list[Attempt]:
     """The requests that count, without those that were due when a step was ended early.
 
-    These were never asked of the service: they are backlog, and no error.
+    These were never sent to the service: they are backlog, and no error.
     """
-    every = step.load != LoadKind.OPEN and _is_whole(plan, step)
-    return [one for one in final if (every or begin <= one.due_s < end) and one.outcome != UNSENT]
+    sent = [attempt for attempt in final if attempt.outcome != UNSENT]
+    if step.load != LoadKind.OPEN and _is_whole(plan, step):
+        return sent
+    return [attempt for attempt in sent if begin <= attempt.due_s < end]
 
 
 def _growth(
@@ -190,75 +216,101 @@ def _growth(
     step: SaturationStep,
     due: Sequence[float],
     ended: Sequence[float],
-    begin: float,
-    end: float,
+    window: tuple[float, float],
 ) -> Estimate | None:
-    """Of open load, as long as something was due: a step of a fixed number goes on until all have ended.
+    """Growth of the backlog under open load, as long as requests were due; None for closed load.
 
-    The sending of such a number may take less time than one request: then few completions say nothing.
+    A step of a fixed number of requests goes on until all have ended. Sending that number may take
+    less time than one request: then few completions show nothing.
     """
     if step.load != LoadKind.OPEN:
         return None
+    begin, end = window
+    if plan.count and due:
+        end = due[-1]
     begin = begin or min(step.warmup_s, WARMUP_SHARE * end)
-    found = growth(due, ended, begin, end)
-    return found if found or plan.count else scarce_growth(due, ended, begin, end)
+    estimate = growth(due, ended, begin, end)
+    if estimate or plan.count:
+        return estimate
+    return scarce_growth(due, ended, begin, end)
 
 
-def _overload(plan: SaturationPlan, success: float, found: Estimate | None, counted: int) -> str:
+def _overload(plan: SaturationPlan, success: float, grown: Estimate | None, counted: int) -> str:
+    """Why the level is too much whatever its latency; "" when it is not."""
     if counted and success < plan.success:
         return f"{success:.1%} succeeded, less than {plan.success:.0%}"
-    if found is not None and found.low > 0:
-        return f"the backlog grew by {found.value:.3g} [{found.low:.3g}, {found.high:.3g}] requests a second"
+    if grown is not None and grown.low > 0:
+        interval = f"[{grown.low:.3g}, {grown.high:.3g}]"
+        return f"the backlog grew by {grown.value:.3g} {interval} requests a second"
     return ""
 
 
-def _exceeded(plan: SaturationPlan, good: Sequence[Attempt]) -> Exceedance | None:
+def _exceeded(plan: SaturationPlan, succeeded: Sequence[Attempt]) -> Exceedance | None:
     if not plan.limit:
         return None
     name, limit_s = latency_limit(plan.limit)
-    return Exceedance(name, limit_s, sum(one.latency_s > limit_s for one in good), len(good))
+    over = sum(attempt.latency_s > limit_s for attempt in succeeded)
+    return Exceedance(name, limit_s, over, len(succeeded))
 
 
 def _tester(step: SaturationStep, lag_s: float, latency: Distribution) -> str:
-    usual = latency.p50.value if latency.p50 else (latency.mean or 0.0)
+    """How the tester was late, and why; "" when it was not."""
+    usual = latency.mean or 0.0
+    if latency.p50:
+        usual = latency.p50.value
     if lag_s <= max(LATE_S, LATE_SHARE * min(usual, 1.0)):
         return ""
-    held = _held(step)
-    what = "requests were sent" if step.load == LoadKind.OPEN else "its clock rang"
-    late = f"{what} up to {1000 * lag_s:.0f} ms late (99th percentile), with {step.cpu:.0%} of a core{held}"
-    full = machine_full(step.around) if step.around else ""
-    if full and not held:
+    limited = _limited(step)
+    event = "its timer fired"
+    if step.load == LoadKind.OPEN:
+        event = "requests were sent"
+    late = f"{event} up to {1000 * lag_s:.0f} ms late (99th percentile)"
+    late += f", with {step.cpu:.0%} of a core{limited}"
+    full = ""
+    if step.around:
+        full = machine_full(step.around)
+    if full and not limited:
         return f"{full}: {late}"
-    if held or step.cpu >= BUSY:
+    if limited or step.cpu >= BUSY:
         return f"the tester was the bottleneck: {late}"
-    return f"the tester was disturbed: {late}; something else kept it from a processor"
+    return f"the tester was disturbed: {late}; other programs or this machine kept it from a core"
 
 
-def _held(step: SaturationStep) -> str:
-    """How a CPU limit held the tester back; "" where it hardly did. Older steps tell only whether it did."""
+def _limited(step: SaturationStep) -> str:
+    """How a CPU limit slowed the tester down; "" where it hardly did.
+
+    Older steps record only whether it did.
+    """
     if step.throttled_periods >= HARDLY_THROTTLED:
-        return f", and its CPU limit held it back in {step.throttled_periods:.0%} of the periods"
-    return ", and its CPU limit held it back" if step.throttled_s and not step.throttled_periods else ""
+        return f", and its CPU limit throttled it in {step.throttled_periods:.0%} of the periods"
+    if step.throttled_s and not step.throttled_periods:
+        return ", and its CPU limit throttled it"
+    return ""
 
 
 def machine_full(around: MachineUse) -> str:
-    """Who else than the tester filled its machine; "" when nobody did."""
+    """The programs beside the tester that filled its machine; "" when none did."""
     if around.busy < FULL * around.cores:
         return ""
     of = f"of {around.cores:.0f} cores"
-    if around.others >= MUCH * around.cores:
+    if around.others >= LARGE_PART * around.cores:
         return f"the machine was busy: other programs used {around.others:.1f} {of}"
-    if around.service >= MUCH * around.cores:
-        return f"the machine was full: the service used {around.service:.1f} and the tester {around.tester:.1f} {of}"
+    if around.service >= LARGE_PART * around.cores:
+        shares = f"the service used {around.service:.1f} and the tester {around.tester:.1f}"
+        return f"the machine was full: {shares} {of}"
     return ""
 
 
 def _p99(values: list[float]) -> float:
-    return max(0.0, quantile(sorted(values), QUANTILES["p99"])) if values else 0.0
+    if not values:
+        return 0.0
+    return max(0.0, quantile(sorted(values), QUANTILES["p99"]))
 
 
 def level_text(step: SaturationStep) -> str:
-    """A level as people read it."""
+    """A level as text: a rate, or a number in flight."""
     if step.load == LoadKind.OPEN:
-        return f"{step.level:.4g}/s" if math.isfinite(step.level) else "unlimited"
+        if not math.isfinite(step.level):
+            return "unlimited"
+        return f"{step.level:.4g}/s"
     return f"{step.level:.0f}"

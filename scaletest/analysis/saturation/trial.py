@@ -1,4 +1,4 @@
-"""What a search asks for and what it is told: a probe of a level, the trial that came of it, the bracket in the end."""
+"""The messages of a search: a probe of a level, the trial of it, and the bracket at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Probe:
 
 
 class Finding(StrEnum):
-    """What a trial says of its level. open: neither that it holds nor that it does not."""
+    """The finding of a trial. open: neither that the level holds nor that it does not."""
 
     HELD = "held"
     FAILED = "failed"
@@ -28,9 +28,11 @@ class Finding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a step found. per_s: what succeeded. unfit: the tester was the bottleneck. growth: of the backlog.
+    """The outcome of one step.
 
-    slow: it was saturated by its latency alone. undecided: whether the latency limit holds is not known.
+    per_s: successful requests a second. unfit: the tester was the bottleneck. growth: of the
+    backlog. slow: it was saturated by its latency alone. undecided: whether the latency limit holds
+    is unknown.
     """
 
     level: float
@@ -46,16 +48,20 @@ class Trial:
         """Whether the level held."""
         if self.saturated or self.unfit:
             return Finding.FAILED
-        return Finding.OPEN if self.undecided else Finding.HELD
+        if self.undecided:
+            return Finding.OPEN
+        return Finding.HELD
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """low: the highest level that held, None when none did. high: the lowest that did not, None when none was met.
+    """The levels between which the saturation point lies.
 
-    plateau_per_s: of closed load. confirmed: the ends were measured again and said the same. steps: before that.
-    unfit: at the high end the tester was the bottleneck, so nothing is known of the service there.
-    undecided: levels above the low end and below the high one whose latency limit was neither shown nor refuted.
+    low: the highest level that held, None when none did. high: the lowest that did not, None
+    without one. plateau_per_s: of closed load. confirmed: the ends were measured again with the
+    same findings. steps: before that. unfit: at the high end the tester was the bottleneck, so the
+    service may take more. undecided: levels above the low end and below the high one whose latency
+    limit was neither shown nor refuted.
     """
 
     low: float | None

@@ -1,4 +1,4 @@
-"""Which setting of a pod pays: throughput for what it asks for; who is pegged and who is idle. Pure."""
+"""Which setting of a pod is worth its cost: throughput for its resources, and their use."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from scaletest.model.errors import InvalidValue
 NAMES = ("cpu", "memory", "concurrency", "replicas")
 MOST_SETTINGS = 200
 PEGGED, IDLE = 0.9, 0.3
-# What a GiB costs in cores, as cloud list prices have it.
+# The price of a GiB in cores, by cloud list prices.
 CORES_A_GIB = 0.13
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
-    """A setting and what came of it. cpu, memory: cores and GiB of one pod, 0 when it does not say.
+class TriedSetting:
+    """A setting and its outcome.
 
-    used_cpu, used_memory: the mean over pods and samples, None when nobody tells.
+    cpu, memory: cores and GiB of one pod, 0 when it requests none. used_cpu, used_memory: the mean
+    over pods and samples, None when unknown.
     """
 
     setting: Mapping[str, str]
@@ -35,24 +36,28 @@ class Tried:
 
     @property
     def cost(self) -> float:
-        """In cores, memory counted as its price in cores."""
+        """The cost in cores, memory counted as its price in cores."""
         return self.replicas * (self.cpu + CORES_A_GIB * self.memory)
 
     @property
     def worth(self) -> float | None:
         """Requests a second for a core; None when either is unknown."""
-        return self.per_s / self.cost if self.per_s is not None and self.cost > 0 else None
+        if self.per_s is not None and self.cost > 0:
+            return self.per_s / self.cost
+        return None
 
     @property
     def marks(self) -> list[str]:
-        """pegged: uses 90 % of what it asks for or more; idle: under 30 %."""
-        found = []
+        """Marks: pegged for 90 % or more of a requested resource, idle for under 30 %."""
+        marks = []
         for name, used, asked in (("CPU", self.used_cpu, self.cpu), ("memory", self.used_memory, self.memory)):
             if used is not None and asked > 0:
                 share = used / asked
-                if share >= PEGGED or share < IDLE:
-                    found.append(f"{name} {'pegged' if share >= PEGGED else 'idle'} at {share:.0%}")
-        return found
+                if share >= PEGGED:
+                    marks.append(f"{name} pegged at {share:.0%}")
+                elif share < IDLE:
+                    marks.append(f"{name} idle at {share:.0%}")
+        return marks
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -73,25 +78,43 @@ class Tried:
 
 
 def settings(texts: Sequence[str]) -> list[dict[str, str]]:
-    """All combinations of NAME=V,V,...; InvalidValue for an unknown name, a name twice, or too many."""
+    """All combinations of NAME=V,V,...; InvalidValue for an unknown or repeated name, or too many."""
     axes: dict[str, list[str]] = {}
     for text in texts:
-        name, equals, values = text.partition("=")
-        found = [one.strip() for one in values.split(",") if one.strip()]
-        if not equals or name not in NAMES or not found:
-            raise InvalidValue(f"--tune {text[:60]!r}", hint=f"write NAME=V,V,... with NAME of {', '.join(NAMES)}")
+        name, choices = _axis(text)
         if name in axes:
             raise InvalidValue(f"--tune names {name} twice", hint="give all its values at once")
-        for one in found:
-            if name in ("concurrency", "replicas") and not (one.isascii() and one.isdigit() and 0 < int(one) <= 10_000):
-                raise InvalidValue(f"{name} {one[:40]!r} is no number", hint="give whole numbers from 1")
-        axes[name] = list(dict.fromkeys(found))
-    made = [dict(zip(axes, row, strict=True)) for row in itertools.product(*axes.values())] if axes else []
-    if len(made) > MOST_SETTINGS:
-        raise InvalidValue(f"--tune makes {len(made)} settings", hint=f"give at most {MOST_SETTINGS}")
-    return made
+        axes[name] = choices
+    if not axes:
+        return []
+    combinations = []
+    for combination in itertools.product(*axes.values()):
+        combinations.append(dict(zip(axes, combination, strict=True)))
+    if len(combinations) > MOST_SETTINGS:
+        reason = f"--tune makes {len(combinations)} settings"
+        raise InvalidValue(reason, hint=f"give at most {MOST_SETTINGS}")
+    return combinations
 
 
-def ranked(tried: Sequence[Tried]) -> list[Tried]:
-    """The most throughput for its cost first; without a cost the most throughput; what failed comes last."""
-    return sorted(tried, key=lambda one: (one.per_s is None, -(one.worth or 0.0), -(one.per_s or 0.0)))
+def _axis(text: str) -> tuple[str, list[str]]:
+    """The name and the choices of NAME=V,V,...; InvalidValue for what cannot be read."""
+    name, equals, listed = text.partition("=")
+    choices = list(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+    if not equals or name not in NAMES or not choices:
+        hint = f"write NAME=V,V,... with NAME of {', '.join(NAMES)}"
+        raise InvalidValue(f"--tune {text[:60]!r}", hint=hint)
+    if name in ("concurrency", "replicas"):
+        for choice in choices:
+            if not _is_count(choice):
+                reason = f"{name} {choice[:40]!r} is not a number"
+                raise InvalidValue(reason, hint="give whole numbers from 1 to 10000")
+    return name, choices
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) <= 10_000
+
+
+def ranked(tried: Sequence[TriedSetting]) -> list[TriedSetting]:
+    """Settings with the most throughput for their cost first; failed ones come last."""
+    return sorted(tried, key=lambda setting: (setting.per_s is None, -(setting.worth or 0.0), -(setting.per_s or 0.0)))

@@ -1,68 +1,82 @@
-"""The verdict on a course: what its steps prove, and what to do where they do not.
+"""The verdict on a run: what its steps prove, and what to do where they do not.
 
-PASS      the saturation point was found and confirmed, and reaches what is wanted
-FAIL      it surely lies below what is wanted, or no level of a sweep reaches that
-INVALID   it was not found: not reached, not the same when repeated, a latency limit that stayed undecided, or the
-          tester was late
+PASS      the saturation point was found and confirmed, and reaches the wanted rate FAIL      it
+surely lies below the wanted rate, or no level of a sweep reaches that INVALID   it was not found:
+not reached, not the same when repeated, an undecided latency limit, or the tester was late
 
-The operating point is measured after that and decides nothing: what disturbs it is a warning.
+The operating point is measured after that and decides nothing: its disturbances are warnings.
 """
 
 from __future__ import annotations
 
 from scaletest.analysis.estimate import Estimate
-from scaletest.analysis.saturation.course import Course, at_level, same
+from scaletest.analysis.saturation.sequence import SaturationSequence, at_level, same
 from scaletest.analysis.saturation.step import Assessed
 from scaletest.model import Verdict, VerdictKind
 from scaletest.model.saturation import Mode, Phase
 
 SIZE = "see: scaletest size, for the pods and nodes that it takes"
-# A point whose interval reaches down by more than this part of it is none.
+# A point whose interval reaches down by more than this part of it is too imprecise.
 WIDEST = 0.25
 
 
-def lost(why: str) -> Verdict:
-    """What was measured before stays on record, but the course did not come to its end."""
+def lost(reason: str) -> Verdict:
+    """INVALID since a load agent was lost. The steps before that stay on record."""
     return Verdict(
         VerdictKind.INVALID,
-        why,
-        "look why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of memory",
+        reason,
+        "check why it ended, and run it again; a signal 9 that nobody sent is the kernel's, out of memory",
     )
 
 
-def judged(course: Course, point: Estimate | None, interrupted: str) -> Verdict:
+def judged(course: SaturationSequence, point: Estimate | None, interrupted: str) -> Verdict:
+    """The verdict on a run. point: the saturation point in requests a second."""
     plan, bracket = course.plan, course.bracket
+    unusable = _unusable(course, interrupted)
+    if unusable is not None:
+        return unusable
+    if bracket is None:
+        return Verdict(VerdictKind.INVALID, "the search was not finished", "run it again")
+    late = next((step.tester for step in _spoilt(course)), "")
+    if late and (bracket.unfit or point is None or plan.mode == Mode.SWEEP):
+        return Verdict(VerdictKind.INVALID, late, _undisturbed(late))
+    if plan.mode == Mode.SWEEP:
+        return _of_sweep(course, point)
+    return _of_search(course, point)
+
+
+def _unusable(course: SaturationSequence, interrupted: str) -> Verdict | None:
+    """INVALID where steps show nothing about the service; None otherwise."""
     invalid = VerdictKind.INVALID
     if interrupted:
         return Verdict(invalid, f"interrupted by {interrupted}", "run it to the end")
     if course.warm and course.warm.success == 0 and course.warm.step.requests:
-        return Verdict(invalid, "no request of the probe succeeded", "mend the endpoint, or the request")
+        remedy = "fix the endpoint, or the request"
+        return Verdict(invalid, "no request of the probe succeeded", remedy)
     if course.strayed is not None:
-        what = f"step {course.strayed.step.number} is none that this version would have measured"
-        return Verdict(
-            invalid, f"{what}: the run followed other rules", "run it again; its result.json says what it found"
-        )
+        number = course.strayed.step.number
+        reason = f"this version would not have measured step {number}: the run followed other rules"
+        return Verdict(invalid, reason, "run it again; its result.json has the former result")
     if course.gone:
-        return Verdict(
-            invalid, course.gone, "look why it ended, in its log; when it was the load, give a lower --maximum"
-        )
-    if bracket is None:
-        return Verdict(invalid, "the search did not come to its end", "run it again")
-    late = next((one.tester for one in _spoilt(course)), "")
-    if late and (bracket.unfit or point is None or plan.mode == Mode.SWEEP):
-        remedy = "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower --maximum"
-        if late.startswith("the machine was"):
-            remedy = "run the tester on a machine of its own, or end what else runs here"
-        return Verdict(invalid, late, remedy)
-    return _of_sweep(course, point) if plan.mode == Mode.SWEEP else _of_search(course, point)
+        remedy = "check its log for why it ended; if the load was the reason, give a lower --maximum"
+        return Verdict(invalid, course.gone, remedy)
+    return None
 
 
-def _spoilt(course: Course) -> list[Assessed]:
-    """Steps of the search that the tester spoilt for good."""
-    return [one for one in course.spoilt if one.step.phase not in (Phase.WARM, Phase.OPERATE)]
+def _undisturbed(late: str) -> str:
+    """The remedy for a tester that was late."""
+    if late.startswith("the machine was"):
+        return "run the tester on a machine of its own, or end the other programs here"
+    return "let nothing else run beside the tester, give it more CPU or --agents N, or set a lower --maximum"
 
 
-def _of_search(course: Course, point: Estimate | None) -> Verdict:
+def _spoilt(course: SaturationSequence) -> list[Assessed]:
+    """Steps of the search in which the tester stayed late."""
+    outside = (Phase.WARM, Phase.OPERATE)
+    return [step for step in course.spoilt if step.step.phase not in outside]
+
+
+def _of_search(course: SaturationSequence, point: Estimate | None) -> Verdict:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)
@@ -70,24 +84,34 @@ def _of_search(course: Course, point: Estimate | None) -> Verdict:
         return decided
     if point is None:
         return _of_nothing(course)
-    reached = bracket.high is not None if plan.open else bracket.confirmed
+    reached = bracket.confirmed
+    if plan.open:
+        reached = bracket.high is not None
     if not reached:
-        sure = f", {point.low:.4g}/s for sure" if plan.wanted else ""
-        held = f"{point.value:.4g}/s held{sure}, and no limit was met" if plan.open else "throughput met no plateau"
-        return _undecided(course) or Verdict(
-            VerdictKind.INVALID, held, "raise --maximum, --max-in-flight or --most-steps"
-        )
+        return _undecided(course) or _unreached(course, point)
     if not bracket.confirmed:
         return Verdict(
             VerdictKind.INVALID,
-            "repeated, the ends of the bracket did not say the same",
+            "the ends of the bracket differed when they were measured again",
             "measure longer with --step-time, or repeat more with --confirm",
         )
     return _of_point(course, point)
 
 
-def _of_nothing(course: Course) -> Verdict:
-    """Of a search in which no level held: was each too much, or was none decided?"""
+def _unreached(course: SaturationSequence, point: Estimate) -> Verdict:
+    """INVALID since the search ended before it met a limit of the service."""
+    reason = "throughput reached no plateau"
+    if course.plan.open:
+        sure = ""
+        if course.plan.wanted:
+            sure = f", {point.low:.4g}/s for sure"
+        reason = f"{point.value:.4g}/s held{sure}, and no limit was reached"
+    remedy = "raise --maximum, --max-in-flight or --most-steps"
+    return Verdict(VerdictKind.INVALID, reason, remedy)
+
+
+def _of_nothing(course: SaturationSequence) -> Verdict:
+    """The verdict on a search in which no level held: each was too much, or none was decided."""
     bracket = course.bracket
     assert bracket is not None
     unclear = _undecided(course)
@@ -101,19 +125,19 @@ def _of_nothing(course: Course) -> Verdict:
     return Verdict(VerdictKind.INVALID, reason, remedy)
 
 
-def _open_steps(course: Course) -> list[Assessed]:
+def _open_steps(course: SaturationSequence) -> list[Assessed]:
     """The last step of each undecided level."""
     assert course.bracket is not None
     return [at_level(course, level)[-1] for level in course.bracket.undecided]
 
 
-def _counted(found: Assessed) -> bool:
+def _counted(step: Assessed) -> bool:
     """Whether requests were counted at the level of this step."""
-    return found.exceeded is not None and found.exceeded.count > 0
+    return step.exceeded is not None and step.exceeded.count > 0
 
 
-def _of_point(course: Course, point: Estimate) -> Verdict:
-    """Of a point that was confirmed, where what is wanted decides nothing: is it known well enough?"""
+def _of_point(course: SaturationSequence, point: Estimate) -> Verdict:
+    """The verdict on a confirmed point that the wanted rate does not decide: by its precision."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     between = f"between {point.low:.4g} and {point.high:.4g}/s"
@@ -123,52 +147,60 @@ def _of_point(course: Course, point: Estimate) -> Verdict:
             f"saturated {between}, {plan.wanted:.4g}/s wanted: undecided",
             "give a smaller --precision and a longer --step-time",
         )
-    wide = plan.open and bracket.high is not None and bracket.high - point.value > WIDEST * point.value
-    unclear = _undecided(course) if wide or not plan.open else None
-    if unclear is not None:
-        return unclear
+    distance = 0.0
+    if bracket.high is not None:
+        distance = bracket.high - point.value
+    if not plan.open or distance > WIDEST * point.value:
+        unclear = _undecided(course)
+        if unclear is not None:
+            return unclear
     if point.value - point.low > WIDEST * point.value:
         return Verdict(
             VerdictKind.INVALID,
-            f"saturated {between}: completions are too few or too uneven to say where",
+            f"saturated {between}: completions are too few or too uneven to know where",
             "give a longer --step-time, and let nothing else run beside service and tester",
         )
     return Verdict(VerdictKind.PASS, f"saturated at {point.value:.4g}/s, {between}{_repeats(course)}")
 
 
-def _repeats(course: Course) -> str:
+def _repeats(course: SaturationSequence) -> str:
     """Whether the steps at the ends of the bracket agree, each alone."""
     bracket = course.bracket
     assert bracket is not None
     if not course.plan.open:
         return ", and the same when repeated"
     steps = [*at_level(course, bracket.low or 0.0), *at_level(course, bracket.high or 0.0)]
-    contrary = sum(_contrary(one, same(one.step.level, bracket.low or 0.0)) for one in steps)
+    contrary = sum(_contrary(step, same(step.step.level, bracket.low or 0.0)) for step in steps)
     if not contrary:
         return ", and the same when repeated"
-    return f", although {contrary} of the {len(steps)} steps at these two rates said the contrary"
+    return f", although {contrary} of the {len(steps)} steps at these two rates showed the contrary"
 
 
-def _contrary(found: Assessed, held: bool) -> bool:
-    """Whether a step alone says the contrary of what its level was taken for."""
-    limit = found.alone
-    if held:
-        return bool(found.overload) or (limit is not None and limit.refuted)
-    return not found.overload and (limit is None or limit.shown)
+def _contrary(step: Assessed, lower_end: bool) -> bool:
+    """Whether a step alone shows the contrary of the finding on its level.
+
+    lower_end: whether the level held, as the lower end of the bracket.
+    """
+    limit = step.alone
+    if lower_end:
+        return bool(step.overload) or (limit is not None and limit.refuted)
+    return not step.overload and (limit is None or limit.shown)
 
 
-def _of_wanted(course: Course, point: Estimate | None) -> Verdict | None:
-    """PASS or FAIL by the rate that is wanted; None where none is, or where the steps leave it open.
+def _of_wanted(course: SaturationSequence, point: Estimate | None) -> Verdict | None:
+    """PASS or FAIL by the wanted rate; None without one, or where the steps leave it open.
 
-    A sweep has fixed levels: what none of them reached is not held.
+    A sweep has fixed levels: a rate that none of them reached did not hold.
     """
     if not course.plan.wanted:
         return None
-    return _below_all(course) if point is None else _held(course, point) or _missed(course, point)
+    if point is None:
+        return _below_all(course)
+    return _passed(course, point) or _missed(course, point)
 
 
-def _below_all(course: Course) -> Verdict | None:
-    """FAIL where no level held and what is wanted is no less than the lowest."""
+def _below_all(course: SaturationSequence) -> Verdict | None:
+    """FAIL where no level held and the wanted rate is no less than the lowest."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     lower = plan.open and not bracket.unfit and bracket.high is not None and bracket.high <= plan.wanted
@@ -178,7 +210,7 @@ def _below_all(course: Course) -> Verdict | None:
     return Verdict(VerdictKind.FAIL, reason, SIZE)
 
 
-def _held(course: Course, point: Estimate) -> Verdict | None:
+def _passed(course: SaturationSequence, point: Estimate) -> Verdict | None:
     """PASS where the rate held."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -188,7 +220,7 @@ def _held(course: Course, point: Estimate) -> Verdict | None:
     return Verdict(VerdictKind.PASS, f"{point.low:.4g}/s held, {plan.wanted:.4g}/s were wanted")
 
 
-def _missed(course: Course, point: Estimate) -> Verdict | None:
+def _missed(course: SaturationSequence, point: Estimate) -> Verdict | None:
     """FAIL where the service is saturated below the rate, or the highest level of a sweep lies below it."""
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
@@ -202,17 +234,18 @@ def _missed(course: Course, point: Estimate) -> Verdict | None:
     return None
 
 
-def _less(course: Course) -> str:
+def _less(course: SaturationSequence) -> str:
     return f"less than {course.plan.wanted:.4g}/s wanted"
 
 
-def _failure(course: Course) -> str:
+def _failure(course: SaturationSequence) -> str:
     """Why the lowest level that did not hold did not."""
     assert course.bracket is not None and course.bracket.high is not None
-    return next((one.saturated for one in at_level(course, course.bracket.high) if one.saturated), "")
+    steps = at_level(course, course.bracket.high)
+    return next((step.saturated for step in steps if step.saturated), "")
 
 
-def _undecided(course: Course) -> Verdict | None:
+def _undecided(course: SaturationSequence) -> Verdict | None:
     """INVALID where the latency limit of a level stayed undecided; None where every level is decided."""
     assert course.bracket is not None
     if not course.bracket.undecided:
@@ -228,7 +261,7 @@ def _undecided(course: Course) -> Verdict | None:
     )
 
 
-def _of_sweep(course: Course, point: Estimate | None) -> Verdict:
+def _of_sweep(course: SaturationSequence, point: Estimate | None) -> Verdict:
     plan, bracket = course.plan, course.bracket
     assert bracket is not None
     decided = _of_wanted(course, point)
@@ -248,5 +281,5 @@ def _of_sweep(course: Course, point: Estimate | None) -> Verdict:
     return Verdict(
         VerdictKind.INVALID,
         f"between {point.low:.4g} and {point.high:.4g}/s held, {plan.wanted:.4g}/s wanted: undecided",
-        "add levels above what is wanted (--maximum, --increment), or give a longer --step-time",
+        "add levels above the wanted rate (--maximum, --increment), or give a longer --step-time",
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scaletest.analysis.completions import ends_of, rates, span
 from scaletest.analysis.evaluation import Evaluation
-from scaletest.analysis.series import ends_of, rates, span
-from scaletest.analysis.steps import Rows, Sample
+from scaletest.analysis.steps import MeasuredStep, Rows
 from scaletest.model import Plan, Record
 from scaletest.render import ticks
 from scaletest.render.numbers import measured, plural, seconds
@@ -33,7 +33,7 @@ def panels(result: Evaluation, records: Rows) -> list[Chart]:
     return [chart for chart in found if chart]
 
 
-def _panel(sample: Sample, rows: Sequence[Record], plan: Plan) -> Chart | None:
+def _panel(sample: MeasuredStep, rows: Sequence[Record], plan: Plan) -> Chart | None:
     began = sample.began_s
     ends = {worker: [began, *times] for worker, times in ends_of(rows).items()}
     first, last = span(ends)
@@ -59,7 +59,7 @@ def _panel(sample: Sample, rows: Sequence[Record], plan: Plan) -> Chart | None:
     return chart
 
 
-def _draw(chart: Chart, sample: Sample, course: Sequence[float], long: float) -> None:
+def _draw(chart: Chart, sample: MeasuredStep, course: Sequence[float], long: float) -> None:
     rate, drift, warm = sample.throughput, sample.drift, min(sample.warmup_s, long)
     chart.shade(0.0, warm, "c-shade")
     if rate.enough:

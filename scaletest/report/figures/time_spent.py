@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scaletest.analysis.cause_words import PLACES, WORDS
+from scaletest.analysis.cause_text import PLACE_TEXTS, PLACES
 from scaletest.analysis.causes import StepTime
 from scaletest.analysis.evaluation import Evaluation
 from scaletest.render import ticks
@@ -84,7 +84,7 @@ def _rest(time: StepTime, shown: Sequence[str]) -> float:
 
 
 def _label(place: str) -> str:
-    return WORDS[place].label if place in WORDS else place
+    return PLACE_TEXTS[place].label if place in PLACE_TEXTS else place
 
 
 def _described(time: StepTime) -> str:

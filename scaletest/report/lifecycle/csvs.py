@@ -12,8 +12,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from scaletest.analysis.lifecycle.books import fate
-from scaletest.analysis.lifecycle.result import Result
-from scaletest.analysis.lifecycle.steps import BY_NAME, STEPS, Course, at, duration, reference
+from scaletest.analysis.lifecycle.phases import BY_NAME, PHASES, WorkloadTimeline, at, duration, reference
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.render.text import cell
 
 # heading -> milestone
@@ -30,7 +30,7 @@ CLASSIC = (
 )  # fmt: skip
 
 
-def table(result: Result, project: str, times: str) -> str:
+def table(result: LifecycleResult, project: str, times: str) -> str:
     """The whole file; workloads in the order of submission."""
     columns = _columns(result, project, times)
     out = io.StringIO()
@@ -41,14 +41,14 @@ def table(result: Result, project: str, times: str) -> str:
     return out.getvalue()
 
 
-def _columns(result: Result, project: str, times: str) -> dict[str, Callable[[Course], str]]:
-    columns: dict[str, Callable[[Course], str]] = {
+def _columns(result: LifecycleResult, project: str, times: str) -> dict[str, Callable[[WorkloadTimeline], str]]:
+    columns: dict[str, Callable[[WorkloadTimeline], str]] = {
         "Job Name": lambda one: cell(one.workload.name),
         "Namespace": lambda one: cell(one.workload.namespace),
         "projectName": lambda one: cell(project or one.workload.namespace.removeprefix("runai-")),
     }
     columns |= {heading: _time(name) for heading, name in TIMES.items()}
-    own = [step.name for step in STEPS if step.name not in CLASSIC and not step.of_pods]
+    own = [step.name for step in PHASES if step.name not in CLASSIC and not step.of_pods]
     for name in (*CLASSIC, *own):
         columns[BY_NAME[name].title] = _duration(result, name, times)
     columns["Fate"] = lambda one: str(fate(one, result.until))
@@ -57,19 +57,19 @@ def _columns(result: Result, project: str, times: str) -> dict[str, Callable[[Co
     return columns
 
 
-def _time(name: str) -> Callable[[Course], str]:
-    def get(one: Course) -> str:
+def _time(name: str) -> Callable[[WorkloadTimeline], str]:
+    def get(one: WorkloadTimeline) -> str:
         found = at(one.stamp(name))
         return datetime.fromtimestamp(found, UTC).isoformat(timespec="microseconds") if found is not None else ""
 
     return get
 
 
-def _duration(result: Result, name: str, times: str) -> Callable[[Course], str]:
+def _duration(result: LifecycleResult, name: str, times: str) -> Callable[[WorkloadTimeline], str]:
     step = BY_NAME[name]
     since = reference(step, result.courses)
 
-    def get(one: Course) -> str:
+    def get(one: WorkloadTimeline) -> str:
         found = duration(step, one, since, times)
         return f"{found.value_s:.6f}" if found else ""
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scaletest.analysis.lifecycle.result import Result, StepFound
-from scaletest.analysis.lifecycle.steps import WORDS, began
+from scaletest.analysis.lifecycle.phases import MILESTONE_TEXTS, began
+from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.render import ticks
 from scaletest.render.numbers import NOTHING, seconds, unit_of
 from scaletest.render.svg import Axis, Chart
@@ -32,7 +32,7 @@ WIDTH, HEIGHT = 560.0, 210.0
 class Panel:
     """One row. points: (seconds since the first submission, value in s) in that order; edges and counts: histogram."""
 
-    step: StepFound
+    step: PhaseDurations
     title: str
     shares: str
     points: tuple[tuple[float, float], ...]
@@ -46,13 +46,13 @@ class Panel:
         return f"{self.step.step.title} ({self.shares})"
 
 
-def panels(result: Result, names: Sequence[str]) -> list[Panel]:
+def panels(result: LifecycleResult, names: Sequence[str]) -> list[Panel]:
     """Those of the named steps that have values."""
     found = [result.step(name) for name in names]
     return [_panel(result, one) for one in found if one is not None and not one.step.of_pods]
 
 
-def _panel(result: Result, one: StepFound) -> Panel:
+def _panel(result: LifecycleResult, one: PhaseDurations) -> Panel:
     starts = [began(each) for each in result.courses]
     zero = min((at for at in starts if at is not None), default=0.0)
     points = [
@@ -64,7 +64,7 @@ def _panel(result: Result, one: StepFound) -> Panel:
     parts = (("p50", spread.p50), ("p95", spread.p95), ("p99", spread.p99))
     # of too few values nobody knows the rare ones
     shares += [f"{name} {seconds(part.value) if part else NOTHING}" for name, part in parts]
-    title = f"{one.step.title}: time between {WORDS[one.since]} and {WORDS[one.step.event]}"
+    title = f"{one.step.title}: time between {MILESTONE_TEXTS[one.since]} and {MILESTONE_TEXTS[one.step.event]}"
     return Panel(one, title, ", ".join(shares), tuple(points), low, high, counts)
 
 
@@ -131,7 +131,7 @@ def _histogram(panel: Panel) -> Chart:
     return right
 
 
-def placing(result: Result) -> Chart | None:
+def placing(result: LifecycleResult) -> Chart | None:
     """Pods scheduled a second over time; None when there were none."""
     rate = result.throughput
     if not rate.counts:

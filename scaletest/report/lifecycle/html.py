@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.render.numbers import NOTHING, plural, significant
 from scaletest.render.style import CHART, PALETTE
 from scaletest.render.text import Markup, clean
@@ -15,7 +15,7 @@ from scaletest.report.lifecycle import figures
 from scaletest.report.lifecycle.terminal import HEADINGS, booked, cells
 
 
-def page(result: Result, title: str, plan: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
+def page(result: LifecycleResult, title: str, plan: Mapping[str, Any], environment: Mapping[str, Any]) -> str:
     """The whole file. plan, environment: shown as they are, templates left out."""
     pages = Environment(
         loader=PackageLoader("scaletest.report"), autoescape=True, undefined=StrictUndefined, finalize=_safe,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.model.verdict import VerdictKind
 from scaletest.report.junit import Case, document
 from scaletest.report.lifecycle.terminal import booked
 
 
-def suite(result: Result, heading: str) -> str:
+def suite(result: LifecycleResult, heading: str) -> str:
     """The whole document."""
     verdict = result.verdict
     balanced = VerdictKind.PASS if result.books.balanced else VerdictKind.INVALID

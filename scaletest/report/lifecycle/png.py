@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from scaletest.analysis.lifecycle.result import Result
+from scaletest.analysis.lifecycle.result import LifecycleResult
 from scaletest.model.errors import UsageError
 from scaletest.render.numbers import plural
 from scaletest.report.lifecycle.figures import BINS, Panel, panels
@@ -15,7 +15,7 @@ BLUE = "#0068a8"
 DOTS_PER_INCH = 110
 
 
-def save(result: Result, names: tuple[str, ...], path: Path) -> None:
+def save(result: LifecycleResult, names: tuple[str, ...], path: Path) -> None:
     """One picture with a row for each step. UsageError without matplotlib, without values, or where it cannot be."""
     rows = panels(result, names)
     if not rows:

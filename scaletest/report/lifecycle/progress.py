@@ -9,7 +9,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.text import Text
 
-from scaletest.analysis.lifecycle.books import Fate, Progress
+from scaletest.analysis.lifecycle.books import Fate, LifecycleProgress
 from scaletest.analysis.lifecycle.judge import ENDLESS
 from scaletest.render.numbers import plural
 
@@ -28,11 +28,11 @@ class Teller:
         if self._live:
             self._live.start()
         self._told = self._changed = clock()
-        self._last: Progress | None = None
+        self._last: LifecycleProgress | None = None
         self.hinted = False
         self._every = LIVE_EVERY_S if self._live else PLAIN_EVERY_S
 
-    def tell(self, far: Progress) -> None:
+    def tell(self, far: LifecycleProgress) -> None:
         """Take in where the run is; it is shown when it is time."""
         if far != self._last:
             self._last, self._changed = far, self._clock()
@@ -56,7 +56,7 @@ class Teller:
             self._live.stop()
 
 
-def words(far: Progress) -> str:
+def words(far: LifecycleProgress) -> str:
     """The line."""
     planned = f" of {far.planned}" if far.planned else ""
     parts = [f"{far.submitted}{planned} submitted"]

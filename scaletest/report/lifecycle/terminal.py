@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from scaletest.analysis.lifecycle.result import Result, StepFound
-from scaletest.analysis.lifecycle.steps import since_words
+from scaletest.analysis.lifecycle.phases import since_text
+from scaletest.analysis.lifecycle.result import LifecycleResult, PhaseDurations
 from scaletest.model.verdict import VerdictKind
 from scaletest.render.numbers import NOTHING, plural, seconds, significant
 from scaletest.render.text import clean
@@ -17,7 +17,7 @@ from scaletest.report.terminal import SIGNS, verdict_line
 HEADINGS = ("step", "since", "values", "missing", "mean", "p50", "p95", "p99", "max", "source")
 
 
-def summary(result: Result, console: Console, heading: str, saved: str = "") -> None:
+def summary(result: LifecycleResult, console: Console, heading: str, saved: str = "") -> None:
     """Print the whole result."""
 
     def say(line: str, style: str = "") -> None:
@@ -41,7 +41,7 @@ def summary(result: Result, console: Console, heading: str, saved: str = "") -> 
         say(f"saved in {saved}")
 
 
-def table(steps: Sequence[StepFound]) -> list[str]:
+def table(steps: Sequence[PhaseDurations]) -> list[str]:
     """Aligned lines, the heading first."""
     rows = [HEADINGS, *map(cells, steps)]
     widths = [max(len(row[index]) for row in rows) for index in range(len(HEADINGS))]
@@ -55,7 +55,7 @@ def table(steps: Sequence[StepFound]) -> list[str]:
     ]
 
 
-def cells(one: StepFound) -> tuple[str, ...]:
+def cells(one: PhaseDurations) -> tuple[str, ...]:
     """One step in words."""
     spread = one.spread
     quantiles = [seconds(found.value) if found else NOTHING for found in (spread.p50, spread.p95, spread.p99)]
@@ -63,12 +63,12 @@ def cells(one: StepFound) -> tuple[str, ...]:
         name if len(one.sources) == 1 else f"{name} {count}" for name, count in sorted(one.sources.items())
     )
     return (
-        one.step.name, since_words(one.step, one.since), str(spread.count), str(one.missing), seconds(spread.mean),
+        one.step.name, since_text(one.step, one.since), str(spread.count), str(one.missing), seconds(spread.mean),
         *quantiles, seconds(spread.max), sources,
     )  # fmt: skip
 
 
-def booked(result: Result) -> str:
+def booked(result: LifecycleResult) -> str:
     """The books in one line."""
     books = result.books
     sign = "=" if books.balanced else "≠"
@@ -79,7 +79,7 @@ def booked(result: Result) -> str:
     )
 
 
-def placed(result: Result) -> str:
+def placed(result: LifecycleResult) -> str:
     """The throughput of scheduling in one line."""
     rate = result.throughput
     if not rate.seen:

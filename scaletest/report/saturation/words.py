@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from scaletest.analysis.percentiles import Distribution
 from scaletest.analysis.saturation.evaluation import SaturationResult
-from scaletest.analysis.saturation.pods import PodTimes, from_headers
+from scaletest.analysis.saturation.pod_times import PodTimes, from_headers
 from scaletest.analysis.saturation.step import Assessed, level_text
 from scaletest.archive.queries import Answer, answers
 from scaletest.model.digits import short

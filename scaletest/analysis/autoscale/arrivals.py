@@ -1,4 +1,4 @@
-"""Workloads: when requests come and how long each runs. Drawn once, so that every rule meets the same."""
+"""Arrivals: when requests come and how long they run. Drawn once, so that rules get the same."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from scaletest.model.errors import InvalidValue
 MOST_REQUESTS = 5_000_000
 
 
-class Chance(Protocol):
-    """What is used of random.Random."""
+class SimulationChance(Protocol):
+    """The part of random.Random that a simulation uses."""
 
     def random(self) -> float:
         """From 0 to 1, 1 excluded."""
@@ -25,11 +25,11 @@ class Chance(Protocol):
         """Log-normal."""
 
     def choice(self, seq: Sequence[float]) -> float:
-        """One of them."""
+        """A member of the sequence, each equally likely."""
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Arrivals:
     """arrivals: seconds from the start, ascending. runs: run time in seconds of each."""
 
     arrivals: tuple[float, ...]
@@ -45,7 +45,7 @@ class Workload:
 Runs = Callable[[], float]
 
 
-def runs_of(chance: Chance, mean_s: float, variation: float) -> Runs:
+def runs_of(chance: SimulationChance, mean_s: float, variation: float) -> Runs:
     """Run times with this mean. variation: standard deviation over mean; 0 is constant, else log-normal."""
     if variation <= 0:
         return lambda: mean_s
@@ -54,14 +54,16 @@ def runs_of(chance: Chance, mean_s: float, variation: float) -> Runs:
     return lambda: chance.lognormvariate(mu, sigma)
 
 
-def recorded(chance: Chance, values: Sequence[float]) -> Runs:
+def recorded(chance: SimulationChance, values: Sequence[float]) -> Runs:
     """Run times drawn from recorded ones."""
     if not values:
-        raise InvalidValue("no run time was recorded", hint="give a run's folder with records of succeeded requests")
+        raise InvalidValue("no run time was recorded", hint="give the folder of a run with successful requests")
     return lambda: chance.choice(values)
 
 
-def poisson(chance: Chance, runs: Runs, rate: Callable[[float], float], peak: float, duration_s: float) -> Workload:
+def poisson(
+    chance: SimulationChance, runs: Runs, rate: Callable[[float], float], peak: float, duration_s: float
+) -> Arrivals:
     """Arrivals by chance with a rate a second that may change with time; peak: its highest value (thinning)."""
     _check_size(peak * duration_s)
     arrivals = []
@@ -72,7 +74,7 @@ def poisson(chance: Chance, runs: Runs, rate: Callable[[float], float], peak: fl
             break
         if chance.random() * peak < rate(at):
             arrivals.append(at)
-    return Workload(tuple(arrivals), tuple(runs() for _ in arrivals))
+    return Arrivals(tuple(arrivals), tuple(runs() for _ in arrivals))
 
 
 def _check_size(requests: float) -> None:
@@ -86,7 +88,7 @@ def _check_size(requests: float) -> None:
 PATTERNS = ("poisson", "steady", "wave", "steps", "burst")
 
 
-def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: float) -> Workload:
+def pattern(name: str, chance: SimulationChance, runs: Runs, per_s: float, duration_s: float) -> Arrivals:
     """A workload with a mean of `per_s` requests a second.
 
     poisson: by chance. steady: evenly. wave: by chance, from none to twice the rate and back over the duration.
@@ -96,10 +98,10 @@ def pattern(name: str, chance: Chance, runs: Runs, per_s: float, duration_s: flo
     count = max(1, round(per_s * duration_s))
     if name == "steady":
         arrivals = tuple(index / per_s for index in range(count))
-        return Workload(arrivals, tuple(runs() for _ in arrivals))
+        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
     if name == "burst":
         arrivals = tuple(duration_s / 4 * (index * 4 // count) for index in range(count))
-        return Workload(arrivals, tuple(runs() for _ in arrivals))
+        return Arrivals(arrivals, tuple(runs() for _ in arrivals))
     if name == "wave":
         turn = 2 * math.pi / duration_s
         return poisson(chance, runs, lambda at: per_s * (1 - math.cos(at * turn)), 2 * per_s, duration_s)

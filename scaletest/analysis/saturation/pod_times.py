@@ -1,4 +1,4 @@
-"""What each pod says it took, beside what its client saw: the difference is time in queues and on the way. Pure."""
+"""Times that pods report, beside those of the client: the difference is queues and networks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ LONGEST_LINE = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PodTimes:
-    """One pod's own times in s. queueing: part of the client's mean latency that is not the pod's, None if unknown."""
+    """Times of one pod in s.
+
+    queueing: part of the client's mean latency that is not the pod's, None if unknown.
+    """
 
     pod: str
     count: int
@@ -26,7 +29,9 @@ class PodTimes:
     queueing: float | None
 
     def __str__(self) -> str:
-        share = f", queueing {self.queueing:.0%}" if self.queueing is not None else ""
+        share = ""
+        if self.queueing is not None:
+            share = f", queueing {self.queueing:.0%}"
         times = f"mean {1e3 * self.mean_s:.4g} ms, {1e3 * self.fastest_s:.4g} to {1e3 * self.slowest_s:.4g} ms"
         return f"pod {self.pod or 'unknown'}: {self.count} requests, {times}{share}"
 
@@ -43,47 +48,53 @@ class PodTimes:
 
 
 def from_headers(samples: Sequence[Attempt]) -> list[PodTimes]:
-    """By the pod that each answer names; [] when none says its time."""
+    """The times of the pods that answers name; [] when no answer has a time."""
     own: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for one in samples:
-        if one.ok and one.final and one.server_s is not None:
-            own[one.pod].append((one.server_s, one.latency_s))
-    found = []
+    for attempt in samples:
+        if attempt.ok and attempt.final and attempt.server_s is not None:
+            own[attempt.pod].append((attempt.server_s, attempt.latency_s))
+    times_of_pods = []
     for pod, rows in sorted(own.items()):
         latency_s = sum(latency for _, latency in rows) / len(rows)
-        found.append(_times(pod, [server for server, _ in rows], latency_s))
-    return found
+        times_of_pods.append(_times(pod, [server for server, _ in rows], latency_s))
+    return times_of_pods
 
 
 def from_logs(logs: Mapping[str, Iterable[str]], pattern: str, latency_s: float | None) -> list[PodTimes]:
-    """By the pods' logs: group 1 of `pattern` is the time in ms. latency_s: the client's mean over all pods."""
+    """The times of pods by their logs.
+
+    pattern: its group 1 is the time in ms. latency_s: the client's mean over all pods.
+    """
     expression = compiled(pattern)
-    found = []
+    times_of_pods = []
     for pod, lines in sorted(logs.items()):
         times = []
         for line in lines:
             match = expression.search(line[:LONGEST_LINE])
             try:
-                times += [float(match[1]) / 1e3] if match else []
+                if match:
+                    times.append(float(match[1]) / 1e3)
             except (TypeError, ValueError):
                 continue
         if times:
-            found.append(_times(pod, times, latency_s))
-    return found
+            times_of_pods.append(_times(pod, times, latency_s))
+    return times_of_pods
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The expression; InvalidValue unless it is one with a group."""
+    """The pattern as an expression; InvalidValue unless it has a group."""
     try:
-        found = re.compile(pattern)
+        expression = re.compile(pattern)
     except re.error as error:
-        raise InvalidValue(f"--log-pattern is no regular expression: {error}") from error
-    if found.groups < 1:
+        raise InvalidValue(f"--log-pattern is not a regular expression: {error}") from error
+    if expression.groups < 1:
         raise InvalidValue("--log-pattern has no group", hint=r"put the time in ms into one, as in 'took ([\d.]+) ms'")
-    return found
+    return expression
 
 
 def _times(pod: str, values: Sequence[float], latency_s: float | None) -> PodTimes:
     mean_s = sum(values) / len(values)
-    queueing = max(0.0, 1.0 - mean_s / latency_s) if latency_s else None
+    queueing = None
+    if latency_s:
+        queueing = max(0.0, 1.0 - mean_s / latency_s)
     return PodTimes(pod, len(values), mean_s, min(values), max(values), queueing)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def solve(matrix: Sequence[Sequence[float]], right: Sequence[float]) -> list[float] | None:
     """x of `matrix` x = `right` by Gauss with partial pivoting, for up to 3 x 3; None for a singular matrix."""
     size = len(right)
-    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    rows = [[*equation, constant] for equation, constant in zip(matrix, right, strict=True)]
     for column in range(size):
         pivot = max(range(column, size), key=lambda index: abs(rows[index][column]))
         if abs(rows[pivot][column]) < 1e-300:

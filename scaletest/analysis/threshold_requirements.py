@@ -1,6 +1,7 @@
-"""What a plan's thresholds ask of a step, beyond what its doubling needs: requests enough, and a narrow interval.
+"""The requests and the precision that a plan's thresholds require of a step.
 
-Without this a step that is decided after twenty requests would leave every percentile threshold undecided.
+Without this a step that is decided after twenty requests would leave every percentile threshold
+undecided.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ from scaletest.model.threshold import PERCENTILES, Threshold, parse
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
-    """requests: that must be counted. precise: whether the step must go on to the plan's precision."""
+class StepRequirements:
+    """Requirements of a step.
+
+    requests: that must be counted. precise: whether the step must go on to the plan's precision.
+    """
 
     requests: int
     precise: bool
 
 
-def demand(plan: Plan, workers: int) -> Demand:
-    """What the thresholds ask of the step with that many workers."""
-    concerning = [one for one in (parse(text, plan.steps) for text in plan.thresholds) if _concerns(one, plan, workers)]
-    return Demand(
-        requests=max((_requests(one, plan, workers) for one in concerning), default=0),
-        precise=any(_is_rate(one) for one in concerning),
+def requirements_of(plan: Plan, workers: int) -> StepRequirements:
+    """The requirements of the thresholds for the step with that many workers."""
+    thresholds = [parse(text, plan.steps) for text in plan.thresholds]
+    concerning = [each for each in thresholds if _concerns(each, plan, workers)]
+    return StepRequirements(
+        requests=max((_requests(each, plan, workers) for each in concerning), default=0),
+        precise=any(_is_rate(each) for each in concerning),
     )
 
 
 def _concerns(threshold: Threshold, plan: Plan, workers: int) -> bool:
-    """Whether it looks at the step: by name, by naming none, or as the base of the ratio that it names."""
+    """Whether a threshold uses the step: by name, by naming none, or as the base of its ratio."""
     if threshold.workers is None or threshold.workers == workers:
         return True
     if threshold.metric == "ratio":
@@ -47,7 +52,9 @@ def _requests(threshold: Threshold, plan: Plan, workers: int) -> int:
     if threshold.metric == "drift":
         return 2 * BATCHES * workers * plan.parts
     quantile = PERCENTILES.get(threshold.metric.partition(".")[2])
-    return 2 * samples_needed(quantile) if quantile else 0
+    if quantile:
+        return 2 * samples_needed(quantile)
+    return 0
 
 
 def _is_rate(threshold: Threshold) -> bool:

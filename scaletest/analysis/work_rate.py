@@ -1,8 +1,9 @@
-"""What requests report to have done, per second: frames of transcodes, samples of training, bytes of transfers.
+"""Amounts that requests report, per second: frames of transcodes, samples of training, bytes moved.
 
-Work per second is requests per second times the mean work of the requests that are counted there, so both stand on the
-same completions after the same warm-up, and a request that reports none has done none. The relative errors of the two
-add in squares; requests of equal work add nothing to the error of the throughput.
+Work per second is requests per second times the mean work of the requests that are counted there,
+so both rest on the same completions after the same warm-up, and a request that reports none has
+done none. The relative errors of the two add in squares; requests of equal work add nothing to the
+error of the throughput.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
-from scaletest.analysis.student import t95
+from scaletest.analysis.student_t import t95
 from scaletest.analysis.throughput import Throughput
 from scaletest.model import Record
 
@@ -23,18 +24,18 @@ Work = Mapping[str, Throughput]
 
 
 def work(rate: Throughput, counted: Sequence[Record]) -> Work:
-    """The work per second of every figure that one of the counted requests reports, with its 95 % interval."""
-    found = {}
+    """Work per second of every figure that a counted request reports, with its 95 % interval."""
+    rates = {}
     for name in FIGURES:
-        amounts = [_number(row.reply.figures.get(name)) for row in counted]
+        amounts = [_number(record.reply.figures.get(name)) for record in counted]
         if any(amounts):
-            found[name] = _times(rate, [amount or 0.0 for amount in amounts])
-    return found
+            rates[name] = _times(rate, [amount or 0.0 for amount in amounts])
+    return rates
 
 
 def hits(rows: Sequence[Record]) -> int:
-    """How many requests met the limit of a device's memory, whether they failed of it or not."""
-    return sum(bool(_number(row.reply.figures.get(MEMORY_HITS))) for row in rows)
+    """How many requests reached the limit of a device's memory, whether they failed or not."""
+    return sum(bool(_number(record.reply.figures.get(MEMORY_HITS))) for record in rows)
 
 
 def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
@@ -47,7 +48,9 @@ def _times(rate: Throughput, amounts: Sequence[float]) -> Throughput:
 
 
 def _number(value: object) -> float | None:
-    """Figures come from programs: text, and what is no amount, count as nothing."""
+    """A figure as a number. Figures come from programs: text and negative amounts give None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if value > 0 else None
+    if value > 0:
+        return float(value)
+    return None

@@ -1,9 +1,10 @@
-"""Completions as a smooth course in time: between two of its completions a worker progresses evenly.
+"""Completions as progress in time: between two of its completions a worker progresses evenly.
 
-Progress has two virtues over counting completions in a window. It is not quantised: workers in lockstep that finish a
-request every 30 s progress by exactly T / 30 in T seconds, wherever the window begins. And it is unbiased for any
-distribution of run times: the part of a cycle that lies before a given instant is evenly distributed, so what is lost
-at one end of the window is won at the other.
+Progress has two virtues over counting completions in a window. It is not quantised: workers in
+lockstep that finish a request every 30 s progress by exactly T / 30 in T seconds, wherever the
+window begins. And it is unbiased for any distribution of run times: the part of a cycle that lies
+before an instant is evenly distributed, so the loss at one end of the window equals the gain at the
+other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import pairwise
 
 from scaletest.model import Record
 
-# Redis tells the time in microseconds: what lies closer together than that has no rate.
+# The clock of Redis counts microseconds: completions that are closer together have no rate.
 RESOLUTION_S = 1e-6
 # worker -> when it finished its successful requests, in Redis seconds, ascending
 Ends = Mapping[str, Sequence[float]]
@@ -44,7 +45,9 @@ def span(ends: Ends) -> tuple[float, float]:
     if not full:
         return 0.0, 0.0
     first, last = max(times[0] for times in full), min(times[-1] for times in full)
-    return (first, last) if last - first > RESOLUTION_S else (0.0, 0.0)
+    if last - first > RESOLUTION_S:
+        return (first, last)
+    return (0.0, 0.0)
 
 
 def progress(ends: Ends, edges: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""What a queue did lately: rates, the mean run time and maxima over a window of ten-second slots. Pure."""
+"""Figures of a queue over a recent window of ten-second slots: rates, mean run time and maxima."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from scaletest.model.time_slots import SLOT_S, TimeSlot
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RecentWindow:
     """A queue over the last seconds. Durations in seconds, maxima 0 when nothing ended.
 
-    submitted_per_s: requests submitted a second. ended: requests that ended. mean_run_s: their mean run time; when none
-    ended the last that is known, None when none ever was. node, pod: where the longest run was.
+    submitted_per_s: requests submitted a second. ended: requests that ended. mean_run_s: their mean
+    run time; when none ended the last that is known, None when none ever was. node, pod: of the
+    longest run.
     """
 
     submitted_per_s: float = 0.0
@@ -27,7 +28,7 @@ class Window:
     pod: str = ""
 
 
-def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> Window:
+def over(slots: Sequence[TimeSlot], now_s: float, window_s: float) -> RecentWindow:
     """The window that ends now. It begins with a whole slot, so it may reach back up to ten seconds further."""
     return _from(slots, _first(now_s, window_s), now_s)
 
@@ -37,7 +38,7 @@ def reach_s(now_s: float, window_s: float) -> float:
     return now_s - _first(now_s, window_s) * SLOT_S
 
 
-def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> Window:
+def within(slots: Sequence[TimeSlot], now_s: float, limit_s: float) -> RecentWindow:
     """Whole slots of the last `limit_s` seconds, the present slot among them: nothing in it is older than the limit.
 
     limit_s: a multiple of ten seconds.
@@ -54,21 +55,31 @@ def _first(now_s: float, window_s: float) -> int:
     return math.floor((now_s - window_s) / SLOT_S)
 
 
-def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> Window:
+def _from(slots: Sequence[TimeSlot], first: int, now_s: float) -> RecentWindow:
+    """The window from the slot with the number `first` until now."""
     last = math.floor(now_s / SLOT_S)
-    span_s = now_s - first * SLOT_S
     recent = [slot for slot in slots if first <= slot.number <= last]
-    ended = sum(slot.ended for slot in recent)
+    span_s = now_s - first * SLOT_S
+    submitted_per_s = 0.0
+    if span_s > 0:
+        submitted_per_s = sum(slot.submitted for slot in recent) / span_s
     longest = max(recent, key=lambda slot: slot.max_run_s, default=TimeSlot(0))
-    known = [slot for slot in slots if slot.ended and slot.number <= last]
-    sources = [slot for slot in recent if slot.ended] or known[-1:]
-    return Window(
-        submitted_per_s=sum(slot.submitted for slot in recent) / span_s if span_s > 0 else 0.0,
-        ended=ended,
-        mean_run_s=sum(s.run_sum_s for s in sources) / sum(s.ended for s in sources) if sources else None,
+    return RecentWindow(
+        submitted_per_s=submitted_per_s,
+        ended=sum(slot.ended for slot in recent),
+        mean_run_s=_mean_run_s([slot for slot in slots if slot.number <= last], recent),
         max_wait_s=max((slot.max_wait_s for slot in recent), default=0.0),
         max_run_s=longest.max_run_s,
         max_total_s=max((slot.max_total_s for slot in recent), default=0.0),
         node=longest.node,
         pod=longest.pod,
     )
+
+
+def _mean_run_s(past: Sequence[TimeSlot], recent: Sequence[TimeSlot]) -> float | None:
+    """The mean run time of the recent slots, else of the last slot in which requests ended."""
+    known = [slot for slot in past if slot.ended]
+    used = [slot for slot in recent if slot.ended] or known[-1:]
+    if not used:
+        return None
+    return sum(slot.run_sum_s for slot in used) / sum(slot.ended for slot in used)

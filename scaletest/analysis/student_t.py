@@ -1,8 +1,9 @@
-"""Quantiles of Student's t for any real number of degrees of freedom, as Welch's formula gives them.
+"""Quantiles of Student's t for any real number of degrees of freedom, as in Welch's formula.
 
-From 3 degrees on: G. W. Hill, Algorithm 396, Communications of the ACM 13 (1970), 619, which scipy finds right to 2e-5
-of the value. It is not made for fewer (1e-3 off at 2.01, 17 % at 1.01): there the closed forms of 1 and 2 degrees
-serve, and between them bisection of the tail probability, to 1e-9.
+From 3 degrees on: G. W. Hill, Algorithm 396, Communications of the ACM 13 (1970), 619, which scipy
+finds right to 2e-5 of the value. It is not made for fewer (1e-3 off at 2.01, 17 % at 1.01): there
+the closed forms of 1 and 2 degrees serve, and between them bisection of the tail probability, to
+1e-9.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def t_quantile(p: float, freedom: float) -> float:
         return 1.0 / math.tan(tails * math.pi / 2)
     if freedom == 2:
         return math.sqrt(2.0 / (tails * (2.0 - tails)) - 2.0)
-    return _hill(tails, freedom) if freedom >= 3 else _bisect(tails, freedom)
+    if freedom >= 3:
+        return _hill(tails, freedom)
+    return _bisect(tails, freedom)
 
 
 def _hill(tails: float, n: float) -> float:
@@ -72,7 +75,10 @@ def _bisect(tails: float, freedom: float) -> float:
     low, high = -_NORMAL.inv_cdf(tails / 2), 1.0 / math.tan(tails * math.pi / 2)
     while high - low > 1e-9 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if _tails(middle, freedom) > tails else (low, middle)
+        if _tails(middle, freedom) > tails:
+            low = middle
+        else:
+            high = middle
     return (low + high) / 2
 
 
@@ -96,22 +102,25 @@ def _beta_ratio(a: float, b: float, x: float) -> float:
 
 
 def spread_bound(freedom: int) -> float:
-    """Upper bound of a standard deviation over that seen with `freedom` >= 1 degrees, wrong in one of twenty cases.
+    """Upper bound of a standard deviation over its estimate, wrong in one of twenty cases.
 
-    sqrt(f / q), q the 0.05 quantile of chi square: that of one degree is 0.00393, of two 0.1026; else by Wilson and
-    Hilferty (1931), which is right to 4 %.
+    freedom: degrees of freedom of the estimate, 1 or more. sqrt(f / q), q the 0.05 quantile of chi
+    square: that of one degree is 0.00393, of two 0.1026; else by Wilson and Hilferty (1931), which
+    is right to 4 %.
     """
     if freedom <= 2:
-        return 15.95 if freedom <= 1 else 4.415
+        if freedom <= 1:
+            return 15.95
+        return 4.415
     part = 2.0 / (9.0 * freedom)
     root = 1.0 - part + _NORMAL.inv_cdf(0.05) * math.sqrt(part)
     return 1.0 / (root * math.sqrt(root))
 
 
 def welch(errors: Sequence[float], freedoms: Sequence[float]) -> float:
-    """Degrees of freedom of a sum of independent estimates with these standard errors (Welch 1947, Satterthwaite 1946).
+    """Degrees of freedom of a sum of independent estimates (Welch 1947, Satterthwaite 1946).
 
-    At least 1; those of all together where nothing varies.
+    errors: the standard error of each. At least 1; the sum of all freedoms where nothing varies.
     """
     below = sum(error**4 / max(1.0, freedom) for error, freedom in zip(errors, freedoms, strict=True))
     if below <= 0:

@@ -17,9 +17,11 @@ FEWEST = 8
 
 @dataclass(frozen=True, slots=True)
 class RankTest:
-    """u: pairs in which the first sample's value is the larger one, a tie counting half.
+    """The result of the test.
 
-    larger: the same as a part of all pairs; 0.5 when neither tends to be larger. p: of so uneven a split by chance.
+    u: pairs in which the first sample's value is the larger one, a tie counting half. larger: u as
+    a part of all pairs; 0.5 when neither tends to be larger. p: the probability of such a split by
+    chance.
     """
 
     u: float
@@ -36,7 +38,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     m, n = len(first), len(second)
     if min(m, n) < FEWEST:
         return None
-    tagged = sorted([(value, 1) for value in first] + [(value, 0) for value in second])
+    tagged = sorted([(measured, 1) for measured in first] + [(measured, 0) for measured in second])
     rank_sum, ties, below = 0.0, 0.0, 0
     for _, group in groupby(tagged, key=lambda pair: pair[0]):
         members = [tag for _, tag in group]
@@ -49,5 +51,7 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest | 
     variance = m * n / 12 * (total + 1 - ties / (total * (total - 1)))
     distance = max(0.0, abs(u - m * n / 2) - 0.5)
     # 2 cdf(-z), since 1 - cdf(z) would be 0 far out
-    p = 2 * NormalDist().cdf(-distance / math.sqrt(variance)) if variance > 0 else 1.0
+    p = 1.0
+    if variance > 0:
+        p = 2 * NormalDist().cdf(-distance / math.sqrt(variance))
     return RankTest(u, u / (m * n), min(1.0, p))

@@ -1,0 +1,91 @@
+"""How many workers a queue needs. One rule, used by the exporter and by the simulator. Pure.
+
+    wanted = ceil(S * (lambda / rho + waiting / W))
+
+S is the mean run time and lambda the rate at which requests come, so S * lambda workers keep up
+exactly (Little's law). rho, the target utilisation, leaves room: a queue served at its limit grows
+without bound, and the article on load testing found 70 % to do considerably better. Requests that
+wait already shall be worked off within W seconds, which takes S * waiting / W workers more. The
+rate shows load before a backlog does, and does not move when workers are added: a rule that
+multiplies the number of workers (HPA with a plain value) oscillates.
+
+The wanted number falls only when all numbers of a whole window were lower, so that a quiet moment
+stops no worker.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scaletest.model import checks
+from scaletest.model.errors import InvalidValue
+from scaletest.model.time_slots import LONGEST_WINDOW_S
+
+# More are a mistake: a run time of days and a thousand requests a second.
+MOST_WORKERS = 1_000_000
+
+History = tuple[tuple[float, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Targets for the number of workers.
+
+    utilisation: share of time that workers are busy, above 0 to 1. wait_s: seconds in which a
+    backlog is worked off. window_s: seconds over which rates and run times are measured, and for
+    which a lower number must last.
+    """
+
+    utilisation: float = 0.7
+    wait_s: float = 30.0
+    window_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        checks.seconds(self.wait_s, "wait target", zero=False)
+        checks.seconds(self.window_s, "window", maximum=LONGEST_WINDOW_S, zero=False)
+        if not 0.0 < self.utilisation <= 1.0:
+            raise InvalidValue(
+                f"utilisation is {self.utilisation!r}", hint="give a share above 0, at most 1, such as 0.7"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDemand:
+    """The present load of a queue.
+
+    run_s: mean run time of a request in seconds, None when none ever ended.
+    """
+
+    waiting: int
+    running: int
+    submitted_per_s: float = 0.0
+    run_s: float | None = None
+
+
+def wanted(demand: QueueDemand, targets: Targets) -> int:
+    """Workers wanted at this moment. Without a known run time: one for each request that waits or runs."""
+    present = demand.waiting + demand.running
+    if demand.run_s is None:
+        return min(present, MOST_WORKERS)
+    load = demand.submitted_per_s / targets.utilisation + demand.waiting / targets.wait_s
+    # a billionth is noise of floating point, not a worker
+    number = math.ceil(demand.run_s * load - 1e-9)
+    least = min(present, 1)
+    return min(max(number, least), MOST_WORKERS)
+
+
+def desired(
+    now_s: float, wanted_now: int, history: Sequence[tuple[float, int]], window_s: float
+) -> tuple[int, History]:
+    """The number to act on, and the history to pass in next time.
+
+    The number is the highest that was wanted in the last `window_s` seconds. now_s: any clock that
+    does not go back. Only numbers that may still become the highest are remembered.
+    """
+    recent = [(at, old) for at, old in history if at > now_s - window_s]
+    while recent and recent[-1][1] <= wanted_now:
+        recent.pop()
+    remembered = (*recent, (now_s, wanted_now))
+    return remembered[0][1], remembered
