@@ -10,7 +10,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from scaletest.broker.ledger import Ledger, Lot
+from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, checks, wire
 from scaletest.model.errors import InvalidValue
@@ -27,8 +27,8 @@ class Current:
     """Set by our worker around RQ's own code: what it runs, its runtime, and how that went."""
 
     runtime: Runtime
-    ledger: Ledger
-    lot: Lot
+    accounting: Accounting
+    taken_job: TakenJob
     ok: bool = False
     settled: bool = False
 
@@ -49,11 +49,17 @@ def run(arguments: list[str], time_limit: float = 0.0) -> dict[str, Any]:
             result, run_s = here.runtime.run(values, limit)
         except NoneFree as error:
             result, run_s = Result(Outcome.FAILED, Reason.NO_DEVICE, error=error.message), 0.0
-    lot = here.lot
+    taken_job = here.taken_job
     reply, wait_s = here.runtime.reply_json(
-        lot.id, lot.worker, result, run_s, lot.enqueued_us, lot.started_us, lot.attempt or 1
+        taken_job.id,
+        taken_job.worker,
+        result,
+        run_s,
+        taken_job.enqueued_us,
+        taken_job.started_us,
+        taken_job.attempt or 1,
     )
-    ended_s = here.ledger.settle(lot, result.outcome.value, wait_s, run_s, reply)
+    ended_s = here.accounting.settle(taken_job, result.outcome.value, wait_s, run_s, reply)
     here.settled = True
     return {**wire.load(reply, "the reply"), "ended_s": ended_s}
 
@@ -67,5 +73,5 @@ def _under_stock_worker() -> Current:
         raise InvalidValue("workers.entry.run was called outside an RQ worker", hint="use scaletest queue submit")
     if _stock_runtime is None:
         _stock_runtime = Runtime(Settings.from_environment(os.environ), Wake())
-    ledger = Ledger(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
-    return Current(_stock_runtime, ledger, ledger.look_up(job.id, job.origin))
+    accounting = Accounting(job.connection, Retrying(f"job {job.id}", patience_s=STOCK_PATIENCE_S))
+    return Current(_stock_runtime, accounting, accounting.look_up(job.id, job.origin))

@@ -23,10 +23,10 @@ from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
+from scaletest.broker.accounting import Accounting
 from scaletest.broker.connection import Redis, transient, twin
-from scaletest.broker.lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
-from scaletest.broker.ledger import Ledger
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline, patience_s
+from scaletest.broker.fast_lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Heartbeat, patience_s
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import Outcome, Reason
@@ -39,8 +39,8 @@ from workers.breaker import Breaker
 from workers.device_faults import NoneFree
 from workers.leasing import Leasing
 from workers.node_sampler import NodeSampler
+from workers.rq_jobs import SlowLane
 from workers.runtime import Runtime, Settings
-from workers.slow_lane import SlowLane
 from workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
@@ -118,12 +118,12 @@ class Worker(SlowLane):
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
-        self._ledger = Ledger(self.connection, self._retrying)
+        self._accounting = Accounting(self.connection, self._retrying)
         # Heartbeats and the lease of a device: one thread says both.
         beating = twin(self.connection, patience_s(self._interval_s))
         if self._runtime.devices.leasing:
             self._begin_leasing(beating)
-        self._lifeline = Lifeline(
+        self._heartbeat = Heartbeat(
             beating,
             self.name,
             queue,
@@ -137,13 +137,13 @@ class Worker(SlowLane):
         def start() -> None:
             # RQ takes a worker that was killed for alive until its hash expires, eight minutes later. Our deadline
             # knows better, also when a first try of ours registered and then lost its connection.
-            self._lifeline.forget_dead_namesake()
+            self._heartbeat.forget_dead_namesake()
             super(Worker, self).bootstrap(*args, **options)
-            self._lifeline.start()
+            self._heartbeat.start()
 
         self._retrying.run(start)
         self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
-        self._lifeline.attend(self._lane)
+        self._heartbeat.watch_lane(self._lane)
         if self._sampler:
             self._sampler.start()
         self._booting = False
@@ -158,7 +158,7 @@ class Worker(SlowLane):
             lane.close()
             if self._sampler:
                 self._sampler.stop()
-            self._lifeline.stop()
+            self._heartbeat.stop()
             self._runtime.close()
             self._lane = None
         try:
@@ -170,7 +170,7 @@ class Worker(SlowLane):
             if self._leasing is not None:
                 self._leasing.close()
             if lane is not None:
-                self._lifeline.forget()
+                self._heartbeat.forget()
         except Exception as error:
             if not transient(error):
                 raise
@@ -199,7 +199,7 @@ class Worker(SlowLane):
         self._leasing = leasing
 
     def _prepare_sampling(self, queue: str) -> SamplerLease | None:
-        """What the lifeline asks for, so that this worker may sample its node; None when causes are turned off."""
+        """What the heartbeat asks for, so that this worker may sample its node; None when causes are turned off."""
         if self._runtime.settings.no_causes:
             return None
         sampling = SamplerLease(queue, self._runtime.node, self.name)
@@ -247,7 +247,7 @@ class Worker(SlowLane):
         self._stopping.set()
         self._stopped_at = time.monotonic()
         lane = self._lane
-        self._lifeline.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
+        self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
         self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         self._grace.daemon = True
         self._grace.start()
@@ -274,12 +274,12 @@ class Worker(SlowLane):
 
     def get_current_job_id(self) -> str | None:
         """As RQ, which asks when a command to stop a job came; the fast lane's requests too."""
-        held = self._lifeline.held if self._lane is not None else None
+        held = self._heartbeat.held if self._lane is not None else None
         return held.id if held is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
         """As RQ, for the thread that reads its commands. An execution of the fast lane is an attempt."""
-        held = self._lifeline.held if self._lane is not None else None
+        held = self._heartbeat.held if self._lane is not None else None
         if held is None or held.slow or str(held.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
@@ -288,7 +288,7 @@ class Worker(SlowLane):
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
         """End the running workload; RQ's name for it. Nothing happens where none of ours runs, or it just ended."""
-        held = self._lifeline.held if self._lane is not None else None
+        held = self._heartbeat.held if self._lane is not None else None
         if held is not None and held.id == self._stopped_job_id:
             self._force.set()
 
@@ -348,7 +348,7 @@ class Worker(SlowLane):
                 self._stopping.wait(self._breaker.delay_s)
             taken = self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
             if taken is OVERDUE:
-                self._retrying.run(self._lifeline.start)
+                self._retrying.run(self._heartbeat.start)
             return taken
         except Exception as error:
             if transient(error) and self._stop_requested:
@@ -375,7 +375,7 @@ class Worker(SlowLane):
     def _run(self, taken: Taken) -> Done | None:
         """Run one request; what the next call shall say about it. None when it was put back."""
         self._fast_jobs += 1
-        runtime, lifeline = self._runtime, self._lifeline
+        runtime, heartbeat = self._runtime, self._heartbeat
         try:
             arguments, limit_s = jobs.decode(taken.data)
         except InvalidValue as error:
@@ -383,23 +383,23 @@ class Worker(SlowLane):
         else:
             if self._log_messages:
                 logger.info("request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s)
-            lifeline.hold(taken.id, taken.attempt)
+            heartbeat.hold(taken.id, taken.attempt)
             began = time.monotonic()
             try:
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
                 if not self._was_stopped(taken.id):
-                    lifeline.let_go()
+                    heartbeat.let_go()
                     self._put_back(taken)
                     return None
                 result, run_s = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED), time.monotonic() - began
             except NoneFree:
                 # its slot was lost and nobody's fault: another worker may have one
-                lifeline.let_go()
+                heartbeat.let_go()
                 self._put_back(taken)
                 self._wait_for_slot()
                 return None
-            registered = lifeline.let_go()
+            registered = heartbeat.let_go()
             if self._stopped_job_id is not None:
                 self._forget_stop()
         reply, wait_s = runtime.reply_json(
@@ -407,7 +407,7 @@ class Worker(SlowLane):
         )
         self._count(result, run_s, reply)
         if self._breaker.note(result, run_s):
-            self._lifeline.mark_suspect(self._breaker.suspect)
+            self._heartbeat.mark_suspect(self._breaker.suspect)
             logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
 

@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import jobs, keys
 from scaletest.broker.cancelling import Cancellation
 from scaletest.broker.connection import Redis
-from scaletest.broker.lane import call_nonce
+from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.reader import Entry, Reader, order
 from scaletest.broker.retry import Retrying

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.lifeline import LEASE_INTERVALS
+from scaletest.broker.heartbeat import LEASE_INTERVALS
 from scaletest.broker.queues import shown_us
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script

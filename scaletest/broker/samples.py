@@ -1,7 +1,7 @@
 """Samples of nodes on their way through Redis: a bounded stream for each queue, and who may add to it.
 
 One worker of a node samples it for its queue. The right to do so is asked for and renewed by heartbeats, which tell as
-well whether the queue has work; so workers that do not sample make no call for it. Samples go the lifeline's way, too:
+well whether the queue has work; so workers that do not sample make no call for it. Samples go the heartbeat's way, too:
 they need no connection of their own.
 """
 
@@ -81,7 +81,7 @@ def _least_needed(names: Sequence[str]) -> str:
 
 
 class SamplerLease:
-    """A worker's right to sample its node for its queue. The lifeline keeps it; a sampling thread makes use of it.
+    """A worker's right to sample its node for its queue. The heartbeat keeps it; a sampling thread makes use of it.
 
     interval_s: how long samples shall be apart.
     """
@@ -98,7 +98,7 @@ class SamplerLease:
         self._waiting: tuple[float, bytes] | None = None
         self._told = False
 
-    # -- for the lifeline -------------------------------------------------------------------------------------------
+    # -- for the heartbeat -------------------------------------------------------------------------------------------
 
     @property
     def asks(self) -> str:
@@ -152,9 +152,9 @@ class SamplerLease:
         self._work_until = max(self._work_until, self._clock() + AFTERWARDS_S)
 
     def offer(self, sample: NodeSample) -> None:
-        """Have the lifeline send it. One that still waits is replaced."""
+        """Have the heartbeat send it. One that still waits is replaced."""
         self._waiting = (self._clock(), encode(sample))
-        if not self._ended:  # else the lifeline may be closed already
+        if not self._ended:  # else the heartbeat may be closed already
             self.wake()
 
     def _send(self, client: Redis) -> None:

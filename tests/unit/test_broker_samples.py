@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Queues, keys
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,
@@ -38,19 +38,19 @@ MADE: list[Sampling] = []
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
-    """What a lifeline has open is closed after the test."""
+    """What a heartbeat has open is closed after the test."""
     yield
     while MADE:
         MADE.pop().line.stop()
 
 
 class Sampling:
-    """A worker that could sample, and what its lifeline does."""
+    """A worker that could sample, and what its heartbeat does."""
 
     def __init__(self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q") -> None:
         self.redis = redis
         self.lease = SamplerLease(queue, node, worker, clock.seconds)
-        self.line = Lifeline(redis, worker, queue, sampling=self.lease)
+        self.line = Heartbeat(redis, worker, queue, sampling=self.lease)
         MADE.append(self)
 
     def beat(self) -> None:
@@ -133,7 +133,7 @@ def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Cl
 
 
 def test_a_worker_that_does_not_sample_asks_for_nothing(redis: VirtualRedis, queues: Queues) -> None:
-    line = Lifeline(redis, "w", "q")
+    line = Heartbeat(redis, "w", "q")
     line._beat()
     line.stop()
     assert not redis.exists(keys.samplers("q"))

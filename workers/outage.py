@@ -14,7 +14,7 @@ from redis.client import PubSub, PubSubWorkerThread
 from rq import SimpleWorker
 
 from scaletest.broker.connection import transient, twin
-from scaletest.broker.lane import FastLane
+from scaletest.broker.fast_lane import FastLane
 
 PUBSUB_RETRY_S = 2.0
 # How long a worker that stops waits for the thread for commands.

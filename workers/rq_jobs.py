@@ -13,15 +13,15 @@ from typing import Any
 from rq.job import Job
 from rq.queue import Queue
 
+from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import transient
-from scaletest.broker.lane import Taken
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
 from scaletest.system.waiting import Wake
 from workers import admission, entry
-from workers.patience import Patient
+from workers.outage import Patient
 from workers.runtime import Runtime
 
 logger = logging.getLogger("scaletest.worker")
@@ -31,8 +31,8 @@ class SlowLane(Patient):
     """RQ's own code under our lease, and what it tells about how a job ended."""
 
     _allowed: tuple[str, ...]
-    _ledger: Ledger
-    _lifeline: Lifeline
+    _accounting: Accounting
+    _heartbeat: Heartbeat
     _runtime: Runtime
     _force: Wake
     _forced = False
@@ -43,7 +43,7 @@ class SlowLane(Patient):
     def _fetch(self, taken: Taken) -> tuple[Job, Queue] | None:
         """The job for RQ's own code, or None for poison, which is kept aside and never executed."""
         queue = self.queues[0]
-        lot = Lot(taken.id, queue.name, self.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
+        taken_job = TakenJob(taken.id, queue.name, self.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
         self._slow_jobs += 1
         try:
             job = self.job_class.fetch(taken.id, connection=self.connection, serializer=self.serializer)
@@ -56,16 +56,16 @@ class SlowLane(Patient):
             refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
         if refusal:
             logger.error("worker %s refuses job %s: %s", self.name, taken.id, refusal)
-            self._ledger.poison(lot, refusal)
+            self._accounting.poison(taken_job, refusal)
             return None
-        self._slow = entry.Current(self._runtime, self._ledger, lot)
+        self._slow = entry.Current(self._runtime, self._accounting, taken_job)
         job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
         return job, queue
 
     def _put_back(self, taken: Taken) -> None:
         """To the front of its queue, now or, for a worker that ends while Redis is away, with its lease."""
         try:
-            self._ledger.release(Lot(taken.id, self.queues[0].name, self.name, taken.attempt))
+            self._accounting.release(TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt))
         except Exception as error:
             if not (self._stop_requested and transient(error)):
                 raise
@@ -76,11 +76,11 @@ class SlowLane(Patient):
         if slow is None:
             super().execute_job(job, queue)
             return
-        self._lifeline.hold(slow.lot.id, slow.lot.attempt or 1, slow=True)
+        self._heartbeat.hold(slow.taken_job.id, slow.taken_job.attempt or 1, slow=True)
         try:
             self._execute_slow(slow, job, queue)
         finally:
-            self._lifeline.let_go()
+            self._heartbeat.let_go()
             self._forget_stop()
 
     def _forget_stop(self) -> None:
@@ -104,11 +104,15 @@ class SlowLane(Patient):
             self._forget_stop()  # what is told of its end waits for Redis
         if not slow.settled:
             run_s = time.monotonic() - self._slow_began
-            wait_s = max(0.0, (slow.lot.started_us - slow.lot.enqueued_us) / 1e6) if slow.lot.enqueued_us else 0.0
+            wait_s = (
+                max(0.0, (slow.taken_job.started_us - slow.taken_job.enqueued_us) / 1e6)
+                if slow.taken_job.enqueued_us
+                else 0.0
+            )
             outcome = Outcome.SUCCEEDED if slow.ok else Outcome.FAILED
             # still under the lease: its call may be lost on its way, and take a while
-            self._lifeline.settling()
-            self._ledger.settle(slow.lot, outcome.value, wait_s, run_s)
+            self._heartbeat.settling()
+            self._accounting.settle(slow.taken_job, outcome.value, wait_s, run_s)
 
     def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
         """As RQ. The job's status does not tell: RQ leaves it alone when no result is kept."""
@@ -120,7 +124,7 @@ class SlowLane(Patient):
         """As RQ, but a job that was ended by our own stop goes back to its queue."""
         if self._forced and self._slow is not None and not self._slow.settled:
             self.execution = None
-            self._ledger.release(self._slow.lot)
+            self._accounting.release(self._slow.taken_job)
             self._slow.settled = True
             return
         super().handle_job_failure(job, queue, *args, **options)

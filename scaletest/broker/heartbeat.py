@@ -1,9 +1,9 @@
-"""A worker's lifeline: a thread that extends leases and, when its turn comes, reaps dead workers, whatever the workload
-is doing.
+"""A worker's heartbeat: a thread that extends leases and reaps dead workers when its turn comes.
 
-It has a connection of its own. While Redis is away it keeps trying; deadlines lie on a clock that stands still then
-(lua/pulse.lua), so that an outage costs nobody a lease. It also notices when the lane's connection died silently: when
-Redis answered a call, or should have, and the lane still waits, it breaks that connection, and the lane asks again.
+It runs whatever the workload is doing, on a connection of its own. While Redis is away it keeps trying; deadlines are
+on a clock that stands still then (lua/pulse.lua), so that an outage costs nobody a lease. It also notices a fast lane
+whose connection died silently: when Redis answered a call, or should have, and the lane still waits, the heartbeat
+breaks that connection, and the lane sends its call again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis, transient
-from scaletest.broker.lane import Asked, FastLane
+from scaletest.broker.fast_lane import FastLane, PendingCall
 from scaletest.broker.queues import shown_us
 from scaletest.broker.reaper import reap
 from scaletest.broker.samples import SamplerLease
@@ -44,7 +44,7 @@ SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 
 
 @dataclass(slots=True)
-class Held:
+class RunningRequest:
     """The request that a worker runs now.
 
     slow: RQ's own code runs it and keeps its registries. registered: a beat may have entered it there. settling: its
@@ -59,7 +59,7 @@ class Held:
 
 
 @dataclass(slots=True)
-class Unanswered:
+class UnansweredCall:
     """A call of the lane's that waited for its answer at an earlier beat. since: when that was; answered: by Redis."""
 
     call: str
@@ -72,7 +72,7 @@ def patience_s(interval_s: float) -> float:
     return max(SHORTEST_PATIENCE_S, min(interval_s / 2, LONGEST_PATIENCE_S))
 
 
-class Lifeline:
+class Heartbeat:
     """Beats for one worker of one queue until closed. `hold` and `let_go` are called by the worker's main thread."""
 
     def __init__(
@@ -100,9 +100,9 @@ class Lifeline:
         self._details = details
         self._renew = renew
         # What Redis knows of `details`, so that a beat says no more than what has changed.
-        self._told: dict[str, str | int | float] = {}
+        self._sent_details: dict[str, str | int | float] = {}
         self._reaps = False
-        self._held: Held | None = None
+        self._running: RunningRequest | None = None
         self._closing = threading.Event()
         self._wake = Wake()
         self._sampling = sampling
@@ -111,8 +111,8 @@ class Lifeline:
         self._unblock: Callable[[], int] | None = None
         self._hang_up: Callable[[], bool] = bool
         self._lane: FastLane | None = None
-        self._unanswered: Unanswered | None = None
-        self._thread = threading.Thread(target=self._live, name="scaletest-lifeline", daemon=True)
+        self._unanswered: UnansweredCall | None = None
+        self._thread = threading.Thread(target=self._live, name="scaletest-heartbeat", daemon=True)
 
     def forget_dead_namesake(self) -> None:
         """Unregister a worker of our name whose deadline has passed."""
@@ -130,13 +130,13 @@ class Lifeline:
         if not self._thread.is_alive():
             self._thread.start()
 
-    def attend(self, lane: FastLane) -> None:
+    def watch_lane(self, lane: FastLane) -> None:
         """Look from now on whether this lane's answers arrive."""
         self._lane = lane
 
     def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
         """This request runs from now on."""
-        self._held = Held(request, attempt, slow)
+        self._running = RunningRequest(request, attempt, slow)
 
     def let_go(self) -> bool:
         """It runs no more; whether a beat may have entered it in RQ's registry of started jobs.
@@ -144,18 +144,18 @@ class Lifeline:
         First the slot is emptied, then the mark is read; the beating thread marks first and then looks at the slot.
         So whichever of the two comes first, no entry is made that nobody removes.
         """
-        held, self._held = self._held, None
-        return held is not None and held.registered
+        running, self._running = self._running, None
+        return running is not None and running.registered
 
     @property
-    def held(self) -> Held | None:
+    def running(self) -> RunningRequest | None:
         """The request that runs. For any thread."""
-        return self._held
+        return self._running
 
     def settling(self) -> None:
         """Its end is being told: no lease is no loss from now on."""
-        if self._held is not None:
-            self._held.settling = True
+        if self._running is not None:
+            self._running.settling = True
 
     def mark_suspect(self, suspect: bool) -> None:
         """Say to everybody that this worker's requests fail at once, or do no more."""
@@ -222,32 +222,34 @@ class Lifeline:
             self._client.client_unblock(client_id)
 
     def _beat(self) -> None:
-        held, asked = self._held, self._lane.asked if self._lane else None
-        if held is not None:
-            held.registered = True
-            if self._held is not held:
-                held = None
-        owned, answered, sampled = self._say_beat(held, asked)
+        running, pending = self._running, self._lane.pending if self._lane else None
+        if running is not None:
+            running.registered = True
+            if self._running is not running:
+                running = None
+        owned, answered, sampled = self._say_beat(running, pending)
         if self._sampling:
             self._sampling.answered(sampled)
-        if not owned and held is self._held and held is not None and not held.settling:
-            logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, held)
-        self._look_for_answer(asked, answered)
+        if not owned and running is self._running and running is not None and not running.settling:
+            logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, running)
+        self._look_for_answer(pending, answered)
 
-    def _say_beat(self, held: Held | None, asked: Asked | None) -> tuple[bool, bool, list[int]]:
+    def _say_beat(self, running: RunningRequest | None, pending: PendingCall | None) -> tuple[bool, bool, list[int]]:
         """Whether the lease is held, whether the call was answered, and what the sampler is told.
 
         Where Redis turns out to know nothing of this worker any more the beat is said again, with everything.
         """
         details = dict(self._details())
-        changed = {name: value for name, value in details.items() if self._told.get(name) != value}
-        owned, answered, turn, known, *sampled = self._call_beat(held, asked, changed)
+        changed = {name: value for name, value in details.items() if self._sent_details.get(name) != value}
+        owned, answered, turn, known, *sampled = self._call_beat(running, pending, changed)
         self._reaps = self._reaps or bool(turn)
         complete = bool(known) or changed == details
-        self._told = details if complete else {}
-        return (bool(owned), bool(answered), sampled) if complete else self._say_beat(held, asked)
+        self._sent_details = details if complete else {}
+        return (bool(owned), bool(answered), sampled) if complete else self._say_beat(running, pending)
 
-    def _call_beat(self, held: Held | None, asked: Asked | None, changed: Mapping[str, str | int | float]) -> Any:
+    def _call_beat(
+        self, running: RunningRequest | None, pending: PendingCall | None, changed: Mapping[str, str | int | float]
+    ) -> Any:
         return script("beat")(
             self._client,
             [
@@ -265,12 +267,12 @@ class Lifeline:
             [
                 self._worker,
                 int(LEASE_INTERVALS * self._interval_us),
-                held.id if held else "",
-                held.attempt if held else 0,
+                running.id if running else "",
+                running.attempt if running else 0,
                 self._interval_us,
-                int(held is not None and held.slow),
-                asked.call if asked else "",
-                asked.delivers if asked else "",
+                int(running is not None and running.slow),
+                pending.call if pending else "",
+                pending.delivers if pending else "",
                 self._queue,
                 self._sampling.asks if self._sampling else "",
                 int(self._tick_s * 1e6),
@@ -278,20 +280,20 @@ class Lifeline:
             ],
         )
 
-    def _look_for_answer(self, asked: Asked | None, answered: bool) -> None:
+    def _look_for_answer(self, pending: PendingCall | None, answered: bool) -> None:
         """Break the lane's connection when an answer was missing at the beat before as well.
 
         Redis is alive, since it answered this beat. So the answer was lost, or the call was, and the same call again
         does no harm: it gets the same answer, as long as its request is still the worker's.
         """
         before, now = self._unanswered, time.monotonic()
-        if asked is None:
+        if pending is None:
             self._unanswered = None
-        elif before is None or before.call != asked.call:
-            self._unanswered = Unanswered(asked.call, now, answered)
-        elif before.answered or now - before.since >= asked.block_s:
+        elif before is None or before.call != pending.call:
+            self._unanswered = UnansweredCall(pending.call, now, answered)
+        elif before.answered or now - before.since >= pending.block_s:
             self._unanswered = None
-            if self._lane is not None and self._lane.asked is asked and self._lane.break_off():
+            if self._lane is not None and self._lane.pending is pending and self._lane.break_off():
                 logger.warning("worker %s: an answer of Redis was lost on its way, asking again", self._worker)
         else:
             before.answered = answered

@@ -66,7 +66,7 @@ class Again:
     """There may be more: many entries were skipped, or a repeated call's request is not the worker's any more."""
 
 
-class Asked(NamedTuple):
+class PendingCall(NamedTuple):
     """A call that waits for its answer.
 
     block_s: how long it may wait for a request. delivers: the lease of the request whose result it carries, or "".
@@ -99,8 +99,8 @@ class FastLane:
         self._call = ""
         # The worker's deadline as Redis told it last; heartbeats only move it away.
         self._deadline: bytes = b""
-        # What its worker's lifeline looks at: an answer may be lost on its way.
-        self.asked: Asked | None = None
+        # What its worker's heartbeat looks at: an answer may be lost on its way.
+        self.pending: PendingCall | None = None
         # Whether it talks with Redis and has nothing to deliver, so that nothing is lost when it is disturbed.
         self.idle = False
         # A move was sent and nothing tells how it ended: a request may lie in the taking list.
@@ -173,14 +173,14 @@ class FastLane:
     def _call_script(self, done: Done | None, source: str) -> Answer:
         self._next_call()
         command = self._command(done, source)
-        self.asked = Asked(self._call, 0.0, "" if done is None else self._lease(done.taken))
+        self.pending = PendingCall(self._call, 0.0, "" if done is None else self._lease(done.taken))
         try:
             self._send(command)
             return self._parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
         finally:
-            self.asked = None
+            self.pending = None
 
     def _blocking_take(self, block_s: float) -> Answer:
         """One packet: wait for a request to arrive, then take it.
@@ -191,7 +191,7 @@ class FastLane:
         command = self._command(None, "2")
         move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
         self.in_doubt = True
-        self.asked = Asked(self._call, block_s, "")
+        self.pending = PendingCall(self._call, block_s, "")
         try:
             self._send(move, command)
             self._connection.read_response()
@@ -199,7 +199,7 @@ class FastLane:
         except Exception as error:
             answer = self._repeat(command, error)
         finally:
-            self.asked = None
+            self.pending = None
         self.in_doubt = False
         return answer
 

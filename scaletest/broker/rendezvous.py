@@ -27,7 +27,7 @@ CLOCK_LOOKS = 9
 MOST_BYTES = 512 * 1024 * 1024
 
 
-class Meeting:
+class Rendezvous:
     """One meeting, of a coordinator and its agents."""
 
     def __init__(self, redis: Redis, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
