@@ -1,6 +1,7 @@
-"""What RQ's loop does beside its jobs, and how it bears a Redis that is away: put off, where RQ would end the worker.
+"""How RQ's own loop survives a Redis outage: what RQ does beside its jobs is put off instead of ending the worker.
 
-Only for what is done again anyway. A job's own words to Redis are never put off here: they belong to the lanes.
+This is right only for what RQ repeats anyway. What a job itself tells Redis is never put off here: the fast lane and
+the runner of RQ's jobs retry it.
 """
 
 from __future__ import annotations
@@ -10,101 +11,79 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from redis.client import PubSub, PubSubWorkerThread
+from redis.client import PubSubWorkerThread
 from rq import SimpleWorker
 
 from scaletest.broker.connection import transient, twin
 from scaletest.broker.fast_lane import FastLane
 
 PUBSUB_RETRY_S = 2.0
-# How long a worker that stops waits for the thread for commands.
+# How long a stopping worker waits for the thread that reads RQ's commands.
 CHANNEL_S = 1.0
-# How long each of RQ's last words may wait for an answer. What they would remove goes with the worker's deadline too.
-LAST_WORD_S = 5.0
-SILENT_WORD_S = 2.0
+# How long RQ's last commands may wait for an answer. What they would remove expires with the worker's deadline too.
+LAST_COMMANDS_S = 5.0
+LAST_COMMANDS_SILENT_S = 2.0
 
 
-class Patient(SimpleWorker):
-    """An RQ worker that outlives its Redis, from when its lane is open until it is closed."""
+class OutageGuard:
+    """Decides which errors of RQ's own code a worker survives.
 
-    _lane: FastLane | None = None
+    active: whether the fast lane is open; only then it knows that Redis is away, and retries. leaving: set when the
+    worker ends.
+    """
 
-    def __init__(self, *args: Any, rq_commands: bool = True, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._rq_commands = rq_commands
-        self._leaving = threading.Event()
-
-    def check_for_suspension(self, burst: bool) -> None:
-        """The lane looks for it with every request."""
-        if self._lane is None:
-            super().check_for_suspension(burst)
-
-    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """RQ's heartbeat; ours goes on beside it."""
-        with self._excused(pipeline is None):
-            super().heartbeat(timeout, pipeline=pipeline)
-
-    def run_maintenance_tasks(self) -> None:
-        """RQ's maintenance; put off to the next time when Redis is away."""
-        with self._excused():
-            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
-
-    def subscribe(self) -> None:
-        """RQ's channel for commands to workers, where they are wanted."""
-        self._leaving.clear()
-        if self._rq_commands:
-            super().subscribe()  # type: ignore[no-untyped-call]
-
-    def unsubscribe(self) -> None:
-        """End the thread for commands, which closes its channel.
-
-        RQ closes the channel as well, and where the thread is late the two trip over each other.
-        """
-        thread: Any = self.pubsub_thread
-        if thread is not None and self.pubsub is not None:
-            # before the answer wakes it, or it waits for the next command
-            thread.stop()
-            self.pubsub.unsubscribe()  # type: ignore[no-untyped-call]
-            thread.join(timeout=CHANNEL_S)
-
-    def teardown(self) -> None:
-        """RQ's. Raises what is transient too; its thread for commands ends all the same."""
-        try:
-            super().teardown()  # type: ignore[no-untyped-call]
-        finally:
-            thread: Any = self.pubsub_thread
-            if thread is not None:
-                thread.stop()
-
-    def _pubsub_exception_handler(self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread) -> None:
-        """The channel comes back by itself, and the lane has told that Redis is away.
-
-        This wait is all that there is between two tries, also while a worker that stops finishes a request.
-        """
-        if not self._leaving.is_set() and (self._lane is None or not transient(exc)):
-            super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
-        elif self._leaving.wait(PUBSUB_RETRY_S):
-            pubsub_thread.stop()
-
-    def _close_idle_connections(self) -> None:
-        """Those of RQ's own code. It opens one when it has something to say: a worker would hold it for life."""
-        self.connection.connection_pool.disconnect(inuse_connections=False)
+    def __init__(self) -> None:
+        self.active = False
+        self.leaving = threading.Event()
 
     @contextmanager
-    def _hurried(self, *, silent: bool) -> Iterator[None]:
-        """RQ's own words do not wait long for an answer; shorter where Redis was silent before."""
-        usual = self.connection
-        self.connection = twin(usual, SILENT_WORD_S if silent else LAST_WORD_S)
-        try:
-            yield
-        finally:
-            self.connection.connection_pool.disconnect()
-            self.connection = usual
-
-    @contextmanager
-    def _excused(self, excuse: bool = True) -> Iterator[None]:
+    def excuse(self, repeated: bool = True) -> Iterator[None]:
+        """Drop transient errors while active. repeated: whether RQ does this again by itself, else keep them."""
         try:
             yield
         except Exception as error:
-            if self._lane is None or not excuse or not transient(error):
+            if not (self.active and repeated and transient(error)):
                 raise
+
+    def handle_channel_error(self, error: Exception, thread: PubSubWorkerThread) -> bool:
+        """Handle an error of the channel for RQ's commands; False when RQ's own handler must do so.
+
+        The channel reconnects by itself, and the fast lane has logged the outage. This wait is all that separates two
+        tries, also while a stopping worker finishes a request.
+        """
+        if not self.leaving.is_set() and (not self.active or not transient(error)):
+            return False
+        if self.leaving.wait(PUBSUB_RETRY_S):
+            thread.stop()
+        return True
+
+
+def end_commands(thread: Any, pubsub: Any) -> None:
+    """End the thread that reads RQ's commands; it closes its channel.
+
+    RQ closes the channel as well. When the thread is late, both close it at once and one of them fails.
+    """
+    if thread is None or pubsub is None:
+        return
+    # first the flag: otherwise the answer wakes the thread and it waits for the next command
+    thread.stop()
+    pubsub.unsubscribe()
+    thread.join(timeout=CHANNEL_S)
+
+
+@contextmanager
+def last_commands(worker: SimpleWorker, lane: FastLane | None) -> Iterator[None]:
+    """Let a stopping worker's last RQ commands wait only briefly, if it had a lane; end its thread for commands."""
+    usual = worker.connection
+    if lane is not None:
+        # more briefly when Redis has not answered the lane's last call
+        worker.connection = twin(usual, LAST_COMMANDS_SILENT_S if lane.in_doubt else LAST_COMMANDS_S)
+    try:
+        yield
+    finally:
+        thread: Any = worker.pubsub_thread
+        if thread is not None:
+            thread.stop()
+        if lane is not None:
+            worker.connection.connection_pool.disconnect()
+            worker.connection = usual

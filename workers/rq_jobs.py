@@ -1,6 +1,6 @@
 """Jobs that RQ's own code must run: results to keep, callbacks, retries, dependencies, foreign functions.
 
-They are taken by the fast lane and held under the same lease; RQ then leaves in Redis what RQ leaves. A job is fetched
+The fast lane takes them and holds them under the same lease; RQ then leaves in Redis what RQ leaves. A job is fetched
 here, refused when its function is not allowed, and counted when RQ is done. Nothing is ever unpickled.
 """
 
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from rq import SimpleWorker
 from rq.job import Job
-from rq.queue import Queue
 
 from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import transient
@@ -19,112 +19,114 @@ from scaletest.broker.fast_lane import Taken
 from scaletest.broker.heartbeat import Heartbeat
 from scaletest.model import Outcome
 from scaletest.model.checks import cut
-from scaletest.system.waiting import Wake
 from workers import admission, entry
-from workers.outage import Patient
 from workers.runtime import Runtime
 
 logger = logging.getLogger("scaletest.worker")
 
 
-class SlowLane(Patient):
-    """RQ's own code under our lease, and what it tells about how a job ended."""
+class RqJobRunner:
+    """Runs one worker's RQ jobs, one at a time, under our lease.
 
-    _allowed: tuple[str, ...]
-    _accounting: Accounting
-    _heartbeat: Heartbeat
-    _runtime: Runtime
-    _force: Wake
-    _forced = False
-    _slow: entry.Current | None = None
-    _slow_began = 0.0
-    _slow_jobs = 0
+    running: the job between `fetch` and the end of `run`. count: how many jobs were fetched.
+    """
 
-    def _fetch(self, taken: Taken) -> tuple[Job, Queue] | None:
-        """The job for RQ's own code, or None for poison, which is kept aside and never executed."""
-        queue = self.queues[0]
-        taken_job = TakenJob(taken.id, queue.name, self.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
-        self._slow_jobs += 1
+    def __init__(
+        self,
+        worker: SimpleWorker,
+        runtime: Runtime,
+        accounting: Accounting,
+        heartbeat: Heartbeat,
+        allowed: Sequence[str],
+        *,
+        put_back: Callable[[Taken], None],
+        forget_stop: Callable[[], None],
+    ) -> None:
+        """allowed: prefixes of functions that may be executed. put_back: returns a request to its queue.
+
+        forget_stop: drops a command to stop a job that has ended by now.
+        """
+        self._worker = worker
+        self._runtime = runtime
+        self._accounting = accounting
+        self._heartbeat = heartbeat
+        self._allowed = allowed
+        self._put_back = put_back
+        self._forget_stop = forget_stop
+        self.running: entry.Current | None = None
+        self.count = 0
+
+    def fetch(self, taken: Taken) -> Job | None:
+        """Read the job that `run` will run; None when it was put back, or kept aside as poison and never executed."""
+        worker = self._worker
+        queue = worker.queues[0].name
+        taken_job = TakenJob(taken.id, queue, worker.name, taken.attempt, "", taken.enqueued_us, taken.started_us)
+        self.count += 1
         try:
-            job = self.job_class.fetch(taken.id, connection=self.connection, serializer=self.serializer)
+            job = worker.job_class.fetch(taken.id, connection=worker.connection, serializer=worker.serializer)
             refusal = admission.refusal(job, self._allowed)
         except Exception as error:
             if transient(error):
-                logger.warning("worker %s: Redis is away, request %s will be taken again", self.name, taken.id)
+                logger.warning("worker %s: Redis is away, request %s will be taken again", worker.name, taken.id)
                 self._put_back(taken)
                 return None
             refusal = f"the job cannot be read: {type(error).__name__}: {cut(str(error), 300)}"
         if refusal:
-            logger.error("worker %s refuses job %s: %s", self.name, taken.id, refusal)
+            logger.error("worker %s refuses job %s: %s", worker.name, taken.id, refusal)
             self._accounting.poison(taken_job, refusal)
             return None
-        self._slow = entry.Current(self._runtime, self._accounting, taken_job)
-        job.redis_server_version = self.get_redis_server_version()  # type: ignore[no-untyped-call]
-        return job, queue
+        self.running = entry.Current(self._runtime, self._accounting, taken_job)
+        job.redis_server_version = worker.get_redis_server_version()  # type: ignore[no-untyped-call]
+        return job
 
-    def _put_back(self, taken: Taken) -> None:
-        """To the front of its queue, now or, for a worker that ends while Redis is away, with its lease."""
+    def run(self, execute: Callable[[], None]) -> None:
+        """Execute the fetched job by RQ's own code, and count its outcome."""
+        current, began = self.running, time.monotonic()
+        assert current is not None
+        self._heartbeat.hold(current.taken_job.id, current.taken_job.attempt or 1, slow=True)
         try:
-            self._accounting.release(TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt))
-        except Exception as error:
-            if not (self._stop_requested and transient(error)):
-                raise
-
-    def execute_job(self, job: Job, queue: Queue) -> None:
-        """RQ's own code under our lease; its outcome is counted afterwards."""
-        slow, self._slow_began = self._slow, time.monotonic()
-        if slow is None:
-            super().execute_job(job, queue)
-            return
-        self._heartbeat.hold(slow.taken_job.id, slow.taken_job.attempt or 1, slow=True)
-        try:
-            self._execute_slow(slow, job, queue)
+            if self._execute(current, execute) and not current.settled:
+                self._settle(current, time.monotonic() - began)
         finally:
             self._heartbeat.let_go()
             self._forget_stop()
 
-    def _forget_stop(self) -> None:
-        """A command to stop what has ended by now must not end what runs next."""
-        self._stopped_job_id = None
-        self._force.clear()
-        if self._forced:  # looked at afterwards, since the signal may come in between
-            self._force.set()
-
-    def _execute_slow(self, slow: entry.Current, job: Job, queue: Queue) -> None:
-        entry.current = slow
+    def _execute(self, current: entry.Current, execute: Callable[[], None]) -> bool:
+        """Whether RQ's code came to its end; False when Redis went away, so that the job will be run again."""
+        entry.current = current
         try:
-            super().execute_job(job, queue)
+            execute()
         except Exception as error:
             if not transient(error):
                 raise
-            logger.warning("worker %s: Redis went away at the end of job %s: it will be run again", self.name, job.id)
-            return
+            name, job = self._worker.name, current.taken_job.id
+            logger.warning("worker %s: Redis went away at the end of job %s: it will be run again", name, job)
+            return False
         finally:
-            entry.current = self._slow = None
-            self._forget_stop()  # what is told of its end waits for Redis
-        if not slow.settled:
-            run_s = time.monotonic() - self._slow_began
-            wait_s = (
-                max(0.0, (slow.taken_job.started_us - slow.taken_job.enqueued_us) / 1e6)
-                if slow.taken_job.enqueued_us
-                else 0.0
-            )
-            outcome = Outcome.SUCCEEDED if slow.ok else Outcome.FAILED
-            # still under the lease: its call may be lost on its way, and take a while
-            self._heartbeat.settling()
-            self._accounting.settle(slow.taken_job, outcome.value, wait_s, run_s)
+            entry.current = self.running = None
+            self._forget_stop()  # before the outcome is counted, since that waits for Redis
+        return True
 
-    def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
-        """As RQ. The job's status does not tell: RQ leaves it alone when no result is kept."""
-        if self._slow is not None:
-            self._slow.ok = True
-        super().handle_job_success(job, *args, **options)
+    def _settle(self, current: entry.Current, run_s: float) -> None:
+        job = current.taken_job
+        wait_s = max(0.0, (job.started_us - job.enqueued_us) / 1e6) if job.enqueued_us else 0.0
+        outcome = Outcome.SUCCEEDED if current.ok else Outcome.FAILED
+        # still under the lease: the call may be lost on its way, and take a while
+        self._heartbeat.settling()
+        self._accounting.settle(job, outcome.value, wait_s, run_s)
 
-    def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
-        """As RQ, but a job that was ended by our own stop goes back to its queue."""
-        if self._forced and self._slow is not None and not self._slow.settled:
-            self.execution = None
-            self._accounting.release(self._slow.taken_job)
-            self._slow.settled = True
-            return
-        super().handle_job_failure(job, queue, *args, **options)
+    def note_success(self) -> None:
+        """RQ counted the job as a success. Its status does not say so when no result is kept."""
+        if self.running is not None:
+            self.running.ok = True
+
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether a job runs whose outcome is not counted yet."""
+        return self.running is not None and not self.running.settled
+
+    def release(self) -> None:
+        """Put the running job back into its queue."""
+        assert self.running is not None
+        self._accounting.release(self.running.taken_job)
+        self.running.settled = True
