@@ -1,4 +1,4 @@
-"""What becomes of a request outside the fast lane: settled after RQ's own code ran it, put back, or kept as poison."""
+"""Account for requests outside the fast lane: settled after RQ's own code ran them, put back, or kept as poison."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class TakenJob:
 
 
 class Accounting:
-    """Accounts for such requests. Every call waits while Redis is away and is safe to repeat."""
+    """Settles, releases or poisons such requests. Every call waits while Redis is away and is safe to repeat."""
 
     def __init__(self, redis: Redis, retrying: Retrying) -> None:
         self._redis = redis
         self._retrying = retrying
 
     def look_up(self, job_id: str, queue: str) -> TakenJob:
-        """What a stock worker runs now; started_us is the Redis time of this call."""
+        """The request that a stock worker runs now; started_us is the Redis time of this call."""
 
         def read() -> TakenJob:
             pipe = self._redis.pipeline(transaction=False)
@@ -50,7 +50,7 @@ class Accounting:
         return self._retrying.run(read)
 
     def settle(self, taken_job: TakenJob, outcome: str, wait_s: float, run_s: float, reply: str = "") -> float:
-        """Count the outcome and deliver the reply; Redis time in seconds, 0 when it did not count any more."""
+        """Count the outcome and deliver the reply; Redis time in seconds, 0 when another worker's outcome counted."""
         names = [
             keys.leases(taken_job.queue),
             keys.rq_queue(taken_job.queue),
@@ -73,13 +73,13 @@ class Accounting:
         return int(self._retrying.run(lambda: script("settle")(self._redis, names, values))) / 1e6
 
     def release(self, taken_job: TakenJob) -> bool:
-        """Put the request back at the front of its queue; whether it was still ours."""
+        """Put the request back at the front of its queue; whether its lease was still held."""
         names = [keys.leases(taken_job.queue), keys.rq_queue(taken_job.queue), keys.rq_started(taken_job.queue)]
         values = [taken_job.id, taken_job.attempt, taken_job.worker]
         return bool(self._retrying.run(lambda: script("release")(self._redis, names, values)))
 
     def poison(self, taken_job: TakenJob, reason: str) -> None:
-        """Keep it, not executed, in RQ's failed registry."""
+        """Keep the request, not executed, in RQ's failed registry."""
         names = [
             keys.leases(taken_job.queue),
             keys.rq_started(taken_job.queue),

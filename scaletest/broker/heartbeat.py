@@ -8,6 +8,7 @@ breaks that connection, and the lane sends its call again.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
@@ -28,18 +29,18 @@ from scaletest.system.waiting import Wake
 logger = logging.getLogger("scaletest.broker")
 
 DEFAULT_INTERVAL_S = 5.0
-# A lease lives so many intervals. Some worker of the queue reaps it twice an interval and when the next lease ends, so
-# that a dead worker's request starts again within two intervals: 10 s, unless another was chosen. Where the worker dies
-# as well that was about to reap, another does so with its next beat, half an interval later.
+# A lease lives so many intervals. Some worker of the queue reaps twice an interval and when the next lease ends, so
+# that a dead worker's request starts again within two intervals: 10 s by default. If the worker that was about to reap
+# dies as well, another one reaps with its next heartbeat, half an interval later.
 LEASE_INTERVALS = 1.8
-# However long its interval is, a worker comes so often, and reaps for those with shorter ones.
+# Workers with longer intervals still beat so often, and reap for those with shorter ones.
 LONGEST_TICK_S = DEFAULT_INTERVAL_S / 2
-# How soon at most a reaper looks again for a lease that is about to end.
+# The shortest delay until a reaper checks again for a lease that is about to end.
 SOONEST_LOOK_S = 0.05
 MAX_ATTEMPTS = 3
 UNBLOCK_EVERY_S = 0.02
 RETRY_S = 0.2
-# A beat waits no longer for an answer than until the next one is due, or a dead connection would cost the lease.
+# A heartbeat waits for an answer only until the next one is due, or a dead connection would cost the lease.
 SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 
 
@@ -47,8 +48,8 @@ SHORTEST_PATIENCE_S, LONGEST_PATIENCE_S = 1.0, 5.0
 class RunningRequest:
     """The request that a worker runs now.
 
-    slow: RQ's own code runs it and keeps its registries. registered: a beat may have entered it there. settling: its
-    end is being told, with which the lease ends.
+    slow: RQ's own code runs it and keeps its registries. registered: a heartbeat may have entered it there.
+    settling: its outcome is being delivered, which ends the lease.
     """
 
     id: str
@@ -60,7 +61,10 @@ class RunningRequest:
 
 @dataclass(slots=True)
 class UnansweredCall:
-    """A call of the lane's that waited for its answer at an earlier beat. since: when that was; answered: by Redis."""
+    """A call of the fast lane that waited for its answer at an earlier heartbeat.
+
+    since: time of that heartbeat, on the monotonic clock. answered: Redis had answered it by then.
+    """
 
     call: str
     since: float
@@ -68,7 +72,7 @@ class UnansweredCall:
 
 
 def patience_s(interval_s: float) -> float:
-    """How long a heartbeat waits for an answer."""
+    """Seconds that a heartbeat waits for an answer."""
     return max(SHORTEST_PATIENCE_S, min(interval_s / 2, LONGEST_PATIENCE_S))
 
 
@@ -87,9 +91,9 @@ class Heartbeat:
         renew: Callable[[], object] = bool,
         sampling: SamplerLease | None = None,
     ) -> None:
-        """renew: called by the beating thread after every beat, to extend what else the worker has leased.
+        """renew: called by the thread after every heartbeat, to extend the worker's other leases.
 
-        sampling: the lease of the node's sampler, which beats ask for. Without it another worker samples, or none.
+        sampling: the lease of the node's sampler, which heartbeats request. Without it another worker samples, or none.
         """
         self._client = client
         self._worker = worker
@@ -99,7 +103,7 @@ class Heartbeat:
         self._max_attempts = max_attempts
         self._details = details
         self._renew = renew
-        # What Redis knows of `details`, so that a beat says no more than what has changed.
+        # `details` as last sent, so that a heartbeat sends only what has changed.
         self._sent_details: dict[str, str | int | float] = {}
         self._reaps = False
         self._running: RunningRequest | None = None
@@ -122,43 +126,43 @@ class Heartbeat:
             self._client.delete(keys.rq_worker(self._worker))
 
     def start(self) -> None:
-        """Beat once, so that the worker is known before it takes a request, then go on in the background.
+        """Beat once, so that the worker is registered before it takes a request, then go on in the background.
 
-        Again for a worker that was forgotten while it was frozen.
+        Called again for a worker that was forgotten while it was frozen.
         """
         self._beat()
         if not self._thread.is_alive():
             self._thread.start()
 
     def watch_lane(self, lane: FastLane) -> None:
-        """Look from now on whether this lane's answers arrive."""
+        """Check from now on whether this lane's answers arrive."""
         self._lane = lane
 
     def hold(self, request: str, attempt: int, *, slow: bool = False) -> None:
-        """This request runs from now on."""
+        """Extend the lease of this request, which runs from now on."""
         self._running = RunningRequest(request, attempt, slow)
 
     def let_go(self) -> bool:
-        """It runs no more; whether a beat may have entered it in RQ's registry of started jobs.
+        """The request has ended; whether a heartbeat may have entered it in RQ's registry of started jobs.
 
-        First the slot is emptied, then the mark is read; the beating thread marks first and then looks at the slot.
-        So whichever of the two comes first, no entry is made that nobody removes.
+        This clears `_running` first and reads the mark then; the thread marks first and then reads `_running`. So
+        whichever comes first, every entry is removed by somebody.
         """
         running, self._running = self._running, None
         return running is not None and running.registered
 
     @property
     def running(self) -> RunningRequest | None:
-        """The request that runs. For any thread."""
+        """The running request. For any thread."""
         return self._running
 
     def settling(self) -> None:
-        """Its end is being told: no lease is no loss from now on."""
+        """Note that the outcome is being delivered, so that a missing lease is not a lost one."""
         if self._running is not None:
             self._running.settling = True
 
     def mark_suspect(self, suspect: bool) -> None:
-        """Say to everybody that this worker's requests fail at once, or do no more."""
+        """Publish whether this worker's requests fail at once."""
         key = keys.suspects(self._queue)
         try:
             if suspect:
@@ -170,16 +174,16 @@ class Heartbeat:
                 raise
 
     def unblock(self, client_id: Callable[[], int], hang_up: Callable[[], bool]) -> None:
-        """From now on end blocking moves of the connection with this id (0: none blocks). Safe in a signal handler.
+        """End blocking moves of the connection with this id (0: none blocks) from now on. Safe in a signal handler.
 
-        Where Redis cannot be told, `hang_up` is called instead.
+        `hang_up` is called instead when Redis cannot be reached.
         """
         self._hang_up = hang_up
         self._unblock = client_id
         self._wake.set()
 
     def stop(self) -> None:
-        """Beat no more. Until `forget`, or until its deadline has passed, the worker counts as alive."""
+        """Stop beating. The worker counts as alive until `forget`, or until its deadline has passed."""
         self._closing.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -187,14 +191,14 @@ class Heartbeat:
         self._wake.close()
 
     def forget(self) -> None:
-        """Forget the worker's deadline. A move of its that Redis still blocks, not knowing of its end, gets nothing."""
+        """Delete the worker's deadline, so that a blocking move that Redis still holds gets nothing."""
         self._client.hdel(keys.rq_worker(self._worker), "until")
         self._client.zrem(keys.workers(self._queue), self._worker)
         self._client.srem(keys.suspects(self._queue), self._worker)
         self._client.close()
 
     def _live(self) -> None:
-        due = time.monotonic()  # what a dead worker left behind must not wait for the first tick
+        due = time.monotonic()  # requests of a dead worker must not wait for the first tick
         while not self._closing.is_set():
             left = due - time.monotonic()
             if self._unblock:
@@ -216,7 +220,7 @@ class Heartbeat:
                 self._failed(error)
 
     def _end_blocking(self) -> None:
-        """A worker that stops must not wait for a request any more. It may be just about to, so this is said again."""
+        """End a stopping worker's wait for a request. It may be just about to wait, so this is repeated."""
         client_id = self._unblock() if self._unblock else 0
         if client_id:
             self._client.client_unblock(client_id)
@@ -227,25 +231,25 @@ class Heartbeat:
             running.registered = True
             if self._running is not running:
                 running = None
-        owned, answered, sampled = self._say_beat(running, pending)
+        owned, answered, sampled = self._send_beat(running, pending)
         if self._sampling:
             self._sampling.answered(sampled)
         if not owned and running is self._running and running is not None and not running.settling:
-            logger.warning("worker %s lost its lease on request %s, finishing all the same", self._worker, running)
+            logger.warning("worker %s lost its lease on request %s, finishing it nevertheless", self._worker, running)
         self._look_for_answer(pending, answered)
 
-    def _say_beat(self, running: RunningRequest | None, pending: PendingCall | None) -> tuple[bool, bool, list[int]]:
-        """Whether the lease is held, whether the call was answered, and what the sampler is told.
+    def _send_beat(self, running: RunningRequest | None, pending: PendingCall | None) -> tuple[bool, bool, list[int]]:
+        """Whether the lease is held, whether the call was answered, and the answer for the sampler.
 
-        Where Redis turns out to know nothing of this worker any more the beat is said again, with everything.
+        When Redis has forgotten this worker the heartbeat is sent again, with all details.
         """
         details = dict(self._details())
-        changed = {name: value for name, value in details.items() if self._sent_details.get(name) != value}
+        changed = {name: text for name, text in details.items() if self._sent_details.get(name) != text}
         owned, answered, turn, known, *sampled = self._call_beat(running, pending, changed)
         self._reaps = self._reaps or bool(turn)
         complete = bool(known) or changed == details
         self._sent_details = details if complete else {}
-        return (bool(owned), bool(answered), sampled) if complete else self._say_beat(running, pending)
+        return (bool(owned), bool(answered), sampled) if complete else self._send_beat(running, pending)
 
     def _call_beat(
         self, running: RunningRequest | None, pending: PendingCall | None, changed: Mapping[str, str | int | float]
@@ -276,15 +280,15 @@ class Heartbeat:
                 self._queue,
                 self._sampling.asks if self._sampling else "",
                 int(self._tick_s * 1e6),
-                *(part for pair in changed.items() for part in pair),
+                *itertools.chain.from_iterable(changed.items()),
             ],
         )
 
     def _look_for_answer(self, pending: PendingCall | None, answered: bool) -> None:
-        """Break the lane's connection when an answer was missing at the beat before as well.
+        """Break the lane's connection when the answer was missing at the last heartbeat as well.
 
-        Redis is alive, since it answered this beat. So the answer was lost, or the call was, and the same call again
-        does no harm: it gets the same answer, as long as its request is still the worker's.
+        Redis is alive, since it answered this heartbeat. So the answer was lost, or the call was, and repeating the
+        call is safe: it gets the same answer, as long as the worker still holds its request.
         """
         before, now = self._unanswered, time.monotonic()
         if pending is None:
@@ -299,22 +303,23 @@ class Heartbeat:
             before.answered = answered
 
     def _reap_in_turn(self) -> float:
-        """Reap if the last beat brought the turn; in how many seconds it is worth coming again."""
+        """Reap if the last heartbeat gave this worker the turn; in how many seconds to come again."""
         return self._reap() if self._reaps else self._tick_s
 
     def _reap(self) -> float:
-        """Take back what the dead held; in how many seconds it is worth looking again."""
+        """Take back requests of dead workers; in how many seconds to check again."""
         next_s = reap(self._client, self._queue, self._max_attempts, self._interval_us).next_s
         self._reaps = False
         return self._tick_s if next_s is None else max(SOONEST_LOOK_S, next_s)
 
     def _failed(self, error: Exception) -> None:
-        """A beat failed. Redis being away is told by the main thread; anything else is told here. Beating goes on.
+        """Handle a failed heartbeat; the thread goes on. The main thread logs outages, this one anything else.
 
-        A server that hangs, or is gone without a word, would keep a worker that stops in a read of half a minute.
+        A server that hangs, or vanished without closing its connections, would keep a stopping worker in a read for
+        half a minute, so the connection is closed.
         """
         if self._hang_up():
-            logger.warning("worker %s holds nothing and stops without Redis: %s", self._worker, cut(str(error), 200))
+            logger.warning("worker %s is idle and stops without Redis: %s", self._worker, cut(str(error), 200))
         if not transient(error):
             logger.error("worker %s: heartbeat failed: %s", self._worker, cut(str(error), 200))
         self._closing.wait(RETRY_S)

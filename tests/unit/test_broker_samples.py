@@ -61,7 +61,7 @@ class Sampling:
         self.line._reap_in_turn()
 
     def held(self) -> bool:
-        return self.lease._held.is_set()
+        return self.lease._owned.is_set()
 
     def send(self, sampled: NodeSample | None = None) -> None:
         self.lease.offer(sampled or sample())
@@ -234,7 +234,7 @@ def test_a_removed_queue_keeps_no_samples(redis: VirtualRedis, queues: Queues, s
 
 
 def test_the_stream_is_bounded(redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaletest.broker.samples.KEPT", 100)
+    monkeypatch.setattr("scaletest.broker.samples.STREAM_LENGTH", 100)
     for _ in range(300):
         sampling.send()
     assert redis.xlen(keys.samples("q")) <= 200  # about, as Redis trims whole nodes of its tree
@@ -373,7 +373,7 @@ def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[
     lease.end()
     lease.answered(row)
     # expect its next look to find the end at once
-    assert lease._held.is_set() and not lease.wait()
+    assert lease._owned.is_set() and not lease.wait()
 
 
 def _raise() -> int:
