@@ -135,10 +135,10 @@ class EmbeddedServer:
             "appendonly": "yes" if self._append_only else "no",
             "appendfsync": "everysec",
         }
-        words: list[str] = []
+        arguments: list[str] = []
         for name, text in options.items():
-            words += [f"--{name}", text]
-        return [*words, *self._extra]
+            arguments += [f"--{name}", text]
+        return [*arguments, *self._extra]
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None

@@ -282,13 +282,13 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
         before = redis.xlen(keys.samples("q"))
         for second in range(seconds):
             clock.step(1.0)
-            sampler._look()
+            sampler._sample_once()
             sampling.lease.send(redis)
             if second % 2:
                 sampling.beat()
         return int(redis.xlen(keys.samples("q")) - before)
 
-    sampler._look()
+    sampler._sample_once()
     # what the node does without work
     assert after(30) == AT_FIRST_S - 1
     # work of this worker: the first reading after the pause is only remembered
@@ -317,7 +317,7 @@ def test_a_reader_that_fails_is_told_once_and_left_out(
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(6):
-        sampler._look()
+        sampler._sample_once()
         sampling.lease.send(redis)
         clock.step(1.0)
     assert len(calls) == 3 and caplog.text.count("the driver is gone") == 1
@@ -335,7 +335,7 @@ def test_devices_without_number_or_end_do_no_harm(redis: VirtualRedis, sampling:
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(2):
-        sampler._look()
+        sampler._sample_once()
         sampling.lease.send(redis)
         clock.step(1.0)
     (row,) = SampleReader(redis, "q", "0-0").read()
@@ -362,7 +362,7 @@ def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogC
         sampler._thread.join(60)
         assert not sampler._thread.is_alive()
     # a mistake of ours ends the thread, and the worker does not notice
-    assert "this worker samples no more: ZeroDivisionError" in caplog.text
+    assert "this worker stops sampling its node: ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize("row", [[], [1, 1, 1]])

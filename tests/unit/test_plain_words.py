@@ -20,12 +20,10 @@ EXEMPT = {
     "scaletest",
     "scaletest/analysis",
     "scaletest/archive",
-    "scaletest/broker",
     "scaletest/cli",
     "scaletest/lifecycle",
     "scaletest/report",
     "scaletest/saturation",
-    "workers",
 }
 # Files of finished packages whose words are not plain yet, by the beginning of their path.
 EXEMPT_FILES = (
