@@ -4,8 +4,8 @@
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
 --          microseconds or nil, counters, wait, run, slots, workers, suspects, ended or nil}} with workers as rows
 --          of worker_row.lua, or nil when they are too many for one call; wait and run are fields and values with commas
---          between. A queue whose keys hold something else is {name, why}: it keeps no other from being read. One that is
---          declared no more is {name}.
+--          between. A queue whose keys hold something else is {name, why}, so that the others are read. One that is
+--          not declared any more is {name}.
 --@include now
 --@include shown
 --@include worker_row
