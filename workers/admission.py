@@ -1,7 +1,7 @@
-"""Which functions a worker may execute: its own, and those that the operator allowed by prefix. Default: none else.
+"""Which functions a worker may execute: its own, and those that the operator allowed by prefix (none by default).
 
 A queue is an open door: whoever can write to Redis can name any function. So everything that RQ would import and call
-for a job is looked at, callbacks and methods included.
+for a job is checked, callbacks and methods included.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from scaletest.model.checks import cut
 VARIABLE = "SCALETEST_WORKER_ALLOW_FUNCTION"
 
 
-def prefixes(given: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """The allowed prefixes: as given, else the words of the environment variable."""
-    names = environment.get(VARIABLE, "").replace(",", " ").split() if given is None else given
+def prefixes(options: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The allowed prefixes: from the options, else the words of the environment variable."""
+    names = environment.get(VARIABLE, "").replace(",", " ").split() if options is None else options
     return tuple(name.strip().rstrip(".") for name in names if name.strip())
 
 
 def refusal(job: Job, allowed: Sequence[str]) -> str:
-    """Why this job must not be executed; "" when it may. Raises whatever RQ raises for data that cannot be read."""
+    """Why this job must not be executed; "" when it may. Raises what RQ raises for data that cannot be read."""
     called: list[Any] = [job.func_name]
     if job.instance is not None:
         return "it calls a method of an object, which this worker never does"
     if job.func_name == FUNCTION and job.webhooks:
-        job.webhooks = []  # ours has none: somebody else wrote them
+        job.webhooks = []  # requests of ours have none: somebody else wrote them
     for name in ("_success_callback_name", "_failure_callback_name", "_stopped_callback_name"):
         callback = getattr(job, name, None)
         if callback:
@@ -41,7 +41,7 @@ def refusal(job: Job, allowed: Sequence[str]) -> str:
             )
     call: tuple[Any, Any] = (job.args, job.kwargs)
     if not isinstance(call[0], list | tuple) or not isinstance(call[1], dict):
-        return "its arguments are no list, or its keyword arguments no object"
+        return "its arguments are not a list, or its keyword arguments not an object"
     return ""
 
 

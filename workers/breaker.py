@@ -1,7 +1,7 @@
-"""A breaker: a worker whose requests fail at once attracts load, because it is always free. So it takes a step back.
+"""A circuit breaker: a worker whose requests fail at once attracts load, because it is always free. So it slows down.
 
 After FAILURES quick failures in a row the worker waits before it takes the next request, twice as long each time, and
-is suspect until one succeeds. Pure: no clock, no Redis; the worker does what it is told here.
+is suspect until one succeeds. Pure: no clock, no Redis; the worker acts on what it reads here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FIRST_DELAY_S = 0.1
 LONGEST_DELAY_S = 5.0
 # A failure that took longer than this keeps the worker as busy as work would, so it attracts nothing.
 QUICK_S = 1.0
-# What a broken worker or device causes; a broken request (its limit, its data) says nothing about the worker.
+# Reasons that a broken worker or device causes; a broken request (its limit, its data) says nothing about the worker.
 _WORKER_REASONS = {Reason.EXIT, Reason.SIGNAL, Reason.NO_BINARY, Reason.NO_DEVICE}
 
 
@@ -26,18 +26,18 @@ class Breaker:
 
     @property
     def suspect(self) -> bool:
-        """Whether this worker should be looked at."""
+        """Whether an operator should check this worker."""
         return self._failures >= FAILURES
 
     @property
     def delay_s(self) -> float:
-        """Seconds to wait before the next request; 0 for a worker in good standing."""
+        """Seconds to wait before the next request; 0 for a worker that is not suspect."""
         if not self.suspect:
             return 0.0
         return float(min(LONGEST_DELAY_S, FIRST_DELAY_S * 2 ** min(16, self._failures - FAILURES)))
 
     def note(self, result: Result, run_s: float) -> bool:
-        """Take in how a run ended; whether the worker's standing changed."""
+        """Record how a run ended; whether `suspect` changed."""
         before = self.suspect
         if result.outcome is Outcome.SUCCEEDED:
             self._failures = 0

@@ -1,4 +1,4 @@
-"""What is wrong when there is no device for a worker: each case with what it means and what to do about it."""
+"""Errors when there is no device for a worker: each with what it means and what to do."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ class NoneFree(NoDevice):
 
 
 def gone(path: str) -> str:
-    """What to say when the device is not there any more; "" while it is."""
+    """The error text when the device has disappeared; "" while it exists."""
     return "" if Path(path).exists() else f"the device {path} went away during the run"
 
 
 def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevice:
-    """Nothing matches the pattern; `others` matched and are of another vendor."""
+    """The error when nothing matches the pattern. others: devices of other vendors that match."""
     resource = kind.resources[0] if kind else "the device plugin's resource"
     text = f"no device matches {pattern!r} on this node"
     if others and kind:
@@ -32,7 +32,7 @@ def nothing(pattern: str, kind: Preset | None, others: dict[str, str]) -> NoDevi
 
 
 def none_free(devices: int, per_device: int) -> NoneFree:
-    """Every slot has its holder."""
+    """The error when every slot is leased."""
     slots = devices * per_device
     return NoneFree(
         f"no device is free: {slots} of {slots} slots of {devices} device{'s' if devices > 1 else ''} are leased",
@@ -41,7 +41,7 @@ def none_free(devices: int, per_device: int) -> NoneFree:
 
 
 def check_open(path: str, kind: Preset | None = None) -> None:
-    """A container may show a device that it may not open; only opening tells. Ordinary files are left alone."""
+    """Raise NoDevice when a device cannot be opened, as a container may list such ones. Ordinary files are skipped."""
     try:
         if not stat.S_ISCHR(os.stat(path).st_mode):  # noqa: PTH116
             return
@@ -59,7 +59,7 @@ def check_open(path: str, kind: Preset | None = None) -> None:
 
 
 def denied(path: str, kind: Preset | None = None) -> NoDevice:
-    """The file's mode and owner do not let us. kind: knows how the group is usually called."""
+    """The error when mode and owner of the file deny access. kind: preset with the usual names of the group."""
     return NoDevice(f"permission denied on {path}", hint=_permission(path, " or ".join(kind.groups) if kind else ""))
 
 
@@ -79,7 +79,7 @@ def _permission(path: str, usual: str) -> str:
     except (ImportError, OSError):
         return f"add this user to the group that owns it{f', usually {usual}' if usual else ''}"
     if number == 0:
-        # nobody should join root's group for this; nodes where udev never ran leave devices so
+        # nobody should join root's group for this; on nodes without udev devices belong to it
         return (
             f"its group is root: let udev on the node give it to {usual or 'a group of its own'}, or let the container"
             " runtime set the owner (device_ownership_from_security_context)"

@@ -1,7 +1,8 @@
-"""From a pattern to one device for this worker. Looks anew for every request, since devices come and go.
+"""From a pattern to one device for this worker. The pattern is matched for every request, since devices come and go.
 
 With leases a worker holds one slot of one device, so that workers of a node spread over its devices as the policy says,
-across pods that know nothing of each other. Without (one run by hand, a stock RQ worker, a given index) it counts.
+across pods that know nothing of each other. Without leases (one run by hand, a stock RQ
+worker, an index) the index decides.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Policy(StrEnum):
 
     @property
     def preference(self) -> int:
-        """As the broker counts: first free, least used, most used with a free slot."""
+        """The broker's number of the policy: first free 0, least used -1, most used with a free slot 1."""
         return {Policy.FIRST: 0, Policy.BALANCED: -1, Policy.PACKED: 1}[self]
 
 
-class Held(Protocol):
+class LeasedSlot(Protocol):
     """A leased slot."""
 
     @property
@@ -45,18 +46,18 @@ class Held(Protocol):
 
     @property
     def number(self) -> int:
-        """Of the slot, from 0."""
+        """The slot's number, from 0."""
 
 
 class Leases(Protocol):
-    """What the chooser needs of the broker."""
+    """The broker's leases of device slots."""
 
     @property
-    def slot(self) -> Held | None:
-        """The slot that is surely ours now."""
+    def slot(self) -> LeasedSlot | None:
+        """The slot that this worker surely holds now."""
 
-    def claim(self, devices: list[str], per_device: int, preference: int) -> Held | None:
-        """Lease a free slot, or go on with ours."""
+    def claim(self, devices: list[str], per_device: int, preference: int) -> LeasedSlot | None:
+        """Lease a free slot, or keep the one held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class DeviceOptions:
 
     @property
     def glob(self) -> str:
-        """The pattern that counts; "" for no device."""
+        """The pattern in effect; "" for no device."""
         return self.pattern or (self.kind.device_glob if self.kind else "")
 
 
@@ -106,7 +107,7 @@ class Chosen:
     slot: int | None = None
 
     def info(self) -> dict[str, str]:
-        """What a reply says beside the path."""
+        """Fields of a reply that describe the device, besides its path."""
         return self.device.info() | ({} if self.slot is None else {"slot": str(self.slot)})
 
 
@@ -119,7 +120,7 @@ class DeviceChooser:
         self.wanted = bool(options.glob)
         self._known: dict[tuple[str, int, int], Device] = {}
         self._leases: Leases | None = None
-        self._held: tuple[Chosen, Held] | None = None
+        self._leased: tuple[Chosen, LeasedSlot] | None = None
 
     @property
     def leasing(self) -> bool:
@@ -127,7 +128,7 @@ class DeviceChooser:
         return self.wanted and self._options.index is None
 
     def attach(self, leases: Leases, wait: Callable[[], bool] = bool) -> Chosen:
-        """From now on use leased slots, the first of them now. `wait` is called while none is free; true: go on.
+        """Lease slots from now on, the first one at once. wait: called while none is free; whether to go on waiting.
 
         Raises NoDevice.
         """
@@ -150,7 +151,7 @@ class DeviceChooser:
 
     def devices(self) -> list[Device]:
         """All devices that match now, each once, by path. Raises NoDevice when there is none."""
-        found: dict[str, Device] = {}
+        devices: dict[str, Device] = {}
         kind = self._options.kind
         others: dict[str, str] = {}
         for path in sorted(glob.glob(self._options.glob), key=_by_number):  # noqa: PTH207 - patterns are absolute
@@ -160,15 +161,17 @@ class DeviceChooser:
             if kind and device.vendor_id and device.vendor_id != kind.vendor:
                 others[device.path] = device.vendor or device.vendor_id
             else:
-                found.setdefault(device.id, device)
-        if not found:
+                devices.setdefault(device.id, device)
+        if not devices:
             raise faults.nothing(self._options.glob, self._options.kind, others)
-        return list(found.values())
+        return list(devices.values())
 
     def paths(self) -> dict[str, str]:
-        """Of the devices that match now: path by PCI address."""
+        """Paths of the devices that match now, by PCI address."""
+        if not self.wanted:
+            return {}
         try:
-            return {device.pci: device.path for device in self.devices() if device.pci} if self.wanted else {}
+            return {device.pci: device.path for device in self.devices() if device.pci}
         except NoDevice:
             return {}
 
@@ -176,36 +179,36 @@ class DeviceChooser:
         """The device for one run, None when none is wanted. Raises NoDevice."""
         if not self.wanted:
             return None
-        if self._leases is not None and self._held is not None:
-            chosen, held = self._held
-            # the very lease that this device came with, and the device is still there
-            if self._leases.slot == held and Path(chosen.device.path).exists():
+        if self._leases is not None and self._leased is not None:
+            chosen, slot = self._leased
+            # the lease is the one that came with this device, and the device still exists
+            if self._leases.slot == slot and Path(chosen.device.path).exists():
                 return self._usable(chosen)
         devices = self.devices()
         if self._leases is None:
             index = (self._options.index or 0) % len(devices)
             return self._usable(Chosen(devices[index], index))
-        slot = self._leases.claim(
+        claimed = self._leases.claim(
             [device.id for device in devices], self._options.per_device, Policy(self._options.policy).preference
         )
-        if slot is None:
+        if claimed is None:
             raise faults.none_free(len(devices), self._options.per_device)
-        index = next(at for at, device in enumerate(devices) if device.id == slot.device)
-        chosen = Chosen(devices[index], index, slot.number)
-        self._held = (chosen, slot)
+        index = next(at for at, device in enumerate(devices) if device.id == claimed.device)
+        chosen = Chosen(devices[index], index, claimed.number)
+        self._leased = (chosen, claimed)
         return self._usable(chosen)
 
     def environment(self, chosen: Chosen) -> dict[str, str]:
-        """What the workload is told: the device, and the variables that restrict the vendor's libraries to it."""
+        """Environment variables of the workload: the device, and those that restrict the vendor's libraries to it."""
         device = chosen.device
-        told = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
+        variables = {DEVICE_VARIABLE: device.path, "SCALETEST_DEVICE_ID": device.id}
         if chosen.slot is not None:
-            told["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
+            variables["SCALETEST_DEVICE_SLOT"] = str(chosen.slot)
         kind = self._options.kind
         if kind is not None:
-            told |= dict(kind.order)
-            told[kind.visible] = device.unique or str(chosen.index)
-        return told
+            variables |= dict(kind.order)
+            variables[kind.visible] = device.unique or str(chosen.index)
+        return variables
 
     def _usable(self, chosen: Chosen) -> Chosen:
         if not os.access(chosen.device.path, os.R_OK | os.W_OK):
@@ -219,11 +222,11 @@ class DeviceChooser:
             if key not in self._known:
                 self._known[key] = identify(path, self._options.sysfs, self._options.procfs)
             return self._known[key]
-        except OSError:  # it went away between the two looks
+        except OSError:  # it disappeared between glob and stat
             return None
 
 
 def _by_number(path: str) -> tuple[str, int, str]:
-    """renderD9 before renderD10."""
+    """Sort key that puts renderD9 before renderD10."""
     digits = path[len(path.rstrip("0123456789")) :]
     return path[: len(path) - len(digits)], int(digits or 0), path

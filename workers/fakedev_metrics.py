@@ -1,4 +1,4 @@
-"""Metrics of this machine's simulated devices over HTTP: one page, read anew for every scrape."""
+"""Serve metrics of this machine's simulated devices over HTTP: one page, read for every scrape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.workloads.fakedev import all_uses, folder
 
 
 def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPServer:
-    """A server that is bound and not yet serving. Raises UsageError when it cannot listen there."""
+    """Bind a server that does not serve yet. Raises UsageError when it cannot listen there."""
 
     class Page(BaseHTTPRequestHandler):
         timeout = 10
@@ -28,7 +28,7 @@ def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPSe
             self.wfile.write(body)
 
         def log_message(self, *args: object) -> None:
-            """A scrape every few seconds is nothing to tell."""
+            """Log nothing: scrapes come every few seconds."""
 
     try:
         return ThreadingHTTPServer((host, port), Page)
@@ -37,10 +37,10 @@ def server(host: str, port: int, vendors: Sequence[str] = ()) -> ThreadingHTTPSe
 
 
 def serve(host: str, port: int, vendors: Sequence[str], ready: Callable[[str], None]) -> None:
-    """Serve until interrupted. `ready` is told the address."""
-    with server(host, port, vendors) as made:
-        ready(f"{host}:{made.server_address[1]}")
+    """Serve until interrupted. ready: called with the address."""
+    with server(host, port, vendors) as http_server:
+        ready(f"{host}:{http_server.server_address[1]}")
         try:
-            made.serve_forever()
+            http_server.serve_forever()
         except KeyboardInterrupt:
             pass

@@ -1,4 +1,4 @@
-"""Who a device is: from the path of its node to PCI address, vendor and model, as far as the system tells.
+"""Identify a device: from the path of its node to PCI address, vendor and model, as far as the system knows.
 
 Reads sysfs and, for NVIDIA's driver, which shows nothing there, procfs; their roots are parameters. Opens no device.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +23,7 @@ _ATTRIBUTE_BYTES = 200
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device. Empty text is what the system does not tell.
+    """One device. Text is empty where the system does not know.
 
     id: PCI address, else device number as major:minor, else the path of an ordinary file.
     vendor_id: as sysfs writes it, 0x8086. unique: the name by which the vendor's own libraries know this one device.
@@ -37,7 +38,7 @@ class Device:
     unique: str = ""
 
     def info(self) -> dict[str, str]:
-        """What a reply says beside the path."""
+        """Fields of a reply that describe the device, besides its path."""
         row = {"id": self.id, "pci": self.pci, "vendor": self.vendor, "model": self.model}
         return {name: value for name, value in row.items() if value}
 
@@ -54,12 +55,13 @@ def identify(path: str, sysfs: Path = SYSFS, procfs: Path = PROCFS) -> Device:
 def by_number(path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS, kind: str = "char") -> Device:
     """The device with this number, as major:minor."""
     folder = (sysfs / "dev" / kind / number).resolve()
-    function = next((one for one in (folder, *folder.parents) if _PCI.fullmatch(one.name)), None)
+    function = next((parent for parent in (folder, *folder.parents) if _PCI.fullmatch(parent.name)), None)
     if function is None:
         return _of_nvidia(path, number, sysfs, procfs)
     vendor_id = _read(function / "vendor")
-    found = (_read(place / name) for place in (folder, function) for name in _MODEL_FILES)
-    model = next((text for text in found if text), "") or _numbers(vendor_id, _read(function / "device"))
+    model = _first_text([*_model_files(folder), *_model_files(function)]) or _numbers(
+        vendor_id, _read(function / "device")
+    )
     unique = _read(function / "unique_id")
     return Device(
         path,
@@ -73,7 +75,7 @@ def by_number(path: str, number: str, sysfs: Path = SYSFS, procfs: Path = PROCFS
 
 
 def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
-    """By the minor number in the driver's own list; a device that is not there keeps its number as name."""
+    """Identify by the minor number in NVIDIA's driver; a device that it does not list keeps its number as id."""
     major, minor = number.split(":")
     if major == "195":
         for file in sorted((procfs / "driver/nvidia/gpus").glob("*/information")):
@@ -85,6 +87,15 @@ def _of_nvidia(path: str, number: str, sysfs: Path, procfs: Path) -> Device:
                 # a GPU that was never used shows question marks
                 return Device(path, pci, pci, vendor_id, "NVIDIA", row.get("Model", ""), "" if "?" in uuid else uuid)
     return Device(path, number)
+
+
+def _model_files(folder: Path) -> list[Path]:
+    return [folder / name for name in _MODEL_FILES]
+
+
+def _first_text(files: Sequence[Path]) -> str:
+    """The first content that is not empty."""
+    return next(filter(None, map(_read, files)), "")
 
 
 def _numbers(vendor_id: str, device_id: str) -> str:

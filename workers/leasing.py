@@ -1,4 +1,4 @@
-"""A worker's slot of a device: leased before the worker is known to anybody, and asked for again when it was lost."""
+"""A worker's slot of a device: leased before the worker is known to anybody, and claimed again when it was lost."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Leasing:
         retrying: Retrying,
         pause: Callable[[float], bool],
     ) -> None:
-        """`pause` waits for the seconds it is given, and says whether to stop waiting for good."""
+        """pause: waits so many seconds; whether to stop waiting for good."""
         self._worker = worker
         self._devices = devices
         self._wait_s = WAIT_INTERVALS * interval_s if wait_s is None else wait_s
@@ -60,23 +60,23 @@ class Leasing:
         self._devices.wait_for_slot(self._waiting())
 
     def renew(self) -> None:
-        """Called with every heartbeat."""
+        """Extend the lease; called with every heartbeat."""
         if not self._leases.renew():
-            logger.warning("worker %s lost its device's slot, and asks for another", self._worker)
+            logger.warning("worker %s lost its device's slot and waits for another", self._worker)
 
     def close(self) -> None:
         """Give the slot back."""
         self._leases.close()
 
     def _waiting(self) -> Callable[[], bool]:
-        began, told = time.monotonic(), False
+        began, logged = time.monotonic(), False
 
         def wait() -> bool:
-            nonlocal told
+            nonlocal logged
             left = began + self._wait_s - time.monotonic()
-            if left > 0 and not told:
+            if left > 0 and not logged:
                 logger.warning("worker %s: no device is free, waiting %.0f s for one", self._worker, left)
-                told = True
+                logged = True
             return left > 0 and not self._pause(min(self._look_s, left))
 
         return wait

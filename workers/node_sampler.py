@@ -1,7 +1,7 @@
 """The sampler of nodes: a thread that reads the resources and devices of its node while the worker holds the lease.
 
-One worker a node and queue does. The thread sleeps for good in the others, and in this one between two looks; it takes
-samples while the queue has work, a little before, and a little afterwards. Nothing that it meets reaches the worker.
+One worker per node and queue samples. The thread sleeps for good in the others, and in this one between two readings;
+it takes samples while the queue has work, a little before, and a little afterwards. Its errors never reach the worker.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from scaletest.system.node import NodeReader
 
 logger = logging.getLogger("scaletest.worker")
 
-# How long the end of a worker waits for a reader; one that hangs ends with the process.
+# How long a stopping worker waits for a reader; one that hangs ends with the process.
 STOP_S = 1.0
 
-# What a reader gives: the figures of each resource, and where those of devices come from.
+# A reader returns figures by resource, and the source of those of devices.
 Resources = dict[str, dict[str, float]]
 Sources = dict[str, str]
 Reader = Callable[[], tuple[Resources, Sources]]
@@ -42,7 +42,7 @@ class NodeSampler:
     ) -> None:
         """begun: how many requests this worker has begun. devices: reads the devices, as `model.node_sample` has them.
 
-        A reader that fails is told once and asked no more.
+        A reader that fails is logged once and not called again.
         """
         self._lease = lease
         self._begun = begun
@@ -52,11 +52,11 @@ class NodeSampler:
         self._closing = threading.Event()
         # when the last reading was, to whose counters the next one is compared; None after a pause
         self._read_at: float | None = None
-        self._seen_begun = 0
+        self._begun_before = 0
         self._thread = threading.Thread(target=self._live, name="scaletest-node-sampler", daemon=True)
 
     def start(self) -> None:
-        """Go on in the background."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -70,17 +70,17 @@ class NodeSampler:
         while self._lease.wait() and not self._closing.is_set():
             began = self._clock()
             try:
-                self._look()
+                self._sample_once()
             except Exception as error:
-                logger.error("this worker samples no more: %s: %s", type(error).__name__, cut(str(error), 200))
+                logger.error("this worker stops sampling its node: %s: %s", type(error).__name__, cut(str(error), 200))
                 self._lease.end()
             self._closing.wait(max(0.0, began + self._lease.interval_s - self._clock()))
 
-    def _look(self) -> None:
+    def _sample_once(self) -> None:
         """Sample when there is work. The first reading after a pause is compared with none, and so it is no sample."""
         begun = self._begun()
-        if begun != self._seen_begun:
-            self._seen_begun = begun
+        if begun != self._begun_before:
+            self._begun_before = begun
             self._lease.note_work()
         if not self._lease.has_work:
             self._read_at = None
@@ -91,10 +91,10 @@ class NodeSampler:
             self._lease.offer(self._sample(self._read_at - before, resources, sources))
 
     def _sample(self, interval_s: float, resources: Resources, sources: Sources) -> NodeSample:
-        """Of more resources than a sample may have the first: those of the node, then as many devices as fit."""
-        kept = dict(itertools.islice(resources.items(), MAX_RESOURCES))
-        named = {name: source for name, source in sources.items() if name in kept}
-        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, kept, named)
+        """Make a sample of the first resources: those of the node, then as many devices as a sample may have."""
+        included = dict(itertools.islice(resources.items(), MAX_RESOURCES))
+        named = {name: source for name, source in sources.items() if name in included}
+        return NodeSample(self._lease.node, self._lease.worker, 0.0, interval_s, included, named)
 
     def _read(self) -> tuple[Resources, Sources]:
         resources: Resources = {}
@@ -105,7 +105,7 @@ class NodeSampler:
             except Exception as error:
                 self._readers.remove(reader)
                 text = f"{type(error).__name__}: {cut(str(error), 200)}"
-                logger.warning("a part of what the node does is sampled no more: %s", text)
+                logger.warning("one reader of this node's resources failed and is not used again: %s", text)
                 continue
             resources.update(read)
             sources.update(named)

@@ -31,14 +31,14 @@ VARIABLE_PREFIX = "SCALETEST_WORKER_"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a worker runs and how. Times in seconds; empty text means not set.
+    """Settings of a worker: what it runs and how. Times in seconds; empty text means not set.
 
     command: program and arguments; empty, or the word `sleep` with optional seconds, for the built-in sleep; the word
         `transcode`, `torch`, `fakedev` or `bench` with its options for those built in.
     device_index: use the N-th matching device and lease no slot; None to lease one where there is a broker.
     allow_commands: let a benchmark's document decide what runs on this node.
     no_causes: do not sample where programs spend their time.
-    device_metrics_url: of an exporter that tells of this node's devices.
+    device_metrics_url: an exporter that has metrics of this node's devices.
     node_variable, pod_variable: names of the environment variables that hold node and pod name.
     """
 
@@ -112,7 +112,7 @@ class Settings:
 
 
 class Runtime:
-    """The workload of one worker, and who this worker is."""
+    """The workload of one worker, and the names of its node and pod."""
 
     def __init__(self, settings: Settings, interrupt: Interrupt, environment: Mapping[str, str] | None = None) -> None:
         names = os.environ if environment is None else environment
@@ -145,11 +145,11 @@ class Runtime:
         return result, time.monotonic() - began
 
     def device_reader(self, tell: Callable[[str, str], None]) -> DeviceReader:
-        """Reads the devices of this node, under the names that replies use. tell: hears of what is wrong, once."""
+        """Reads the devices of this node, under the names that replies use. tell: called once for each error."""
         return DeviceReader(tell, self.settings.device_metrics_url, self.devices.paths)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Close the workload."""
         self._workload.close()
 
     def reply_json(
@@ -162,7 +162,7 @@ class Runtime:
         started_us: int,
         attempt: int,
     ) -> tuple[str, float]:
-        """The reply as JSON, all but its end, which Redis stamps; and the wait in seconds."""
+        """The reply as JSON without its end time, which Redis stamps; and the wait in seconds."""
         wait_s = max(0, started_us - enqueued_us) / 1e6 if enqueued_us else 0.0
         row: dict[str, Any] = {
             "id": request,
@@ -183,8 +183,8 @@ class Runtime:
             row["timeout_s"] = result.timeout_s
             row["device"] = result.device
             row["device_info"] = result.device_info
-            # what a tool printed as nan or inf is unknown
-            row["figures"] = {name: value for name, value in result.figures.items() if _is_known(value)}
+            # a figure that a tool printed as nan or inf is unknown
+            row["figures"] = {name: figure for name, figure in result.figures.items() if _is_known(figure)}
             if result.activity is not None:
                 row["activity"] = result.activity.to_dict()
         return wire.dump(row), wait_s
@@ -209,12 +209,12 @@ class Runtime:
         return Command(command, program, devices, ignore_arguments=ignore)
 
 
-def _is_known(value: float | int | str) -> bool:
-    return not isinstance(value, float) or math.isfinite(value)
+def _is_known(figure: float | int | str) -> bool:
+    return not isinstance(figure, float) or math.isfinite(figure)
 
 
 def _on_device(result: Result, chosen: Chosen) -> Result:
-    """The result with the device it ran on; a failure whose device is not there any more has that reason."""
+    """The result with the device it ran on; a failure whose device has disappeared has that reason."""
     path = chosen.device.path
     if result.outcome is Outcome.FAILED and (text := gone(path)):
         result = replace(result, reason=Reason.NO_DEVICE, error=f"{text}: {result.error}")

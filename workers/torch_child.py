@@ -1,7 +1,7 @@
 """The process that computes for the workload torch: a request a line comes in, an answer a line goes out.
 
-It stays between requests, since starting torch and CUDA takes longer than most requests; its parent ends it when a
-request must end. Standard output holds answers alone: what libraries print there goes to standard error.
+It stays alive between requests, since starting torch and CUDA takes longer than most requests; its parent ends it when
+a request must end. Standard output holds answers only: what libraries print there is sent to standard error.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ except (ImportError, OSError) as error:  # OSError: one of its shared libraries 
 
 WARM_UP_BATCHES = 2
 _STEP = 0.01
-# Where ru_maxrss is in struct_rusage.
+# Index of ru_maxrss in struct_rusage.
 _MEMORY = 2
 
 
 class Session:
     """One model with its input on its device, ready to run."""
 
-    def __init__(self, what: TorchWork) -> None:
+    def __init__(self, work: TorchWork) -> None:
         began = time.monotonic()
-        self.device = what.device
-        if what.device == "auto":
+        self.device = work.device
+        if work.device == "auto":
             self.device = "cuda" if torch.cuda.is_available() else "cpu"
         if self.device == "cuda" and not torch.cuda.is_available():
             raise LookupError("torch finds no CUDA device here")
         torch.manual_seed(1)
-        dtype = getattr(torch, what.dtype)
-        self.model = torch_models.build(what.model, what.side).to(self.device, dtype).train(what.train)
-        given = torch_models.sample(what.model, what.batch, what.side).to(self.device)
-        self.given = given.to(dtype) if given.is_floating_point() else given
-        self._turn = self._training(what) if what.train else self._inference
+        dtype = getattr(torch, work.dtype)
+        self.model = torch_models.build(work.model, work.side).to(self.device, dtype).train(work.train)
+        batch = torch_models.sample(work.model, work.batch, work.side).to(self.device)
+        self._input = batch.to(dtype) if batch.is_floating_point() else batch
+        self._turn = self._training(work) if work.train else self._inference
         for _ in range(WARM_UP_BATCHES):
             self._turn()
         self.wait()
@@ -57,52 +57,58 @@ class Session:
 
     def _inference(self) -> None:
         with torch.inference_mode():
-            self.model(self.given)
+            self.model(self._input)
 
-    def _training(self, what: TorchWork) -> Callable[[], None]:
+    def _training(self, work: TorchWork) -> Callable[[], None]:
         optimiser = torch.optim.SGD(self.model.parameters(), _STEP)
-        wanted = torch.randint(0, torch_models.CLASSES, (what.batch,), device=self.device)
+        wanted = torch.randint(0, torch_models.CLASSES, (work.batch,), device=self.device)
 
         def turn() -> None:
             optimiser.zero_grad()
-            torch.nn.functional.cross_entropy(self.model(self.given), wanted).backward()
+            torch.nn.functional.cross_entropy(self.model(self._input), wanted).backward()
             optimiser.step()
 
         return turn
 
     def wait(self) -> None:
-        """Until the device has done what it was given."""
+        """Wait until the device has finished its work."""
         if self.device == "cuda":
             torch.cuda.synchronize()
 
-    def run(self, what: TorchWork) -> dict[str, Any]:
+    def run(self, work: TorchWork) -> dict[str, Any]:
         """All batches of one request: its figures. Times in ms of one batch, memory in MiB."""
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)] if self.device == "cuda" else []
+        marks = []
+        if self.device == "cuda":
+            marks = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
         if marks:
             torch.cuda.reset_peak_memory_stats()
             marks[0].record()
         began = time.monotonic()
-        for _ in range(what.batches):
+        for _ in range(work.batches):
             self._turn()
         if marks:
             marks[1].record()
         self.wait()
         seconds = time.monotonic() - began
-        samples = what.batch * what.batches
+        samples = work.batch * work.batches
         figures = {
             "samples": samples,
             "samples_per_s": samples / seconds,
-            "batches": what.batches,
-            "batch_wall_ms": 1000 * seconds / what.batches,
+            "batches": work.batches,
+            "batch_wall_ms": 1000 * seconds / work.batches,
             "cpu_peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
             "setup_s": self.setup_s,
         }
-        if what.flops:
-            figures["tflops"] = what.flops * samples / seconds / 1e12
+        if work.flops:
+            figures["tflops"] = work.flops * samples / seconds / 1e12
         if marks:
-            figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / what.batches
+            figures["batch_gpu_ms"] = marks[0].elapsed_time(marks[1]) / work.batches
             figures["gpu_peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
-        return {name: float(f"{value:.6g}") if isinstance(value, float) else value for name, value in figures.items()}
+        return {name: _rounded(figure) for name, figure in figures.items()}
+
+
+def _rounded(figure: float | int) -> float | int:
+    return float(f"{figure:.6g}") if isinstance(figure, float) else figure
 
 
 class Child:
@@ -112,12 +118,12 @@ class Child:
         self._like: TorchWork | None = None
         self._session: Session | None = None
 
-    def answer(self, words: list[str]) -> dict[str, Any]:
-        """Figures, or an error and what is to blame."""
+    def answer(self, options: list[str]) -> dict[str, Any]:
+        """Run one request; its figures, or an error with its reason."""
         try:
-            what = from_words(words)
-            session = self._ready(what)
-            return {"figures": {**session.run(what), "torch_device": session.device}}
+            work = from_words(options)
+            session = self._ready(work)
+            return {"figures": {**session.run(work), "torch_device": session.device}}
         except LookupError as error:
             return {"error": str(error), "no_device": True}
         except AttributeError as error:
@@ -137,13 +143,13 @@ class Child:
             memory = {"memory_limit_hits": 1} if "allocate memory" in str(error) else {}
             return {"error": str(error).strip().splitlines()[0], "figures": memory}
 
-    def _ready(self, what: TorchWork) -> Session:
-        like = replace(what, batches=1)
+    def _ready(self, work: TorchWork) -> Session:
+        like = replace(work, batches=1)
         if self._session is None or like != self._like:
             self._forget()
-            if what.threads:
-                torch.set_num_threads(what.threads)
-            self._session, self._like = Session(what), like
+            if work.threads:
+                torch.set_num_threads(work.threads)
+            self._session, self._like = Session(work), like
         return self._session
 
     def _forget(self) -> None:
@@ -153,13 +159,13 @@ class Child:
 
 
 class Used:
-    """What this process has used since the last answer, as getrusage gives it."""
+    """Resources that this process has used since the last answer, as getrusage returns them."""
 
     def __init__(self) -> None:
         self._before: list[float] = [0.0] * 16
 
     def since_last(self) -> list[float]:
-        """In the order of struct_rusage; the largest memory is that of the process's whole life."""
+        """Usage in the order of struct_rusage; the peak of memory is that of the process's whole life."""
         now = list(resource.getrusage(resource.RUSAGE_SELF))
         used = [later - earlier for later, earlier in zip(now, self._before, strict=True)]
         self._before = now
@@ -168,7 +174,7 @@ class Used:
 
 
 def _lacks(error: AttributeError) -> bool:
-    """Whether it is PyTorch that has no such name, and not we who have a bug."""
+    """Whether PyTorch lacks the name; otherwise the error is a bug of ours."""
     return isinstance(error.obj, ModuleType) and error.obj.__name__.partition(".")[0] == "torch"
 
 
@@ -177,7 +183,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)
     child = Child()
-    # what importing took belongs to the first request, which waits for it
+    # the time of the imports counts for the first request, which waits for it
     used = Used()
     for line in sys.stdin:
         answer = child.answer(json.loads(line))

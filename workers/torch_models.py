@@ -46,8 +46,8 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The sum of both ways."""
-        found: Tensor = torch.relu(self.body(x) + self.around(x))
-        return found
+        total: Tensor = torch.relu(self.body(x) + self.around(x))
+        return total
 
 
 def _convolution(before: int, after: int, side: int, stride: int) -> list[nn.Module]:
@@ -84,12 +84,12 @@ class Layer(nn.Module):
         """x: batch, tokens, width."""
         batch, tokens, _ = x.shape
         parts = self.mix(self.norms[0](x)).view(batch, tokens, 3, HEADS, WIDTH // HEADS).permute(2, 0, 3, 1, 4)
-        queries, keys = (_turned(one, turn) for one in parts[:2])
-        seen = nn.functional.scaled_dot_product_attention(queries, keys, parts[2], is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).reshape(batch, tokens, WIDTH))
+        queries, keys = _turned(parts[0], turn), _turned(parts[1], turn)
+        attended = nn.functional.scaled_dot_product_attention(queries, keys, parts[2], is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, tokens, WIDTH))
         y = self.norms[1](x)
-        found: Tensor = x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
-        return found
+        output: Tensor = x + self.down(nn.functional.silu(self.gate(y)) * self.up(y))
+        return output
 
 
 def _turned(x: Tensor, turn: tuple[Tensor, Tensor]) -> Tensor:
@@ -104,7 +104,7 @@ class Llama(nn.Module):
 
     def __init__(self, tokens: int) -> None:
         super().__init__()
-        self.words = nn.Embedding(VOCABULARY, WIDTH)
+        self.embedding = nn.Embedding(VOCABULARY, WIDTH)
         self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
         self.norm = nn.RMSNorm(WIDTH)
         self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
@@ -115,11 +115,11 @@ class Llama(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """tokens: batch, tokens; gives one score a word of the vocabulary."""
-        x = self.words(tokens)
+        x = self.embedding(tokens)
         for layer in self.layers:
             x = layer(x, (self.cosine, self.sine))
-        found: Tensor = self.head(self.norm(x)[:, -1])
-        return found
+        scores: Tensor = self.head(self.norm(x)[:, -1])
+        return scores
 
 
 class Product(nn.Module):
@@ -138,14 +138,14 @@ def build(name: str, side: int) -> nn.Module:
     """The model of that name, on the CPU."""
     if name == "llama" and not hasattr(nn, "RMSNorm"):
         raise NotImplementedError(f"llama needs PyTorch 2.4 or newer, and this is {torch.__version__}")
-    made: dict[str, Any] = {
+    builders: dict[str, Any] = {
         "alexnet": alexnet,
         "resnet50": resnet50,
         "llama": lambda: Llama(side),
         "matmul": lambda: Product(side),
     }
-    found: nn.Module = made[name]()
-    return found
+    model: nn.Module = builders[name]()
+    return model
 
 
 def sample(name: str, batch: int, side: int) -> Tensor:

@@ -3,7 +3,6 @@
 Requests that want a reply run in the fast lane, one round trip each. Every other job of the queue (results to keep,
 callbacks, retries, dependencies, foreign functions) is taken under the same lease and then run by RQ's own code, so
 that it leaves in Redis what RQ would leave. With several queues RQ's loop runs unchanged, without fast lane and lease.
-
 A job's function is executed only when it is ours or starts with an allowed prefix. Nothing is ever unpickled.
 """
 
@@ -15,18 +14,21 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
+from redis.client import PubSub, PubSubWorkerThread
+from rq import SimpleWorker
 from rq.job import Job
 from rq.queue import Queue
 from rq.serializers import DefaultSerializer, JSONSerializer, resolve_serializer
 
 from scaletest.broker import jobs
+from scaletest.broker.accounting import Accounting, TakenJob
 from scaletest.broker.connection import Redis, transient, twin
-from scaletest.broker.lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
-from scaletest.broker.ledger import Ledger
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Lifeline, patience_s
+from scaletest.broker.fast_lane import OVERDUE, PAUSED, Done, FastLane, Overdue, Paused, Taken
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, MAX_ATTEMPTS, Heartbeat, patience_s
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
 from scaletest.model import Outcome, Reason
@@ -34,13 +36,14 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.histogram import bucket
 from scaletest.system.waiting import Wake
-from workers import admission
+from workers import admission, outage
 from workers.breaker import Breaker
 from workers.device_faults import NoneFree
 from workers.leasing import Leasing
 from workers.node_sampler import NodeSampler
+from workers.registration import details
+from workers.rq_jobs import RqJobRunner
 from workers.runtime import Runtime, Settings
-from workers.slow_lane import SlowLane
 from workers.workloads.base import Interrupted, Result
 
 logger = logging.getLogger("scaletest.worker")
@@ -52,8 +55,16 @@ SAME_SIGNAL_S = 0.5
 STOPPED = "it was stopped by RQ's stop command"
 
 
-class Worker(SlowLane):
+class Worker(SimpleWorker):
     """Serves one queue. `settings` and the rest default to SCALETEST_WORKER_* variables, for `rq worker -w`."""
+
+    # Made by `bootstrap`, for a worker of one queue.
+    _retrying: Retrying
+    _runtime: Runtime
+    _accounting: Accounting
+    _heartbeat: Heartbeat
+    _lane: FastLane | None = None
+    _rq_jobs: RqJobRunner | None = None
 
     def __init__(
         self,
@@ -68,13 +79,15 @@ class Worker(SlowLane):
         rq_commands: bool = True,
         **options: Any,
     ) -> None:
-        """rq_commands: listen for those of RQ's tools, which takes a connection."""
-        # RQ's command line passes its default, pickle, when nobody chose; nobody can choose it here.
+        """rq_commands: listen for commands of RQ's tools, which takes a connection."""
+        # RQ's command line passes its default, pickle, when the user chose nothing; it cannot be chosen here.
         if resolve_serializer(options.get("serializer")) not in (JSONSerializer, DefaultSerializer):
             raise InvalidValue("this worker reads JSON only", hint="start it with: rq worker -S json")
-        super().__init__(*args, rq_commands=rq_commands, **{**options, "serializer": JSONSerializer})
+        super().__init__(*args, **{**options, "serializer": JSONSerializer})
         for queue in self.queues:
             queue.serializer = JSONSerializer
+        self._rq_commands = rq_commands
+        self._outage = outage.OutageGuard()
         self._settings = settings
         self._allowed = admission.prefixes(allow_functions, os.environ)
         self._interval_s = interval_s
@@ -85,6 +98,7 @@ class Worker(SlowLane):
         self._leasing: Leasing | None = None
         self._sampler: NodeSampler | None = None
         self._force = Wake()
+        self._forced = False
         self._stopping = Wake()
         self._breaker = Breaker()
         self._fast_jobs = 0
@@ -99,16 +113,16 @@ class Worker(SlowLane):
     # -- life -------------------------------------------------------------------------------------------------------
 
     def work(self, burst: bool = False, *args: Any, **options: Any) -> bool:
-        """RQ's loop; whether any job was processed."""
+        """Run RQ's loop; whether any job was processed."""
         self._burst, self._max_jobs = burst, options.get("max_jobs")
-        self._fast_jobs = self._slow_jobs = 0
+        self._fast_jobs = 0
         worked = super().work(burst, *args, **options)
         if self._crash is not None:
             raise self._crash  # RQ logs it and ends the loop as if all were well
         return worked or self._fast_jobs > 0
 
     def bootstrap(self, *args: Any, **options: Any) -> None:
-        """RQ's start, then ours: runtime, lane, heartbeat."""
+        """Start as RQ does, then make our parts: runtime, heartbeat, fast lane."""
         if len(self.queues) != 1:
             super().bootstrap(*args, **options)
             return
@@ -118,63 +132,66 @@ class Worker(SlowLane):
         queue = self.queues[0].name
         self._retrying = Retrying(f"worker {self.name}", sleep=self._pause)
         self._runtime = Runtime(self._settings or Settings.from_environment(os.environ), self._force)
-        self._ledger = Ledger(self.connection, self._retrying)
-        # Heartbeats and the lease of a device: one thread says both.
+        self._accounting = Accounting(self.connection, self._retrying)
+        # one thread extends the worker's leases and that of its device
         beating = twin(self.connection, patience_s(self._interval_s))
         if self._runtime.devices.leasing:
             self._begin_leasing(beating)
-        self._lifeline = Lifeline(
+        self._heartbeat = Heartbeat(
             beating,
             self.name,
             queue,
             interval_s=self._interval_s,
             max_attempts=self._max_attempts,
-            details=self._details,
+            details=partial(details, self, self._runtime),
             renew=self._renew,
             sampling=self._prepare_sampling(queue),
         )
 
         def start() -> None:
-            # RQ takes a worker that was killed for alive until its hash expires, eight minutes later. Our deadline
-            # knows better, also when a first try of ours registered and then lost its connection.
-            self._lifeline.forget_dead_namesake()
+            # RQ treats a killed worker as alive until its hash expires, eight minutes later. Our deadline is over
+            # sooner, also when a first try of ours registered and then lost its connection.
+            self._heartbeat.forget_dead_namesake()
             super(Worker, self).bootstrap(*args, **options)
-            self._lifeline.start()
+            self._heartbeat.start()
 
         self._retrying.run(start)
+        runtime, accounting, heartbeat = self._runtime, self._accounting, self._heartbeat
+        self._rq_jobs = RqJobRunner(
+            self, runtime, accounting, heartbeat, self._allowed, put_back=self._put_back, forget_stop=self._forget_stop
+        )
         self._lane = FastLane(self.connection, self.name, queue, self._interval_s, self._retrying)
-        self._lifeline.attend(self._lane)
+        self._outage.active = True
+        self._heartbeat.watch_lane(self._lane)
         if self._sampler:
             self._sampler.start()
         self._booting = False
 
     def teardown(self) -> None:
-        """Ours first, then RQ's. Never raises for a Redis that is away: leases and deadlines then end it."""
+        """End our parts, then RQ's. An absent Redis raises nothing: leases and deadlines expire by themselves."""
         if self._grace is not None:
             self._grace.cancel()
-        self._leaving.set()
+        self._outage.leaving.set()
         lane = self._lane
         if lane is not None:
             lane.close()
             if self._sampler:
                 self._sampler.stop()
-            self._lifeline.stop()
+            self._heartbeat.stop()
             self._runtime.close()
             self._lane = None
+            self._outage.active = False
         try:
-            if lane is None:
-                super().teardown()
-            else:
-                with self._hurried(silent=lane.in_doubt):
-                    super().teardown()
+            with outage.last_commands(self, lane):
+                super().teardown()  # type: ignore[no-untyped-call]
             if self._leasing is not None:
                 self._leasing.close()
             if lane is not None:
-                self._lifeline.forget()
+                self._heartbeat.forget()
         except Exception as error:
             if not transient(error):
                 raise
-            logger.warning("worker %s: Redis is away at its end, others clear up after it", self.name)
+            logger.warning("worker %s stops while Redis is away; other workers will clean up after it", self.name)
 
     def _begin_leasing(self, beating: Redis) -> None:
         """Lease a slot before anybody counts on this worker. Raises NoDevice."""
@@ -199,11 +216,11 @@ class Worker(SlowLane):
         self._leasing = leasing
 
     def _prepare_sampling(self, queue: str) -> SamplerLease | None:
-        """What the lifeline asks for, so that this worker may sample its node; None when causes are turned off."""
+        """The lease by which this worker may sample its node; None when causes are turned off."""
         if self._runtime.settings.no_causes:
             return None
         sampling = SamplerLease(queue, self._runtime.node, self.name)
-        devices = self._runtime.device_reader(self._tell_of_devices)
+        devices = self._runtime.device_reader(lambda _, text: logger.warning("worker %s: %s", self.name, text))
         self._sampler = NodeSampler(sampling, begun=self._begun, devices=devices.read)
         return sampling
 
@@ -212,32 +229,13 @@ class Worker(SlowLane):
             self._leasing.renew()
 
     def _begun(self) -> int:
-        return self._fast_jobs + self._slow_jobs
-
-    def _tell_of_devices(self, _: str, text: str) -> None:
-        logger.warning("worker %s: %s", self.name, text)
-
-    def _details(self) -> dict[str, str | int | float]:
-        return {
-            "successful_job_count": self.successful_job_count,
-            "failed_job_count": self.failed_job_count,
-            "total_working_time": round(self.total_working_time, 6),
-            "hostname": self.hostname or "",
-            "queues": self.queues[0].name,
-            "pid": self.pid or 0,
-            "birth": f"{self.birth_date:%Y-%m-%dT%H:%M:%S.%fZ}" if self.birth_date else "",
-            "version": self.version,
-            "python_version": self.python_version,
-            "ip_address": self.ip_address,
-            "node": self._runtime.node,
-            "pod": self._runtime.pod,
-        }
+        return self._fast_jobs + (self._rq_jobs.count if self._rq_jobs is not None else 0)
 
     # -- stopping ---------------------------------------------------------------------------------------------------
 
     def _shutdown(self) -> None:
-        """First signal: take no more, let the running request finish within the grace period."""
-        if self._booting or self._leaving.is_set():  # it ends as it is
+        """Handle the first signal: take no more, let the running request finish within the grace period."""
+        if self._booting or self._outage.leaving.is_set():  # it is about to end anyway
             self._stop_requested = True
             return
         if self._lane is None:
@@ -247,13 +245,13 @@ class Worker(SlowLane):
         self._stopping.set()
         self._stopped_at = time.monotonic()
         lane = self._lane
-        self._lifeline.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
+        self._heartbeat.unblock(lambda: lane.client_id if lane.idle else 0, lane.hang_up)
         self._grace = threading.Timer(self._grace_s, os.kill, (os.getpid(), signal.SIGTERM))
         self._grace.daemon = True
         self._grace.start()
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
-        """Second signal, or the end of the grace period: end the workload and put the request back."""
+        """Handle the second signal, or the end of the grace period: end the workload and put the request back."""
         if self._lane is None:
             super().request_force_stop(signum, frame)
             return
@@ -262,34 +260,33 @@ class Worker(SlowLane):
         logger.warning("worker %s: stopping now, the running request goes back to its queue", self.name)
         self._forced = True
         self._force.set()
-        if self._slow is not None:
+        if self._rq_jobs is not None and self._rq_jobs.running is not None:
             raise SystemExit  # ends a foreign function; perform_job turns it into handle_job_failure below
 
     def _pause(self, seconds: float) -> bool:
-        """Wait between tries while Redis is away; whether to give up, which loses nothing: leases end by themselves."""
-        return self._force.wait(seconds) or (self._stop_requested and self._empty_handed())
-
-    def _empty_handed(self) -> bool:
-        return self._idle or (self._lane is not None and self._lane.idle)
+        """Wait between tries while Redis is away; whether to give up, which loses nothing since leases expire."""
+        if self._force.wait(seconds):
+            return True
+        return self._stop_requested and (self._idle or (self._lane is not None and self._lane.idle))
 
     def get_current_job_id(self) -> str | None:
-        """As RQ, which asks when a command to stop a job came; the fast lane's requests too."""
-        held = self._lifeline.held if self._lane is not None else None
-        return held.id if held is not None else super().get_current_job_id()
+        """The running job's id, for RQ's stop command; also of a request in the fast lane."""
+        running = self._heartbeat.running if self._lane is not None else None
+        return running.id if running is not None else super().get_current_job_id()
 
     def request_stop_execution(self, execution_id: str) -> None:
-        """As RQ, for the thread that reads its commands. An execution of the fast lane is an attempt."""
-        held = self._lifeline.held if self._lane is not None else None
-        if held is None or held.slow or str(held.attempt) != execution_id:
+        """Stop an execution, for the thread that reads RQ's commands. In the fast lane its id is the attempt."""
+        running = self._heartbeat.running if self._lane is not None else None
+        if running is None or running.slow or str(running.attempt) != execution_id:
             super().request_stop_execution(execution_id)
             return
-        self._stopped_job_id = held.id
+        self._stopped_job_id = running.id
         self.kill_horse()
 
     def kill_horse(self, sig: signal.Signals = signal.SIGKILL) -> None:
-        """End the running workload; RQ's name for it. Nothing happens where none of ours runs, or it just ended."""
-        held = self._lifeline.held if self._lane is not None else None
-        if held is not None and held.id == self._stopped_job_id:
+        """End the running workload (RQ's name for it), unless it has just ended or is none of ours."""
+        running = self._heartbeat.running if self._lane is not None else None
+        if running is not None and running.id == self._stopped_job_id:
             self._force.set()
 
     def _was_stopped(self, request: str) -> bool:
@@ -297,6 +294,77 @@ class Worker(SlowLane):
         stopped = self._stopped_job_id == request and not self._forced
         self._forget_stop()
         return stopped
+
+    def _forget_stop(self) -> None:
+        """Forget a command to stop what has ended by now; it must not end what runs next."""
+        self._stopped_job_id = None
+        self._force.clear()
+        if self._forced:  # looked at afterwards, since the signal may come in between
+            self._force.set()
+
+    def _put_back(self, taken: Taken) -> None:
+        """Put a request back at the front of its queue; a worker that ends without Redis leaves it to its lease."""
+        try:
+            self._accounting.release(TakenJob(taken.id, self.queues[0].name, self.name, taken.attempt))
+        except Exception as error:
+            if not (self._stop_requested and transient(error)):
+                raise
+
+    # -- RQ's own loop and jobs ---------------------------------------------------------------------------------------
+
+    def check_for_suspension(self, burst: bool) -> None:
+        """RQ's check, which the fast lane makes with every request instead."""
+        if self._lane is None:
+            super().check_for_suspension(burst)
+
+    def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
+        """RQ's heartbeat; our own goes on beside it."""
+        with self._outage.excuse(pipeline is None):
+            super().heartbeat(timeout, pipeline=pipeline)
+
+    def run_maintenance_tasks(self) -> None:
+        """RQ's maintenance, put off to the next time when Redis is away."""
+        with self._outage.excuse():
+            super().run_maintenance_tasks()  # type: ignore[no-untyped-call]
+
+    def subscribe(self) -> None:
+        """Open RQ's channel for commands to workers, where they are wanted."""
+        self._outage.leaving.clear()
+        if self._rq_commands:
+            super().subscribe()  # type: ignore[no-untyped-call]
+
+    def unsubscribe(self) -> None:
+        """End the thread for commands, which closes RQ's channel."""
+        outage.end_commands(self.pubsub_thread, self.pubsub)
+
+    def _pubsub_exception_handler(self, exc: Exception, pubsub: PubSub, pubsub_thread: PubSubWorkerThread) -> None:
+        if not self._outage.handle_channel_error(exc, pubsub_thread):
+            super()._pubsub_exception_handler(exc, pubsub, pubsub_thread)
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Run a job by RQ's own code; one that the fast lane took is run under its lease and counted."""
+        if self._rq_jobs is None or self._rq_jobs.running is None:
+            super().execute_job(job, queue)
+        else:
+            self._rq_jobs.run(partial(super().execute_job, job, queue))
+
+    def handle_job_success(self, job: Job, *args: Any, **options: Any) -> None:
+        """Note the success, then do as RQ does."""
+        if self._rq_jobs is not None:
+            self._rq_jobs.note_success()
+        super().handle_job_success(job, *args, **options)
+
+    def handle_job_failure(self, job: Job, queue: Queue, *args: Any, **options: Any) -> None:
+        """Do as RQ does, but put a job back into its queue that our own stop ended."""
+        if self._forced and self._rq_jobs is not None and self._rq_jobs.is_unsettled:
+            self.execution = None
+            self._rq_jobs.release()
+            return
+        super().handle_job_failure(job, queue, *args, **options)
+
+    def _close_idle_connections(self) -> None:
+        """Close connections of RQ's own code. It opens one for a few commands, and would keep it for life."""
+        self.connection.connection_pool.disconnect(inuse_connections=False)
 
     # -- the fast lane ----------------------------------------------------------------------------------------------
 
@@ -315,7 +383,8 @@ class Worker(SlowLane):
     def _work_fast(self, max_idle_time: int | None) -> tuple[Job, Queue] | None:
         idle_since = time.monotonic()
         done: Done | None = None
-        if not self._slow_jobs:
+        assert self._rq_jobs is not None
+        if not self._rq_jobs.count:
             self._close_idle_connections()
         while True:
             taken = self._cycle(done, 0.0 if self._burst else self._block_s(idle_since, max_idle_time))
@@ -323,8 +392,8 @@ class Worker(SlowLane):
             if isinstance(taken, Taken):
                 if taken.client:
                     done = self._run(taken)
-                elif (found := self._fetch(taken)) is not None:
-                    return found
+                elif (job := self._rq_jobs.fetch(taken)) is not None:
+                    return job, self.queues[0]
                 idle_since = time.monotonic()
             elif taken is not OVERDUE and self._is_over(taken, idle_since, max_idle_time):
                 return None
@@ -335,9 +404,9 @@ class Worker(SlowLane):
                 self._close_idle_connections()
 
     def _cycle(self, done: Done | None, block_s: float) -> Taken | Paused | Overdue | None:
-        """One conversation with Redis: deliver, and take unless we are stopping.
+        """Make one call to Redis: deliver, and take unless the worker is stopping.
 
-        Overdue when there was nothing to take for a worker that was frozen. Then it has beaten, and may ask again.
+        Overdue when a worker that was frozen got nothing; its heartbeat is renewed then, and it may ask again.
         """
         assert self._lane is not None
         self._idle = done is None
@@ -348,7 +417,7 @@ class Worker(SlowLane):
                 self._stopping.wait(self._breaker.delay_s)
             taken = self._lane.cycle(done, take=not self._stop_requested and not self._enough(), block_s=block_s)
             if taken is OVERDUE:
-                self._retrying.run(self._lifeline.start)
+                self._retrying.run(self._heartbeat.start)
             return taken
         except Exception as error:
             if transient(error) and self._stop_requested:
@@ -359,7 +428,7 @@ class Worker(SlowLane):
         return self._max_jobs is not None and self._begun() >= self._max_jobs
 
     def _is_over(self, taken: Paused | Overdue | None, idle_since: float, max_idle_time: int | None) -> bool:
-        """Nothing was taken: whether that is the end. Waits a little while the queue is paused."""
+        """Whether the loop ends now that nothing was taken. Waits a little while the queue is paused."""
         if self._stop_requested or self._burst or self._enough():
             return True
         if taken is PAUSED:
@@ -373,9 +442,9 @@ class Worker(SlowLane):
         return longest
 
     def _run(self, taken: Taken) -> Done | None:
-        """Run one request; what the next call shall say about it. None when it was put back."""
+        """Run one request; its outcome for the next call, None when it was put back."""
         self._fast_jobs += 1
-        runtime, lifeline = self._runtime, self._lifeline
+        runtime, heartbeat = self._runtime, self._heartbeat
         try:
             arguments, limit_s = jobs.decode(taken.data)
         except InvalidValue as error:
@@ -383,23 +452,23 @@ class Worker(SlowLane):
         else:
             if self._log_messages:
                 logger.info("request %s arguments=%s limit=%g", taken.id, cut(repr(arguments), 200), limit_s)
-            lifeline.hold(taken.id, taken.attempt)
+            heartbeat.hold(taken.id, taken.attempt)
             began = time.monotonic()
             try:
                 result, run_s = runtime.run(arguments, limit_s)
             except Interrupted:
                 if not self._was_stopped(taken.id):
-                    lifeline.let_go()
+                    heartbeat.let_go()
                     self._put_back(taken)
                     return None
                 result, run_s = Result(Outcome.FAILED, Reason.STOPPED, error=STOPPED), time.monotonic() - began
             except NoneFree:
-                # its slot was lost and nobody's fault: another worker may have one
-                lifeline.let_go()
+                # the slot was lost, which is not this request's fault: another worker may have one
+                heartbeat.let_go()
                 self._put_back(taken)
                 self._wait_for_slot()
                 return None
-            registered = lifeline.let_go()
+            registered = heartbeat.let_go()
             if self._stopped_job_id is not None:
                 self._forget_stop()
         reply, wait_s = runtime.reply_json(
@@ -407,12 +476,12 @@ class Worker(SlowLane):
         )
         self._count(result, run_s, reply)
         if self._breaker.note(result, run_s):
-            self._lifeline.mark_suspect(self._breaker.suspect)
+            self._heartbeat.mark_suspect(self._breaker.suspect)
             logger.warning("worker %s %s suspect", self.name, "is" if self._breaker.suspect else "is no longer")
         return Done(taken, result.outcome.value, bucket(wait_s), bucket(run_s), reply, registered)
 
     def _wait_for_slot(self) -> None:
-        """Raises NoDevice when none becomes free in time, which ends this worker."""
+        """Wait for a device. NoDevice, which ends this worker, when none becomes free in time."""
         assert self._leasing is not None
         self._idle = True
         try:

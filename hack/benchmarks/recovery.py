@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S
 from scaletest.model import Request
 
 LOOK_S = 0.005

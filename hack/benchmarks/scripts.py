@@ -25,8 +25,8 @@ from typing import Any
 
 from hack.benchmarks.saturation import report
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.lane import FastLane
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import FastLane
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaper import Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import Script
@@ -139,7 +139,7 @@ class Soak:
 
     def skip(self) -> dict[str, Any]:
         """A worker comes to ids whose jobs are gone: `cycle` goes over the bare connection, so this is a mean."""
-        worker = Lifeline(self.redis, "w", "gone", interval_s=3600.0)
+        worker = Heartbeat(self.redis, "w", "gone", interval_s=3600.0)
         worker.start()
         lane = FastLane(self.redis, "w", "gone", 3600.0, Retrying("bench"))
         before, calls = cpu_ms(self.redis), self._scripts()

@@ -1,7 +1,7 @@
 """Ten thousand workers on one Redis: what their heartbeats cost it, how long scripts and scrapes take, and what happens
 when a tenth of them dies at once.
 
-Simulated workers say what real ones say, word by word, because lane and lifeline of the product make their commands;
+Simulated workers say what real ones say, word by word, because lane and heartbeat of the product make their commands;
 only the waiting for answers is done by one event loop for all. Each has the three connections of a real one, over a
 unix socket, since one pair of addresses has 28,000 ports, and shares or pipelines nothing. Where a process may not
 open so many files, the connection for commands is left out, on which nothing is ever said, and then as many workers as
@@ -36,8 +36,8 @@ from typing import Any
 import hiredis
 
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.lane import Done, FastLane, Taken
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, SOONEST_LOOK_S, Lifeline
+from scaletest.broker.fast_lane import Done, FastLane, Taken
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS, SOONEST_LOOK_S, Heartbeat
 from scaletest.broker.memory import CONNECTIONS_A_WORKER
 from scaletest.broker.retry import Retrying
 from scaletest.broker.samples import SamplerLease
@@ -160,8 +160,8 @@ class Simulated:
         self._dead = False
         self._lane = FastLane(capture, name, queue, DEFAULT_INTERVAL_S, Retrying(name))  # type: ignore[arg-type]
         sampling = SamplerLease(queue, f"node-{hash(name) % 1000}", name)
-        self._lifeline = Lifeline(capture, name, queue, details=self._details, sampling=sampling)  # type: ignore[arg-type]
-        self._lifeline._wake.close()  # the loop wakes it
+        self._heartbeat = Heartbeat(capture, name, queue, details=self._details, sampling=sampling)  # type: ignore[arg-type]
+        self._heartbeat._wake.close()  # the loop wakes it
         self.conversations = [Conversation(loop, path) for _ in range(connections)]
         self._main, self._beating, *commands = self.conversations
         for conversation in commands:
@@ -197,7 +197,7 @@ class Simulated:
 
     def _beat(self, then: Callable[[float | None], None]) -> None:
         """Beat, and reap when it is this worker's turn. then: gets the seconds until the next lease ends, if known."""
-        self._lifeline._beat()
+        self._heartbeat._beat()
 
         def answered(row: Any) -> None:
             self.beats += 1
@@ -209,7 +209,7 @@ class Simulated:
         self._beating.say(answered, self._capture.words)
 
     def _reap(self, then: Callable[[float | None], None]) -> None:
-        self._lifeline._reap()
+        self._heartbeat._reap()
 
         def answered(row: Any) -> None:
             self.reaps += 1
@@ -232,7 +232,7 @@ class Simulated:
                 reply = json.dumps({"id": taken.id, "outcome": "succeeded", "worker": self.name})[:-1] + "}"
                 self._cycle(Done(taken, "succeeded", 0, 0, reply, False))
             else:
-                self._lifeline.hold(taken.id, taken.attempt)
+                self._heartbeat.hold(taken.id, taken.attempt)
             return
         self._lane._next_call()
         move = (

@@ -1,9 +1,9 @@
-"""Taking requests that still wait out of their queue, in calls of which each keeps Redis for a few milliseconds.
+"""Cancel waiting requests, in calls of which each blocks Redis for a few milliseconds.
 
 A list has no index by value: removing one of 100,000 entries compares them all. So the ids become a set, and the list
 is swept from its end to its front, a stretch at a time. Between two calls workers may take from the front, clients add
-at the end, and other clients cancel: the list is whole at every moment. A request that a worker takes before the sweep
-gets there is finished, like all that run.
+at the end, and other clients cancel: the list is consistent at every moment. A request that a worker takes before the
+sweep reaches it is finished, like all that run.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from scaletest.broker.connection import Redis
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 
-# Requests that one call adds to the set, and entries of the list that one call looks at.
+# Requests that one call adds to the set, and entries of the list that one call checks.
 CANCEL_BATCH = 500
-# A client that is killed meanwhile leaves its set behind for so long. What was not taken out by then waits like all
-# requests of a client that is gone.
+# A killed client leaves its set behind for so long. Requests that are still queued then wait like all requests of a
+# client that is gone.
 SET_TTL_S = 60
 
 
 class Cancellation:
-    """One client's cancelling of some requests of one queue. Safe to go on with after a broken connection."""
+    """Cancels some of one client's requests of one queue. Safe to continue after a broken connection."""
 
     def __init__(self, redis: Redis, retrying: Retrying, client: str, queue: str, ids: Sequence[str]) -> None:
         self._redis = redis
@@ -35,7 +35,7 @@ class Cancellation:
         self._taken_out = 0
 
     def run(self) -> int:
-        """Take out what still waits; how many. Sweeps again as long as a sweep met some but not all."""
+        """Cancel the requests that still wait; how many. Sweeps again while a sweep takes out some but not all."""
         self._mark()
         while True:
             before = self._left
@@ -46,7 +46,7 @@ class Cancellation:
         return self._taken_out
 
     def _mark(self) -> None:
-        """Write the set. Its last member says that all are there, also after a crash that took the last second."""
+        """Write the set. Its last member marks it complete, also after a crash that lost the last second."""
         while True:
             for start in range(0, len(self._ids), CANCEL_BATCH):
                 self._add(self._ids[start : start + CANCEL_BATCH])
@@ -67,7 +67,7 @@ class Cancellation:
         return self._retrying.run(add)
 
     def _sweep(self) -> None:
-        """Go over the list once, from its end to its front, or until nothing is left to take out."""
+        """Sweep the list once, from its end to its front, or until nothing is left to take out."""
         looked_at, last = 0, b""
         at_front = False
         while self._left and not at_front:

@@ -21,7 +21,7 @@ from redis.exceptions import ResponseError
 from scaletest.broker import jobs, keys
 from scaletest.broker.cancelling import Cancellation
 from scaletest.broker.connection import Redis
-from scaletest.broker.lane import call_nonce
+from scaletest.broker.fast_lane import call_nonce
 from scaletest.broker.queues import Queues
 from scaletest.broker.reader import Entry, Reader, order
 from scaletest.broker.retry import Retrying
@@ -35,14 +35,14 @@ logger = logging.getLogger("scaletest.broker")
 
 HEARTBEAT_S = 2.5
 CLIENT_TTL_S = 60.0
-# Two heartbeats and a half without an answer: requests cannot be submitted now.
+# After two and a half heartbeats without an answer requests cannot be submitted.
 SILENT_S = 6.0
 RESULT_TTL_S = 500
 # One script call blocks Redis for every other client, so large submissions are cut into pieces: so many requests, or as
 # many as have so long arguments in all.
 SUBMIT_BATCH = 250
 SUBMIT_CHARACTERS = 250_000
-# Where a reply that cannot be read still names its request. Quotes inside of a text are escaped.
+# The request's id in a reply that cannot be parsed. Quotes inside a text are escaped.
 _REQUEST_ID = re.compile(rb'"id": ?"([A-Za-z0-9_-]{1,128})"')
 
 
@@ -56,8 +56,8 @@ class Finished(NamedTuple):
 class Client:
     """Submits to queues under one identity and reads its own replies. Close it, or use it as a context.
 
-    Not for several threads at once, but `wake` may be called from anywhere. Redis away: every call waits with
-    back-off and goes on when it is back, at most `patience_s` seconds (None: for ever).
+    Not for several threads at once, but `wake` may be called from anywhere. While Redis is away every call waits
+    with back-off, at most `patience_s` seconds (None: for ever).
     """
 
     def __init__(self, redis: Redis, *, patience_s: float | None = None, name: str | None = None) -> None:
@@ -85,7 +85,7 @@ class Client:
         self.close()
 
     def new_id(self) -> str:
-        """A request id that nobody else makes."""
+        """A new request id, unique across clients."""
         return f"{self.name}-{next(self._numbers)}"
 
     def submit(self, requests: Sequence[Request], *, reply: bool = True, result_ttl_s: int = RESULT_TTL_S) -> int:
@@ -130,8 +130,9 @@ class Client:
     def recover(self, pending: Mapping[str, Request], *, force: bool = False) -> int:
         """After a crash of Redis submit again what it forgot; how many. Cheap when there was none: call it often.
 
-        What Redis does not know is either answered or lost. So first it is asked, then replies are read as far as they
-        went at that moment, and what has no reply by then is submitted again under its old id. Call it between reads.
+        A request that Redis does not know is either answered or lost. So Redis is asked first, then replies are read up
+        to the last one of that moment, and a request without a reply is submitted again under its old id. Call it
+        between reads.
         """
         if self._lost is None and (self._changed or force):
             self._changed = False
@@ -143,7 +144,8 @@ class Client:
             logger.warning("client %s: Redis forgot %d requests, submitting them again", self.name, len(lost))
         accepted = self.submit(lost)
         # a full queue takes the rest at a later call
-        self._lost = ([request.id for request in lost[accepted:]], (0, 0)) if accepted < len(lost) else None
+        rest = [request.id for request in lost[accepted:]]
+        self._lost = (rest, (0, 0)) if rest else None
         return accepted
 
     def cancel(self, queue: str, ids: Sequence[str]) -> int:
@@ -153,15 +155,15 @@ class Client:
         return Cancellation(self._redis, self._retrying, self.name, queue, ids).run()
 
     def _missing(self, ids: Sequence[str]) -> tuple[list[str], tuple[int, int]]:
-        found: list[str] = []
+        missing: list[str] = []
         upto = (0, 0)
         for start in range(0, len(ids), SUBMIT_BATCH):
             batch = list(ids[start : start + SUBMIT_BATCH])
             ask = partial(script("missing"), self._redis, [keys.replies(self.name)], batch)
             last, *unknown = self._retrying.run(ask)
-            found += [name.decode() for name in unknown]
+            missing += [name.decode() for name in unknown]
             upto = max(upto, order(last.decode()))
-        return found, upto
+        return missing, upto
 
     def wake(self) -> None:
         """Make a waiting `replies` return now."""
@@ -172,7 +174,7 @@ class Client:
         self._leaving.set()
 
     def close(self) -> None:
-        """Say goodbye. Requests of ours that still wait are dropped once they have waited for our time to live."""
+        """Unregister. Requests of this client that still wait are dropped when they are older than its time to live."""
         self._closing.set()
         self._heart.join()
         self._reader.close()
@@ -238,9 +240,9 @@ class Client:
             self._reader.begin_anew()
             self._changed = True
         if self._server not in ("", server):
-            # said only now: who looks for what is lost must know from where to read
+            # set only now: whoever looks for lost requests must know from where to read
             self._changed = True
-            logger.warning("client %s: Redis was started anew, looking for requests that it forgot", self.name)
+            logger.warning("client %s: Redis was restarted; looking for requests that it forgot", self.name)
         self._server = server
         self._beaten_at = time.monotonic()
 

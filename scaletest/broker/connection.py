@@ -1,6 +1,6 @@
-"""One way to a Redis: from a URL to a connected client, with errors that a user can act on.
+"""Connect to Redis: from a URL to a client, with errors that a user can act on.
 
-Nothing here retries: who calls decides (a command line gives up at once, a worker never does).
+Nothing here retries: the caller decides (a command line gives up at once, a worker never does).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Redis = redis.Redis
 logger = logging.getLogger("scaletest.broker")
 
 CONNECT_TIMEOUT_S = 5.0
-# A kernel acknowledges within this time, whatever its processes do; else nobody is there.
+# A live peer's kernel acknowledges within this time, whatever its processes do.
 SILENT_CONNECTION_MS = 10_000
 LOADING_LOOKS = 60
 LOADING_LOOK_S = 1.0
 MINIMUM_VERSION = (6, 2)
-# What a broken, restarting, overloaded or read-only server answers; all of it passes, so all of it may be tried again.
+# Errors of a broken, restarting, overloaded or read-only server; all of them pass, so the call may be repeated.
 TRANSIENT = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
@@ -47,18 +47,18 @@ TRANSIENT = (
     OSError,
 )
 REDIS_ERRORS = (redis.exceptions.RedisError,)
-# Refusals that no waiting mends. They are ConnectionErrors in redis-py, hence looked at first.
+# Refusals that waiting does not end. They are ConnectionErrors in redis-py, hence checked first.
 REFUSED = (
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
     redis.exceptions.NoPermissionError,
 )
-# In the middle of a text when a pipeline or a script passes the error on.
+# Error codes stand in the middle of a text when a pipeline or a script passes the error on.
 _PASSING = re.compile(r"\b(BUSY|LOADING|OOM|READONLY|MASTERDOWN|TRYAGAIN|UNKILLABLE|MISCONF|NOREPLICAS|UNBLOCKED)\b")
 
 
 def transient(error: BaseException) -> bool:
-    """Whether waiting and trying the same again is right."""
+    """Whether to wait and try the same again."""
     if isinstance(error, REFUSED):
         return False
     if isinstance(error, TRANSIENT):
@@ -67,9 +67,9 @@ def transient(error: BaseException) -> bool:
 
 
 def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """A client for `url` (redis, rediss, unix, sentinel), which is asked at once; a loading server is waited for.
+    """A client for `url` (redis, rediss, unix, sentinel), checked at once; waits while the server loads its data.
 
-    Raises Unreachable when it cannot be reached, refuses us, or is no server that we can work with, and InvalidValue
+    Raises Unreachable when it cannot be reached, rejects the login or is not a supported server, and InvalidValue
     for a URL that cannot be read.
     """
     client = prepare(url, socket_timeout_s=socket_timeout_s)
@@ -80,7 +80,7 @@ def connect(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
 
 
 def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
-    """A client for `url` that connects when it is used, for who can do without Redis for a while.
+    """A client for `url` that connects when it is first used, for callers that can do without Redis for a while.
 
     Raises InvalidValue for a URL that cannot be read.
     """
@@ -94,7 +94,7 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
         options |= {"socket_keepalive": True, "socket_keepalive_options": _keepalive_options()}
     try:
         client = _from_url(url, options)
-        # an option that there is not would be found only when the first connection is made
+        # an unknown option would raise only when the first connection is made
         pool: Any = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)
     except (ValueError, TypeError) as error:
@@ -106,14 +106,14 @@ def prepare(url: str, *, socket_timeout_s: float | None = 30.0) -> Redis:
 
 
 def _why(url: str, error: Exception) -> str:
-    """Why a URL cannot be read, without parts of a password that was taken for something else."""
+    """Why a URL cannot be read, without parts of a password that was parsed as something else."""
     if "@" in url and "@" not in urlsplit(url).netloc:
         return "a sign in its user or password must be percent-encoded, as / by %2F, ? by %3F and # by %23"
     return str(error)
 
 
 def _keepalive_options() -> dict[int, int]:
-    """What lets the kernel notice a connection that drops what it should carry, where the kernel can."""
+    """Socket options by which the kernel notices a connection that drops packets, where it has them."""
     wanted = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": SILENT_CONNECTION_MS}
     return {getattr(socket, name): value for name, value in wanted.items() if hasattr(socket, name)}
 
@@ -124,8 +124,8 @@ def _from_url(url: str, options: dict[str, Any]) -> Redis:
         return _from_sentinels(parts, options)
     database = parts.path.strip("/")
     if parts.scheme in ("redis", "rediss") and database and not database.isdigit():
-        # redis-py would take database 0, which is not the one that was named
-        raise ValueError(f"{database!r} is no database number")
+        # redis-py would use database 0 instead
+        raise ValueError(f"{database!r} is not a database number")
     return redis.Redis.from_url(url, **options)
 
 
@@ -160,10 +160,10 @@ def _from_sentinels(parts: SplitResult, options: dict[str, Any]) -> Redis:
 
 def _address(text: str) -> tuple[str, int]:
     """HOST, HOST:PORT or [IPV6]:PORT of a sentinel."""
-    found = urlsplit(f"//{text}")
-    if not found.hostname:
-        raise ValueError(f"{text!r} is no sentinel's address")
-    return found.hostname, found.port or 26379
+    address = urlsplit(f"//{text}")
+    if not address.hostname:
+        raise ValueError(f"{text!r} is not an address of a sentinel")
+    return address.hostname, address.port or 26379
 
 
 def _hosts(url: str) -> list[str]:
@@ -185,10 +185,10 @@ def twin(client: Redis, socket_timeout_s: float) -> Redis:
     if isinstance(pool, redis.sentinel.SentinelConnectionPool):
         options.pop("connection_pool", None)
         make: Any = redis.sentinel.SentinelConnectionPool
-        found = make(pool.service_name, pool.sentinel_manager, connection_class=pool.connection_class, **options)
+        new_pool = make(pool.service_name, pool.sentinel_manager, connection_class=pool.connection_class, **options)
     else:
-        found = redis.ConnectionPool(connection_class=pool.connection_class, **options)
-    return redis.Redis(connection_pool=found)
+        new_pool = redis.ConnectionPool(connection_class=pool.connection_class, **options)
+    return redis.Redis(connection_pool=new_pool)
 
 
 @contextmanager
@@ -198,7 +198,7 @@ def explained(url: str) -> Iterator[None]:
         yield
     except REFUSED as error:
         raise Unreachable(
-            f"Redis at {masked(url)} refuses us: {error}", hint="check user and password in the Redis URL"
+            f"Redis at {masked(url)} rejects the login: {error}", hint="check user and password in the Redis URL"
         ) from error
     except (redis.exceptions.RedisError, OSError) as error:
         if memory.is_full(error):
@@ -213,11 +213,11 @@ def explained(url: str) -> Iterator[None]:
         ) from error
 
 
-def _remedy(said: str) -> str:
-    if "DB index" in said:
+def _remedy(message: str) -> str:
+    if "DB index" in message:
         return "correct the database, the number at the end of the Redis URL"
-    if "unknown command" in said.lower():
-        return "correct the Redis URL: this server is another one, as a Redis where a Sentinel was meant"
+    if "unknown command" in message.lower():
+        return "correct the Redis URL: it names a server of another type, such as Redis instead of Sentinel"
     return "look at what its keys hold"
 
 
@@ -231,7 +231,7 @@ def _check_server(client: Redis) -> None:
         )
     if info.get("redis_mode") == "cluster":
         raise Unreachable(
-            "this is a Redis Cluster, which cannot run our scripts over several keys",
+            "this is a Redis Cluster, which cannot run scripts over several keys",
             hint="use one Redis; Sentinel gives it a standby",
         )
 

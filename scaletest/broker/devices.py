@@ -1,9 +1,9 @@
 """Leases of devices: a device has slots, a worker holds one, and no slot has two holders.
 
 The lease is a member of the device's own key, with a deadline on the Redis clock that the worker's heartbeat extends.
-The holder also keeps the deadline on its own monotonic clock, counted from before the call was sent, so that it always
-ends first there: a worker that was frozen or cut off knows by itself, without a round trip, that it must ask again
-before it uses the device. Which device is best is not decided here.
+The holder also keeps the deadline on its own monotonic clock, counted from before the call was sent, so that the lease
+always ends there first: a worker that was frozen or cut off knows without a round trip that it must claim again before
+it uses the device. Which device is best is not decided here.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from typing import Any, NamedTuple
 
 from scaletest.broker import keys
 from scaletest.broker.connection import Redis
-from scaletest.broker.lifeline import LEASE_INTERVALS
+from scaletest.broker.heartbeat import LEASE_INTERVALS
 from scaletest.broker.queues import shown_us
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model import checks
 
-# How much earlier than Redis the holder takes its lease for over: clocks of two machines may run 1 % apart.
+# How much earlier than Redis the holder treats its lease as expired: clocks of two machines may run 1 % apart.
 CLOCK_MARGIN = 0.02
 
 
 class Slot(NamedTuple):
-    """A leased slot: of which device, and the slot's number from 0."""
+    """A leased slot: its device, and its number from 0."""
 
     device: str
     number: int
 
 
 class Lease(NamedTuple):
-    """Somebody's lease, as Redis has it. left_s: seconds to its deadline, negative when it is over."""
+    """A worker's lease, as stored in Redis. left_s: seconds to its deadline, negative when it has expired."""
 
     device: str
     number: int
@@ -42,7 +42,7 @@ class Lease(NamedTuple):
 
 
 class DeviceLeases:
-    """The one slot that a worker of a node holds. Any thread may call it."""
+    """The lease of the one slot that a worker of a node holds. Any thread may call it."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class DeviceLeases:
         retrying: Retrying | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`nonce` tells this process from an earlier one of the same worker name, which may only be frozen."""
+        """nonce: distinguishes this process from an earlier one of the same name, which may only be frozen."""
         self._client = client
         self._node = node
         self._owner = f"{checks.worker_name(worker)}:{nonce}"
@@ -69,11 +69,11 @@ class DeviceLeases:
 
     @property
     def slot(self) -> Slot | None:
-        """The slot that is ours at this moment; None when we hold none or cannot be sure."""
+        """The slot that this worker holds now; None when it holds none or cannot be sure."""
         return self.slot_at(self._clock())
 
     def slot_at(self, now: float) -> Slot | None:
-        """As `slot`, at this reading of the clock."""
+        """The slot held when the clock reads `now`."""
         return self._slot if now < self._until else None
 
     def claim(self, devices: Sequence[str], per_device: int, preference: int = 0) -> Slot | None:
@@ -88,15 +88,16 @@ class DeviceLeases:
     def _claim(self, devices: Sequence[str], per_device: int, preference: int) -> Slot | None:
         with self._lock:
             began = self._clock()
-            row = script("claim")(
+            place = script("claim")(
                 self._client,
                 [keys.device(self._node, device) for device in devices],
                 [self._owner, int(self._lease_s * 1e6), per_device, preference, self._interval_us],
             )
-            if row is None:
+            if place is None:
                 self._slot = None
                 return None
-            self._slot = Slot(devices[int(row[0])], int(row[1]))
+            key_number, slot_number = place
+            self._slot = Slot(devices[int(key_number)], int(slot_number))
             self._until = began + self._lease_s * (1 - CLOCK_MARGIN)
             return self._slot
 
@@ -132,10 +133,10 @@ class DeviceLeases:
 def device_leases(client: Redis, node: str, devices: Sequence[str]) -> list[Lease]:
     """Who holds which slot of these devices, by device and slot."""
     now = shown_us(client)
-    found = []
+    leases = []
     for device in devices:
         rows: Any = client.zrange(keys.device(node, device), 0, -1, withscores=True)
         for member, deadline in rows:
             slot, worker, _ = member.decode().split(":", 2)
-            found.append(Lease(device, int(slot), worker, (float(deadline) - now) / 1e6))
-    return sorted(found)
+            leases.append(Lease(device, int(slot), worker, (float(deadline) - now) / 1e6))
+    return sorted(leases)

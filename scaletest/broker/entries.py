@@ -1,4 +1,4 @@
-"""Entries of scaletest:queues as they were found: anybody may write to Redis, and nothing foreign may stop us."""
+"""Parse entries of scaletest:queues: anybody may write to Redis, and foreign entries must not raise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scaletest.model.errors import InvalidValue
 
 @dataclass(frozen=True, slots=True)
 class QueueEntry:
-    """What was declared of a queue. maximum: most waiting requests, 0 for no limit. owner: the client that made it."""
+    """A queue's declaration. maximum: most waiting requests, 0 for no limit. owner: the client that declared it."""
 
     maximum: int = 0
     note: str = ""
@@ -19,19 +19,19 @@ class QueueEntry:
 
 
 def shown(name: bytes | str) -> str:
-    """A name in print: what is no text, and what a terminal would obey, as escapes; long ones are cut."""
+    """A printable name: bytes that are not text, and control characters, are escaped; long names are cut."""
     text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
     return checks.cut(text, 200)
 
 
 def read_entry(value: bytes | str) -> QueueEntry:
-    """Read what a queue's name leads to; InvalidValue when that is not ours."""
+    """Parse the entry of a queue; InvalidValue when scaletest did not write it."""
     try:
         row = json.loads(value)
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"its entry is not JSON: {checks.cut(str(error), 100)}") from error
     if not isinstance(row, dict):
-        raise InvalidValue("its entry is no JSON object")
+        raise InvalidValue("its entry is not a JSON object")
     note, owner = row.get("note", ""), row.get("owner", "")
     if not isinstance(note, str) or not isinstance(owner, str):
         raise InvalidValue("note and owner in its entry must be text")
@@ -39,7 +39,7 @@ def read_entry(value: bytes | str) -> QueueEntry:
 
 
 def sorted_out(rows: dict[bytes, bytes]) -> tuple[dict[str, QueueEntry], dict[bytes, str]]:
-    """Queues by name, and the entries that are none by their names as they are, each with the reason."""
+    """Queues by name, and the other entries by raw name, each with the reason why it is not a queue."""
     queues: dict[str, QueueEntry] = {}
     foreign: dict[bytes, str] = {}
     for raw, value in rows.items():

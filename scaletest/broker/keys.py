@@ -1,4 +1,4 @@
-"""Names of all keys. One place, so that nothing is left behind unknown and the documentation can be checked.
+"""Names of all keys, in one place, so that every key is removed by somebody and documented.
 
 scaletest:queues             hash    queue -> JSON {maximum, note}
 scaletest:queue:<q>:counters hash    submitted, rejected, the five outcomes, requeued, stale, undelivered
@@ -55,17 +55,17 @@ def counters(queue: str) -> str:
 
 
 def ended(queue: str) -> str:
-    """What ended, in a row of numbers."""
+    """Numbers that count ended requests (model/ended.py)."""
     return f"{OWN}queue:{queue}:ended"
 
 
 def wait(queue: str) -> str:
-    """Histogram of wait times, of what workers of earlier versions ended."""
+    """Histogram of wait times of requests that workers of earlier versions ended."""
     return f"{OWN}queue:{queue}:wait"
 
 
 def run(queue: str) -> str:
-    """Histogram of run times, of what workers of earlier versions ended."""
+    """Histogram of run times of requests that workers of earlier versions ended."""
     return f"{OWN}queue:{queue}:run"
 
 
@@ -75,7 +75,7 @@ def slots(queue: str) -> str:
 
 
 def paused(queue: str) -> str:
-    """Present while the queue is paused."""
+    """String that is present while the queue is paused."""
     return f"{OWN}queue:{queue}:paused"
 
 
@@ -100,12 +100,12 @@ def samples(queue: str) -> str:
 
 
 def samplers(queue: str) -> str:
-    """Who samples each node."""
+    """Hash of the worker that samples each node."""
     return f"{OWN}samplers:{queue}"
 
 
 def reaps(queue: str) -> str:
-    """When one of the queue's workers reaps it next."""
+    """Time when one of the queue's workers reaps it next."""
     return f"{OWN}reaps:{queue}"
 
 
@@ -120,7 +120,7 @@ def replies(name: str) -> str:
 
 
 def cancelled(name: str) -> str:
-    """What a client takes out of its queue now."""
+    """Set of ids that a client is cancelling."""
     return f"{OWN}cancelled:{name}"
 
 
@@ -135,7 +135,7 @@ def device(node: str, identity: str) -> str:
 
 
 def agents(meeting: str, part: str) -> str:
-    """What load agents share."""
+    """A part of a rendezvous of load agents."""
     return f"{OWN}agents:{meeting}:{part}"
 
 

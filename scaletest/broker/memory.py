@@ -1,4 +1,4 @@
-"""The limits of a Redis, memory and connections: asked for when we connect, and what to say when they are reached."""
+"""Limits of a Redis, memory and connections: checked when a client connects, with messages that say what to do."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ REMEDY = (
 # In the middle of a text when a pipeline or a script passes the error on.
 _FULL = re.compile(r"\bOOM\b")
 _warned: set[str] = set()
-# Part of the connections that a server allows from which on there is a warning.
+# Warn when this share of the connections that a server allows is in use.
 MOST_CONNECTIONS = 0.8
-# One for requests, one for heartbeats, one for commands of RQ's tools.
+# For requests, for heartbeats, and for commands of RQ's tools.
 CONNECTIONS_A_WORKER = 3
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether the server refused a command since its memory is full. Nothing of that command was carried out."""
+    """Whether the server rejected a command, without any effect, because its memory is full."""
     if isinstance(error, redis.exceptions.OutOfMemoryError):
         return True
     return isinstance(error, redis.exceptions.ResponseError) and bool(_FULL.search(str(error)))
@@ -35,13 +35,14 @@ def is_full(error: BaseException) -> bool:
 def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
     """Log once what happens when the server's memory is full, and when its connections are nearly used up.
 
-    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where INFO is forbidden:
-    then nothing is known.
+    name: the server, fit for messages. hosts: where it listens; none for a socket. Silent where INFO is forbidden.
     """
     pipe = client.pipeline(transaction=False)
     pipe.info("memory")
     pipe.info("clients")
-    memory, clients = (row if isinstance(row, dict) else {} for row in pipe.execute(raise_on_error=False))
+    answers = pipe.execute(raise_on_error=False)
+    # where INFO is forbidden the answer is an error
+    memory, clients = map(_section, answers)
     for key, warning in (
         (f"memory {name}", memory_warning(memory, name, hosts)),
         (f"connections {name}", connections_warning(clients, name)),
@@ -49,6 +50,10 @@ def warn_of_limits(client: redis.Redis, name: str, hosts: list[str]) -> None:
         if warning and key not in _warned:
             _warned.add(key)
             logger.warning("%s", warning)
+
+
+def _section(answer: Any) -> dict[str, Any]:
+    return answer if isinstance(answer, dict) else {}
 
 
 def connections_warning(info: dict[str, Any], name: str) -> str:

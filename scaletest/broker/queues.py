@@ -1,4 +1,4 @@
-"""Declared queues: add, list, look at, pause, purge, remove. The cold side of the broker, one small call each."""
+"""Declared queues: add, list, inspect, pause, purge, remove. Not the hot path: one small call each."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from scaletest.model.reply import Outcome
 logger = logging.getLogger("scaletest.broker")
 
 OUTCOMES = tuple(str(outcome) for outcome in Outcome)
-# What one call drops, forgets or reads: each keeps Redis for a few milliseconds.
+# Entries that one call drops, deletes or reads: each call blocks Redis for a few milliseconds.
 PURGE_BATCH = 150
 REMOVE_BATCH = 150
 LOOK_BATCH = 1000
-# Entries that are no queues, of which this process has said so already.
+# Entries that are not queues, and that this process has logged.
 _logged: set[bytes] = set()
 
 
@@ -72,7 +72,7 @@ class Queues:
     def add(self, name: str, maximum: int = 0, note: str = "", owner: str = "") -> bool:
         """Declare a queue, or change its maximum (0: unlimited) and note; whether it is new.
 
-        owner: the client whose private queue it is.
+        owner: the client that owns the queue, when it is private.
         """
         checks.queue_name(name)
         checks.count(maximum, "maximum")
@@ -83,11 +83,11 @@ class Queues:
         return bool(pipe.execute()[0])
 
     def names(self) -> list[str]:
-        """Names of the declared queues, sorted. Entries that are no queues are left out, and logged once."""
+        """Names of the declared queues, sorted. Entries that are not queues are left out, and logged once."""
         return sorted(self._declared())
 
     def foreign(self, name: str) -> list[bytes]:
-        """The entries that are no queues and are shown under this name, as they are in Redis."""
+        """Raw entries that are not queues and are shown under this name."""
         rows: Any = self._redis.hgetall(keys.QUEUES)
         return [raw for raw in sorted_out(rows)[1] if shown(raw) == name]
 
@@ -97,7 +97,7 @@ class Queues:
         for raw in foreign.keys() - _logged:
             _logged.add(raw)
             logger.warning(
-                "scaletest:queues holds %s, which is no queue (%s) and is left out; see: scaletest queue remove -- %s",
+                "scaletest:queues holds %s, which is not a queue (%s) and is left out: scaletest queue remove -- %s",
                 shown(raw),
                 foreign[raw],
                 shlex.quote(shown(raw)),
@@ -134,7 +134,7 @@ class Queues:
         return states, errors
 
     def check(self, name: str) -> list[str]:
-        """What is wrong with a queue's books, one line each; nothing is repaired. Counts move while it looks, so a
+        """Errors in a queue's accounts, one line each; nothing is repaired. Counts change during the check, so a
         queue at rest gives the surest answer.
         """
         checks.queue_name(name)
@@ -143,11 +143,13 @@ class Queues:
         except InvalidValue as error:
             return [error.message]
         key = keys.rq_queue(name)
-        pages: Any = (self._redis.lrange(key, at, at + LOOK_BATCH - 1) for at in range(0, state.waiting, LOOK_BATCH))
-        leased = [
-            _text(member).split(":")[0] for member, _ in self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
-        ]
-        uncounted, missing = self._look_at([_text(row) for page in pages for row in page])
+        waiting: list[str] = []
+        for start in range(0, state.waiting, LOOK_BATCH):
+            page: Any = self._redis.lrange(key, start, start + LOOK_BATCH - 1)
+            waiting += map(_text, page)
+        leases = self._redis.zscan_iter(keys.leases(name), count=LOOK_BATCH)
+        leased = [_text(member).split(":")[0] for member, _ in leases]
+        uncounted, missing = self._look_at(waiting)
         wrong = []
         if state.balance + uncounted + missing:
             wrong.append(
@@ -173,7 +175,7 @@ class Queues:
                 fields = row if isinstance(row, list) else [None]
                 missing += fields[0] is None
                 if fields[0] is not None:
-                    # one with an end in the books was requeued, and counts again when it is taken
+                    # a job that was counted as ended was requeued, and counts again when it is taken
                     uncounted += fields[1] is not None or not any(fields[2:])
         return uncounted, missing
 
@@ -218,7 +220,7 @@ class Queues:
         return dropped
 
     def remove_abandoned(self) -> list[str]:
-        """Remove queues whose owner, a client, is gone: what a run that was killed left behind. Their names."""
+        """Remove queues whose owner, a client, is gone, as after a killed run; their names."""
         removed = []
         for name, entry in self._declared().items():
             if entry.owner and self._redis.zscore(keys.CLIENTS, entry.owner) is None:
@@ -227,7 +229,7 @@ class Queues:
         return removed
 
     def remove_foreign(self, entries: Sequence[bytes]) -> None:
-        """Remove entries that are no queues; with all that belongs to it where a queue may have that name."""
+        """Remove entries that are not queues; where the name is a valid one, with all keys of that queue."""
         for raw in entries:
             name = shown(raw)
             if checks.QUEUE_NAME.fullmatch(name) and name.encode() == raw:
@@ -237,7 +239,7 @@ class Queues:
 
 
 def _unreadable(name: str, why: str) -> InvalidValue:
-    hint = f"write its entry anew: scaletest queue add {name}; or look at what its keys hold"
+    hint = f"rewrite its entry: scaletest queue add {name}; or check what its keys hold"
     return InvalidValue(f"queue {name!r} cannot be read: {why}", hint=hint)
 
 
@@ -266,7 +268,7 @@ def _state(name: str, row: list[Any]) -> QueueState:
 
 
 def shown_us(redis: Redis) -> int:
-    """What the clock of deadlines shows to who only looks (lua/shown.lua)."""
+    """The clock of deadlines in microseconds, read without setting it (lua/shown.lua)."""
     pipe = redis.pipeline(transaction=False)
     pipe.time()
     pipe.get(keys.STANDSTILL)

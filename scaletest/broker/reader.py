@@ -1,7 +1,7 @@
-"""The reading end of a stream of replies: one connection on which a blocking read is always under way.
+"""Read a stream of replies: one connection on which a blocking read is always under way.
 
-Whoever waits here waits on the socket, and may come back later to the same read. Redis's own time-outs would not do: an
-idle server ends a blocked call up to 100 ms late, which is an age for a load that follows a schedule.
+The reader waits on the socket, and may come back later to the same read. Redis's own time-outs are too coarse: an idle
+server ends a blocked call up to 100 ms late, which is too late for a load that follows a schedule.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import redis.exceptions
 
 from scaletest.broker.connection import Redis, twin
 
-# Each read is asked anew after this long; a server that is silent for longer than both together is away.
+# Each read is repeated after BLOCK_S; a server that is silent for longer than both together is away.
 BLOCK_S = 5.0
 SLACK_S = 10.0
-# So many are parsed in one go, about 3 ms of work: whoever reads has other things to do as well.
+# Replies that one read parses, about 3 ms of work, so that the calling loop is not delayed.
 BATCH = 128
 BEGIN = "0-0"
 
@@ -25,7 +25,7 @@ Entry = tuple[bytes, dict[bytes, bytes]]
 
 
 class Reader:
-    """Reads a stream from its begin. What was read is deleted with the next read. For one thread."""
+    """Reads a stream from its beginning and deletes with each read what the last one returned. For one thread."""
 
     def __init__(self, client: Redis, stream: str, clock: Callable[[], float] = time.monotonic) -> None:
         pool: Any = twin(client, BLOCK_S + SLACK_S).connection_pool
@@ -39,11 +39,11 @@ class Reader:
 
     @property
     def position(self) -> str:
-        """The last entry that was read, or what comes before all."""
+        """Id of the last entry that was read; BEGIN before the first."""
         return BEGIN if self._anew else self._position
 
     def begin_anew(self) -> None:
-        """Read from the begin with the next read, since the stream is another one. For any thread."""
+        """Read from the beginning with the next read, since the stream was recreated. For any thread."""
         self._anew = True
 
     def read(self, timeout_s: float) -> list[Entry]:
@@ -80,13 +80,15 @@ class Reader:
         commands.append(("XREAD", "COUNT", BATCH, "BLOCK", block_ms, "STREAMS", self._stream, self._position))
         if not self._connection.is_connected:
             self._connection.connect()
-        packets = [packet for command in commands for packet in self._connection.pack_command(*command)]
+        packets: list[bytes] = []
+        for command in commands:
+            packets += self._connection.pack_command(*command)
         self._connection.send_packed_command(packets, check_health=False)
         self._answers = len(commands)
         self._asked_at = self._clock()
 
     def _entries(self, rows: Any) -> list[Entry]:
-        if not rows or not rows[0][1]:  # a stream that was made anew ends a read with nothing
+        if not rows or not rows[0][1]:  # a stream that was recreated ends a read with nothing
             return []
         entries = [(name, dict(zip(fields[::2], fields[1::2], strict=True))) for name, fields in rows[0][1]]
         self._position = entries[-1][0].decode()

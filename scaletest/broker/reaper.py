@@ -1,8 +1,8 @@
-"""Takes back what dead workers held. The workers of a queue take turns to reap it; a watcher reaps all queues.
+"""Take back requests of dead workers. The workers of a queue take turns to reap it; a watcher reaps all queues.
 
-Without a watcher the requests of a queue whose last worker died would wait for the next one to come, and an autoscaler
-that looks at what waits would not see them. It also drops what dead clients left in queues: workers do so with what
-they take, but where none takes anything an autoscaler would start workers for nobody.
+Without a watcher the running requests of a queue whose last worker died would stay leased until another worker comes,
+and an autoscaler that counts waiting requests would not see them. A watcher also drops requests of dead clients:
+workers drop those that they take, but where no worker runs an autoscaler would start some for nobody.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from scaletest.broker.scripts import script
 
 logger = logging.getLogger("scaletest.broker")
 
-# Entries that one script looks at, and scripts a tick that look through queues, for all queues together. A tick of the
+# Entries that one script checks, and scripts a tick that check queues, for all queues together. A tick of the
 # exporter comes every 2.5 s, so it takes a few percent of Redis where very many wait, and minutes for a million.
 PIECE = 200
 MOST_PIECES = 100
@@ -28,7 +28,7 @@ REAP_BATCH = 50
 
 
 class Reaped(NamedTuple):
-    """What was taken back, and how many seconds the next lease lasts unless it is extended; None without any lease."""
+    """Counts of requests taken back. next_s: seconds until the next lease ends unless it is extended, None for none."""
 
     requeued: int
     failed: int
@@ -36,7 +36,7 @@ class Reaped(NamedTuple):
 
 
 def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reaped:
-    """Take back what dead workers of one queue held: how many requests were put back, and how many failed as lost."""
+    """Take back the requests of one queue's dead workers: how many were put back, and how many failed as lost."""
     names = [
         keys.leases(queue),
         keys.workers(queue),
@@ -59,10 +59,10 @@ def reap(redis: Redis, queue: str, max_attempts: int, interval_us: int) -> Reape
 
 
 class Watcher:
-    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is no worker. Call
-    `tick` twice an interval.
+    """Reaps every declared queue, and drops requests of dead clients from it, for a process that is not a
+    worker. Call `tick` twice an interval.
 
-    It also says that Redis is alive: deadlines do not run while nobody does, and on a queue without workers and
+    It also keeps the clock of deadlines going, which stands still without heartbeats: on a queue without workers and
     clients nobody else would.
     """
 
@@ -70,7 +70,7 @@ class Watcher:
         self._redis = redis
         self._interval_us = int(interval_s * 1e6)
         self._max_attempts = max_attempts
-        # where the next look at a queue begins that is too long for a tick
+        # where the next tick continues in a queue that is too long for one tick
         self._places: dict[str, int] = {}
 
     def tick(self) -> tuple[int, int]:
@@ -87,7 +87,7 @@ class Watcher:
             except ResponseError as error:
                 if transient(error):
                     raise
-                # something else lies in the keys of this queue: the others are reaped all the same
+                # the keys of this queue contain something else: the others are reaped nevertheless
                 trouble = trouble or error
                 continue
             requeued, failed = requeued + back, failed + lost
@@ -97,7 +97,7 @@ class Watcher:
         return requeued, failed
 
     def _drop_abandoned(self, queue: str, pieces: int) -> None:
-        """Look at so many pieces of a queue, from where the last look ended, at most once through all of it."""
+        """Check so many pieces of a queue, from where the last tick ended, at most all of it once."""
         names = [keys.rq_queue(queue), keys.counters(queue)]
         place, total = self._places.get(queue, 0), 0
         for _ in range(pieces):

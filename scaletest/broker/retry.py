@@ -1,4 +1,4 @@
-"""Trying again while Redis is away: jittered exponential back-off, one log line when it begins, one when it ends."""
+"""Retry calls while Redis is away: jittered exponential back-off, one log line when it begins, one when it ends."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Retrying:
 
     @staticmethod
     def transient(error: BaseException) -> bool:
-        """Whether waiting and trying again is right."""
+        """Whether to wait and try again."""
         return transient(error)
 
     def run(self, call: Callable[[], T]) -> T:
-        """The call's result. Raises what is not transient at once, and Unreachable when patience ends."""
+        """The call's result. Raises at once what is not transient, and Unreachable when patience ends."""
         try:
             return call()
         except Exception as error:
@@ -80,7 +80,7 @@ class Retrying:
 
 
 def _trouble(error: Exception) -> str:
-    """Why Redis does not do what it is asked for."""
+    """Why the call failed, for the log."""
     return memory.FULL if memory.is_full(error) else f"Redis is away ({cut(str(error), 200)})"
 
 

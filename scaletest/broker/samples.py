@@ -1,8 +1,7 @@
-"""Samples of nodes on their way through Redis: a bounded stream for each queue, and who may add to it.
+"""Samples of nodes in Redis: a bounded stream for each queue, and the lease to add to it.
 
-One worker of a node samples it for its queue. The right to do so is asked for and renewed by heartbeats, which tell as
-well whether the queue has work; so workers that do not sample make no call for it. Samples go the lifeline's way, too:
-they need no connection of their own.
+One worker of a node samples it for its queue. Heartbeats request and renew that lease, and bring back whether the queue
+has work; so workers that do not sample make no call for it. Samples use the heartbeat's connection, too.
 """
 
 from __future__ import annotations
@@ -30,24 +29,24 @@ logger = logging.getLogger("scaletest.broker")
 INTERVAL_S = 1.0
 # With many nodes the interval grows, so that a queue gets no more than this.
 MOST_SAMPLES_PER_S = 100
-# Of one queue, about: a reader that comes every few seconds misses none.
-KEPT = 2000
+# Samples that a queue's stream holds, about: a reader that comes every few seconds misses none.
+STREAM_LENGTH = 2000
 MOST_BYTES, MOST_JSON_BYTES = 4096, 65_536
-# From when a worker begins to sample, for what an idle node does; and after the queue's last work.
+# How long an idle node is sampled: from when a worker begins to sample, and after the queue's last work.
 AT_FIRST_S, AFTERWARDS_S = 10.0, 5.0
-# What waited longer for Redis would be stamped with a time that is not its own.
+# A sample that waited longer for Redis is dropped: Redis would stamp it with too late a time.
 FRESH_S = 2.0
 READ_AT_ONCE = 1000
-# What is shown of the present: samples so young, of so many nodes.
+# What `latest` shows: samples at most so old, of so many nodes.
 SHOWN_S, MOST_NODES = 10.0, 200
-# What a sample does without first, when it is too long.
+# What is left out of a sample that is too long, the first first.
 _LEAST_NEEDED = (NETWORK, DISK, DEVICE)
-# Six digits tell more than any sensor does; energy is a counter, of which differences are taken.
+# Six digits are more than any sensor has; energy is a counter, of which differences are taken.
 _DIGITS = {"energy_j": 12}
 
 
 def encode(sample: NodeSample) -> bytes:
-    """The sample as it lies in Redis, at most MOST_BYTES; what has no room is left out."""
+    """The sample packed for Redis, at most MOST_BYTES; resources that do not fit are left out."""
     row = sample.to_dict()
     row["resources"] = {name: _rounded(figures) for name, figures in row["resources"].items()}
     packed = zlib.compress(wire.dump(row).encode(), 1)
@@ -60,19 +59,19 @@ def encode(sample: NodeSample) -> bytes:
 
 
 def decode(packed: bytes, at_s: float) -> NodeSample:
-    """A sample that Redis got at that time; InvalidValue when it is none."""
+    """Unpack a sample that Redis received at `at_s`; InvalidValue when it is not a sample."""
     row = wire.load(unpack(packed, MOST_JSON_BYTES, "a sample"), "a sample")
     return NodeSample.from_dict({**row, "at_s": at_s})
 
 
 def _rounded(figures: Mapping[str, float]) -> dict[str, float]:
-    """What is no number is unknown."""
-    known = {name: value for name, value in figures.items() if math.isfinite(value)}
-    return {name: float(f"{value:.{_DIGITS.get(name, 6)}g}") for name, value in known.items()}
+    """Round figures, and leave out infinite ones and those that are not a number."""
+    known = {name: figure for name, figure in figures.items() if math.isfinite(figure)}
+    return {name: float(f"{figure:.{_DIGITS.get(name, 6)}g}") for name, figure in known.items()}
 
 
 def _least_needed(names: Sequence[str]) -> str:
-    """The last of the kind that is needed least."""
+    """The last resource of the least needed type."""
     for kind in _LEAST_NEEDED:
         of_kind = [name for name in names if name.startswith(f"{kind}:")]
         if of_kind:
@@ -81,9 +80,9 @@ def _least_needed(names: Sequence[str]) -> str:
 
 
 class SamplerLease:
-    """A worker's right to sample its node for its queue. The lifeline keeps it; a sampling thread makes use of it.
+    """A worker's right to sample its node for its queue. The heartbeat renews it; a sampling thread uses it.
 
-    interval_s: how long samples shall be apart.
+    interval_s: seconds between samples.
     """
 
     def __init__(self, queue: str, node: str, worker: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -91,35 +90,35 @@ class SamplerLease:
         self.interval_s = INTERVAL_S
         self.wake: Callable[[], None] = lambda: None
         self._clock = clock
-        self._held = threading.Event()
+        self._owned = threading.Event()
         self._ended = self._given_back = False
         self._work_until = 0.0
         self._submitted: int | None = None
         self._waiting: tuple[float, bytes] | None = None
-        self._told = False
+        self._warned = False
 
-    # -- for the lifeline -------------------------------------------------------------------------------------------
+    # -- for the heartbeat -------------------------------------------------------------------------------------------
 
     @property
     def asks(self) -> str:
-        """The node that this worker could sample; "" when it samples no more."""
+        """The node that this worker could sample; "" when it does not sample any more."""
         return "" if self._ended else self.node
 
     def answered(self, row: Sequence[int]) -> None:
-        """What a heartbeat brought: nothing when another worker samples, else nodes, running, submitted."""
+        """Take a heartbeat's answer: empty when another worker samples, else nodes, running, submitted."""
         if not row or self._ended:
             self._lose()
             return
         nodes, running, submitted = row
         self.interval_s = max(INTERVAL_S, nodes / MOST_SAMPLES_PER_S)
-        if not self._held.is_set():
+        if not self._owned.is_set():
             self._submitted = None
             self._work_until = self._clock() + AT_FIRST_S
         self._note(running, submitted)
-        self._held.set()
+        self._owned.set()
 
     def send(self, client: Redis) -> None:
-        """Bring to Redis what waits for it. A sample that does not arrive is lost, and nothing else."""
+        """Send the sample that waits. A sample that does not arrive is lost, and nothing else."""
         try:
             if self._ended:
                 self._give_back(client)
@@ -129,17 +128,17 @@ class SamplerLease:
             self._failed(error)
 
     def end(self) -> None:
-        """Sample no more: another worker may. Who waits for the lease goes on."""
+        """End sampling, so that another worker may. A thread that waits for the lease goes on."""
         if not self._ended:
             self._ended = True
-            self._held.set()
+            self._owned.set()
             self.wake()
 
     # -- for the sampling thread --------------------------------------------------------------------------------------
 
     def wait(self) -> bool:
-        """Until the lease is ours; False when it was ended."""
-        self._held.wait()
+        """Wait until this worker holds the lease; False when sampling has ended."""
+        self._owned.wait()
         return not self._ended
 
     @property
@@ -148,33 +147,33 @@ class SamplerLease:
         return self._clock() < self._work_until
 
     def note_work(self) -> None:
-        """The worker itself has work."""
+        """Note that the worker itself has work."""
         self._work_until = max(self._work_until, self._clock() + AFTERWARDS_S)
 
     def offer(self, sample: NodeSample) -> None:
-        """Have the lifeline send it. One that still waits is replaced."""
+        """Give the heartbeat a sample to send; it replaces one that still waits."""
         self._waiting = (self._clock(), encode(sample))
-        if not self._ended:  # else the lifeline may be closed already
+        if not self._ended:  # otherwise the heartbeat may be closed already
             self.wake()
 
     def _send(self, client: Redis) -> None:
         waiting, self._waiting = self._waiting, None
         if waiting is None or self._clock() - waiting[0] > FRESH_S:
             return
-        row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, KEPT, waiting[1]])
+        row = script("sample")(client, self._keys(), [self.queue, self.node, self.worker, STREAM_LENGTH, waiting[1]])
         if row is None:
             self._lose()
         else:
             self._note(*row)
 
     def _lose(self) -> None:
-        """It is not ours any more. Who waits for it must still hear of an end that comes at this instant."""
-        self._held.clear()
+        """Note that the lease is lost. A thread that waits must still notice an `end` at this instant."""
+        self._owned.clear()
         if self._ended:
-            self._held.set()
+            self._owned.set()
 
     def _give_back(self, client: Redis) -> None:
-        """Others leave it alone as long as we live; who took us for dead holds it by now."""
+        """Delete our lease. Others respect it while this worker lives; one that saw it dead holds the lease by now."""
         if not self._given_back:
             self._given_back = True
             key = keys.samplers(self.queue)
@@ -191,24 +190,24 @@ class SamplerLease:
         self._submitted = submitted
 
     def _failed(self, error: Exception) -> None:
-        """Redis being away is told by others."""
-        if not transient(error) and not self._told:
-            self._told = True
+        """Warn once; an outage is logged elsewhere."""
+        if not transient(error) and not self._warned:
+            self._warned = True
             logger.warning("worker %s: samples of its node are lost: %s", self.worker, cut(str(error), 200))
 
 
 class SampleReader:
-    """Reads the samples of a queue that come after it was made. position: the last entry that was read."""
+    """Reads the samples of a queue that arrive from now on. position: the last entry that was read."""
 
     def __init__(self, client: Redis, queue: str, position: str = "") -> None:
-        """position: where to go on instead."""
+        """position: an earlier reader's, to go on from there."""
         self._client, self._key = client, keys.samples(queue)
         self.position = position or _last(client, self._key)
 
     def read(self) -> list[NodeSample]:
-        """Those that came since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py raises.
+        """Samples since the last call, at most READ_AT_ONCE, without waiting. Raises what redis-py raises.
 
-        Entries that are no samples are left out: anybody may write to Redis.
+        Entries that are not samples are left out: anybody may write to Redis.
         """
         rows: Any = self._client.xread({self._key: self.position}, count=READ_AT_ONCE)
         entries = rows[0][1] if rows else []
@@ -218,9 +217,9 @@ class SampleReader:
 
 
 def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample]]:
-    """The last sample of each node, as far as it is fresh, by queue. nodes: how many each queue has.
+    """The last fresh sample of each node, by queue. nodes: how many each queue has.
 
-    Of many nodes only some: MOST_NODES of a queue, and of all together. Queues without a fresh sample are left out.
+    At most MOST_NODES samples in all. Queues without a fresh sample are left out.
     """
     asked, left = {}, MOST_NODES
     for queue, count in nodes.items():
@@ -238,8 +237,13 @@ def latest(client: Redis, nodes: Mapping[str, int]) -> dict[str, list[NodeSample
     rows = pipe.execute(raise_on_error=False)
     # anybody may write to Redis: that must not hide the other queues
     read = {queue: _samples(row) for queue, row in zip(asked, rows, strict=True) if isinstance(row, list)}
-    # the last one wins, and the entries come the latest first
-    return {queue: list({row.node: row for row in reversed(found)}.values()) for queue, found in read.items() if found}
+    # entries come the latest first, and the last one of a dictionary wins
+    by_queue = {}
+    for queue, samples in read.items():
+        newest = {sample.node: sample for sample in reversed(samples)}
+        if newest:
+            by_queue[queue] = list(newest.values())
+    return by_queue
 
 
 def _last(client: Redis, key: str) -> str:
@@ -248,10 +252,10 @@ def _last(client: Redis, key: str) -> str:
 
 
 def _samples(entries: Any) -> list[NodeSample]:
-    found = []
+    samples = []
     for name, fields in entries:
         try:
-            found.append(decode(fields[b"s"], int(name.partition(b"-")[0]) / 1000))
+            samples.append(decode(fields[b"s"], int(name.partition(b"-")[0]) / 1000))
         except (InvalidValue, KeyError, TypeError):
             continue
-    return found
+    return samples

@@ -23,10 +23,10 @@ from scaletest.model.checks import cut
 from scaletest.model.errors import InvalidValue
 from scaletest.model.time_slots import TimeSlot
 
-# Queues that one call is asked for, of which it reads as many as it may, and workers that one call reads.
+# Queues requested in one call, which reads as many as its budget allows, and workers that one call reads.
 PAGE_QUEUES = 100
 PAGE_WORKERS = 900
-# What reading something that nobody of us wrote can raise.
+# What parsing foreign data can raise.
 _UNREADABLE = (InvalidValue, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
@@ -67,10 +67,10 @@ class QueueSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything from `at_s` on, Redis server time in seconds. clients: clients that live.
+    """All queues from `at_s` on, Redis server time in seconds. clients: how many are alive.
 
     pages: how many calls read it. With 1 all queues are of one instant, with more each is of its own `at_s`.
-    unreadable: names of the queues that are left out, since something else lies in their keys, and why.
+    unreadable: queues that are left out because their keys contain something else, by name, with the reason.
     """
 
     at_s: float
@@ -81,7 +81,7 @@ class Snapshot:
 
 
 def snapshot(redis: Redis) -> Snapshot:
-    """Read it. Raises what redis-py raises when Redis is away."""
+    """Read all queues. Raises what redis-py raises when Redis is away."""
     pages = list(_pages(redis))
     queues: list[QueueSnapshot] = []
     unreadable: list[tuple[str, str]] = []
@@ -151,21 +151,20 @@ def _many_workers(redis: Redis, queue: str) -> tuple[list[list[Any]], list[bytes
 
 def _workers(rows: list[list[Any]], suspects: set[bytes]) -> tuple[WorkerState, ...]:
     """Rows of lua/worker_row.lua as workers; there may be ten thousand of them."""
-    return tuple(
-        WorkerState(
-            name.decode("utf-8", "replace"),
-            state == b"busy",
-            name in suspects,
-            pod.decode("utf-8", "replace") if pod else "",
-            node.decode("utf-8", "replace") if node else "",
-            _started_s(answer) if answer and state == b"busy" else None,
-        )
-        for state, pod, node, answer, name in rows
-    )
+    workers = []
+    for state, pod, node, answer, name in rows:
+        busy = state == b"busy"
+        started_s = _started_s(answer) if answer and busy else None
+        workers.append(WorkerState(_text(name), busy, name in suspects, _text(pod), _text(node), started_s))
+    return tuple(workers)
+
+
+def _text(raw: bytes | None) -> str:
+    return raw.decode("utf-8", "replace") if raw else ""
 
 
 def _started_s(answer: bytes) -> float | None:
-    """When the request was taken that a worker was answered last."""
+    """When the worker took the request of its last answer; None when the answer names none."""
     started = answer.rpartition(b":")[2]
     return int(started) / 1e6 if started.isdigit() else None
 
@@ -173,7 +172,7 @@ def _started_s(answer: bytes) -> float | None:
 def _numbers(text: bytes) -> dict[int, int]:
     flat: list[int] = json.loads(b"[%b]" % text)
     if not set(map(type, flat)) <= {int}:
-        raise ValueError("a histogram holds something else than whole numbers")
+        raise ValueError("a histogram contains something other than integers")
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 

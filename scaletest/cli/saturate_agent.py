@@ -24,13 +24,13 @@ HINT = "run it again; a signal 9 that nobody sent is the kernel's, which was out
 def together(given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any], stack: ExitStack) -> LevelLoad:
     """The agents as one load. wanted: what each of them does. They end with the stack, even when we are killed."""
     from scaletest.broker import EmbeddedServer, connect
-    from scaletest.broker.agents import Meeting
+    from scaletest.broker.rendezvous import Rendezvous
     from scaletest.saturation.agents import AgentsLoad
 
     url = given["redis_url"] or stack.enter_context(EmbeddedServer()).url
     redis = connect(url)
     stack.callback(redis.close)
-    meeting = Meeting(redis, uuid.uuid4().hex[:12])
+    meeting = Rendezvous(redis, uuid.uuid4().hex[:12])
     meeting.open(wanted)
     stack.callback(meeting.close)
     start = _jobs if given["agent_jobs"] else _processes
@@ -43,7 +43,7 @@ def together(given: dict[str, Any], plan: SaturationPlan, wanted: dict[str, Any]
 def serve(given: dict[str, Any]) -> int:
     """Be an agent."""
     from scaletest.broker import connect
-    from scaletest.broker.agents import Meeting
+    from scaletest.broker.rendezvous import Rendezvous
     from scaletest.load.http import HttpLoad
     from scaletest.saturation import agents
     from scaletest.system.effort import raise_open_files
@@ -59,7 +59,7 @@ def serve(given: dict[str, Any]) -> int:
         raise UsageError("an agent needs the Redis of its coordinator", hint="set SCALETEST_REDIS_URL")
     redis = connect(given["redis_url"])
     try:
-        agents.serve(Meeting(redis, given["agent"]), make)
+        agents.serve(Rendezvous(redis, given["agent"]), make)
     finally:
         redis.close()
     return 0

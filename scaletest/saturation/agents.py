@@ -13,8 +13,8 @@ from dataclasses import asdict
 from typing import Any
 
 from scaletest.analysis.saturation.forecast import HEAD_START_S
-from scaletest.broker.agents import Meeting
 from scaletest.broker.connection import REDIS_ERRORS
+from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.http_call import HttpCall
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.load.payloads import Payloads
@@ -31,7 +31,7 @@ class AgentsLoad:
 
     def __init__(
         self,
-        meeting: Meeting,
+        meeting: Rendezvous,
         agents: int,
         check: Callable[[], None] = lambda: None,
         *,
@@ -159,7 +159,7 @@ def understood(plan: dict[str, Any]) -> tuple[HttpCall, Payloads]:
 
 
 def serve(
-    meeting: Meeting,
+    meeting: Rendezvous,
     make: Callable[[dict[str, Any], str], LevelLoad],
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -188,7 +188,7 @@ def serve(
 
 
 def _follow(
-    meeting: Meeting,
+    meeting: Rendezvous,
     load: LevelLoad,
     order: dict[str, Any],
     index: int,

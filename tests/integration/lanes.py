@@ -6,15 +6,15 @@ import json
 from typing import Any
 
 from scaletest.broker import keys
-from scaletest.broker.lane import Done, FastLane
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Done, FastLane
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome
 
 
 def lane_of(redis: Any, name: str = "w", interval_s: float = 600.0, patience_s: float = 20.0) -> FastLane:
     """A lane of queue `q` whose worker has beaten once."""
-    Lifeline(redis, name, "q", interval_s=interval_s)._beat()
+    Heartbeat(redis, name, "q", interval_s=interval_s)._beat()
     return FastLane(redis, name, "q", interval_s, Retrying("test", patience_s=patience_s))
 
 

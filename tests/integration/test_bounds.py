@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.lane import FastLane, Paused, Taken
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.fast_lane import FastLane, Paused, Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.queues import PURGE_BATCH, REMOVE_BATCH
 from scaletest.broker.reaper import REAP_BATCH, Watcher, reap
 from scaletest.broker.retry import Retrying
@@ -51,7 +51,7 @@ def most(calls: list[tuple[str, int]], name: str) -> int:
 
 def lane_of(redis: Any) -> FastLane:
     """The lane of a worker that has beaten once."""
-    Lifeline(redis, "w", "q", interval_s=600.0)._beat()
+    Heartbeat(redis, "w", "q", interval_s=600.0)._beat()
     return FastLane(redis, "w", "q", 600.0, Retrying("test", patience_s=20))
 
 
@@ -130,9 +130,9 @@ def test_a_heartbeat_costs_no_more_where_every_worker_has_an_interval_of_its_own
     redis: Any, queues: Queues, calls: list[tuple[str, int]]
 ) -> None:
     for number in range(200):
-        lifeline = Lifeline(redis, f"w-{number}", "q", interval_s=5.0 + number / 1000)
-        lifeline._beat()
-        lifeline.stop()
+        heartbeat = Heartbeat(redis, f"w-{number}", "q", interval_s=5.0 + number / 1000)
+        heartbeat._beat()
+        heartbeat.stop()
     intervals = [int(interval) for interval in redis.zrange("scaletest:intervals", 0, -1)]
     # expect the intervals as steps, none of them longer than it is
     assert sorted(intervals) == [5_000_000, 5_100_000]
@@ -197,8 +197,8 @@ def test_a_late_result_is_looked_up_near_the_ends_of_the_queue(
     redis.rpush("rq:queue:q", *ids)
     redis.hset(f"rq:job:{ids[place]}", mapping={"data": "x", "enqueued_us": 1})
     redis.config_resetstat()
-    lot = Lot(ids[place], "q", "w", 1, "c", 1)
-    ended = Ledger(connect(url), Retrying("test", patience_s=10)).settle(lot, "succeeded", 0.1, 0.1)
+    taken_job = TakenJob(ids[place], "q", "w", 1, "c", 1)
+    ended = Accounting(connect(url), Retrying("test", patience_s=10)).settle(taken_job, "succeeded", 0.1, 0.1)
     # expect it to count where a reaper or its client put it, and the list never to be searched as a whole
     assert bool(ended) == counts
     assert ("cmdstat_lrem" in redis.info("commandstats")) == counts

@@ -13,7 +13,7 @@ from rq.results import Result
 from rq.serializers import JSONSerializer
 
 from scaletest.broker import Client, Queues, connect, jobs, keys
-from scaletest.broker.lane import PAUSED, Taken
+from scaletest.broker.fast_lane import PAUSED, Taken
 from scaletest.broker.results import stored
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Request

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.cancelling import CANCEL_BATCH, Cancellation
-from scaletest.broker.lane import Done, FastLane, Taken
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Done, FastLane, Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import Script, script
 from scaletest.model import Request
@@ -213,7 +213,7 @@ def test_a_worker_takes_while_two_clients_cancel(client: Client, redis: Any, que
             lane.close()
 
         # when both cancel at the same time, while the worker goes on
-        Lifeline(redis, "w", "q", interval_s=600.0)._beat()
+        Heartbeat(redis, "w", "q", interval_s=600.0)._beat()
         worker = threading.Thread(target=work)
         worker.start()
         assert began.wait(60)

@@ -10,8 +10,8 @@ import pytest
 import redis.connection
 
 from scaletest.broker import Client, Queues, connect, keys
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.broker.snapshot import snapshot
@@ -45,19 +45,19 @@ def cut(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Call
 
 
 @pytest.fixture
-def ledger(url: str) -> Ledger:
-    return Ledger(connect(url), Retrying("test", patience_s=10))
+def accounting(url: str) -> Accounting:
+    return Accounting(connect(url), Retrying("test", patience_s=10))
 
 
 @pytest.fixture
-def lot(client: Client, redis: Any) -> Lot:
+def taken_job(client: Client, redis: Any) -> TakenJob:
     """A request that worker w holds outside the fast lane."""
     redis.script_load(script("settle").text)
     name = client.new_id()
     client.submit_one(Request(name, "q"), reply=False)
     redis.lpop("rq:queue:q")
     redis.zadd(keys.leases("q"), {f"{name}:1:w": 9e15})
-    return Lot(name, "q", "w", 1, client.name, 1)
+    return TakenJob(name, "q", "w", 1, client.name, 1)
 
 
 def load_all(redis: Any) -> None:
@@ -76,31 +76,35 @@ def test_submit(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
 
 
 def test_settle(
-    client: Client, queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]
+    client: Client, queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
 ) -> None:
     load_all(redis)
     cut("settle")
-    reply = json.dumps({"id": lot.id, "outcome": "succeeded"})
-    assert ledger.settle(lot, "succeeded", 0.1, 0.1, reply) > 1e9
-    assert list(wait_for(client, 1)) == [lot.id]
+    reply = json.dumps({"id": taken_job.id, "outcome": "succeeded"})
+    assert accounting.settle(taken_job, "succeeded", 0.1, 0.1, reply) > 1e9
+    assert list(wait_for(client, 1)) == [taken_job.id]
     assert client.replies(0.05) == []
     state = queues.state("q")
     assert (state.counters["succeeded"], state.counters.get("stale"), state.balance) == (1, None, 0)
     assert sum(slot.ended for slot in snapshot(redis).queues[0].slots) == 1
 
 
-def test_release(queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]) -> None:
+def test_release(
+    queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
+) -> None:
     load_all(redis)
     cut("release")
-    ledger.release(lot)
-    assert redis.lrange("rq:queue:q", 0, -1) == [lot.id.encode()]
+    accounting.release(taken_job)
+    assert redis.lrange("rq:queue:q", 0, -1) == [taken_job.id.encode()]
     assert queues.state("q").balance == 0
 
 
-def test_poison(queues: Queues, redis: Any, ledger: Ledger, lot: Lot, cut: Callable[[str], None]) -> None:
+def test_poison(
+    queues: Queues, redis: Any, accounting: Accounting, taken_job: TakenJob, cut: Callable[[str], None]
+) -> None:
     load_all(redis)
     cut("poison")
-    ledger.poison(lot, "it must not run")
+    accounting.poison(taken_job, "it must not run")
     state = queues.state("q")
     assert (state.counters["poison"], state.counters["failed"], state.balance) == (1, 1, 0)
 
@@ -115,29 +119,29 @@ def test_cancel(client: Client, queues: Queues, redis: Any, cut: Callable[[str],
     assert (state.waiting, state.counters["client_gone"], state.balance) == (1, 2, 0)
 
 
-def test_beat_and_reap(url: str, redis: Any, queues: Queues, lot: Lot, cut: Callable[[str], None]) -> None:
+def test_beat_and_reap(url: str, redis: Any, queues: Queues, taken_job: TakenJob, cut: Callable[[str], None]) -> None:
     load_all(redis)
     retrying = Retrying("test", patience_s=10)
-    dead = Lifeline(connect(url), "w", "q", interval_s=60.0)
-    alive = Lifeline(connect(url), "other", "q", interval_s=60.0)
+    dead = Heartbeat(connect(url), "w", "q", interval_s=60.0)
+    alive = Heartbeat(connect(url), "other", "q", interval_s=60.0)
     dead._beat()
-    redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
+    redis.zadd(keys.leases("q"), {f"{taken_job.id}:1:w": 1})
     cut("beat")
     retrying.run(alive._beat)
     cut("reap")
     retrying.run(alive._reap)
     state = queues.state("q")
-    assert redis.lrange("rq:queue:q", 0, -1) == [lot.id.encode()]
+    assert redis.lrange("rq:queue:q", 0, -1) == [taken_job.id.encode()]
     assert (state.counters["requeued"], state.running, state.balance) == (1, 0, 0)
 
 
-def test_two_reapers_at_once_put_back_once(url: str, redis: Any, queues: Queues, lot: Lot) -> None:
+def test_two_reapers_at_once_put_back_once(url: str, redis: Any, queues: Queues, taken_job: TakenJob) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
-    reapers = [Lifeline(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]
+    reapers = [Heartbeat(connect(url), f"r{number}", "q", interval_s=60) for number in range(8)]
     for reaper in reapers:
         reaper._beat()
-    redis.zadd(keys.leases("q"), {f"{lot.id}:1:w": 1})
+    redis.zadd(keys.leases("q"), {f"{taken_job.id}:1:w": 1})
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda reaper: reaper._reap(), reapers))
     assert redis.llen("rq:queue:q") == 1

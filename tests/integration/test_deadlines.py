@@ -8,8 +8,8 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.lane import Taken
-from scaletest.broker.lifeline import LEASE_INTERVALS, Lifeline
+from scaletest.broker.fast_lane import Taken
+from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.reaper import Watcher, reap
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
@@ -19,14 +19,14 @@ SHORT_S, LONG_S = 60.0, 600.0
 LEASE = "r:1:w"
 
 
-def worker(url: str, name: str, interval_s: float, queue: str = "q") -> Lifeline:
-    """A worker's lifeline that has beaten once."""
-    line = Lifeline(connect(url), name, queue, interval_s=interval_s)
+def worker(url: str, name: str, interval_s: float, queue: str = "q") -> Heartbeat:
+    """A worker's heartbeat that has beaten once."""
+    line = Heartbeat(connect(url), name, queue, interval_s=interval_s)
     line._beat()
     return line
 
 
-def holds(line: Lifeline, redis: Any) -> Lifeline:
+def holds(line: Heartbeat, redis: Any) -> Heartbeat:
     """The worker w runs request r of queue q."""
     redis.hset("rq:job:r", "data", "")
     redis.zadd(keys.leases("q"), {LEASE: redis.zscore(keys.workers("q"), "w")})

@@ -19,7 +19,7 @@ import pytest
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.devices import DeviceLeases, Slot, device_leases
-from scaletest.broker.lifeline import LEASE_INTERVALS
+from scaletest.broker.heartbeat import LEASE_INTERVALS
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, program, wait_for
 from tests.integration.lanes import set_clock

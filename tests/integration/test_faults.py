@@ -222,7 +222,7 @@ def test_an_acl_user_without_the_right_to_unblock(tmp_path: Path) -> None:
         admin.acl_setuser("tester", enabled=True, passwords=["+s3cret"], keys=["*"], channels=["*"],
                           commands=["+@all", "-client|unblock"])  # fmt: skip
         url = server.url.replace("redis://", "redis://tester:s3cret@")
-        with pytest.raises(Unreachable, match="refuses us") as caught:
+        with pytest.raises(Unreachable, match="rejects the login") as caught:
             connect(server.url.replace("redis://", "redis://tester:wrong@"))
         assert "wrong" not in caught.value.message
         with Client(connect(url)) as client:

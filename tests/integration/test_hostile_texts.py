@@ -70,7 +70,7 @@ def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
     # when queues are listed, expect ours, and one warning that names the entry and says how to remove it
     listed = call("queue", "list", "-o", "json", "--redis-url", url)
     assert [row["name"] for row in json.loads(listed.stdout)] == ["q"]
-    assert listed.stderr.count("is no queue") == 1 and obeyed(listed.stderr) == []
+    assert listed.stderr.count("is not a queue") == 1 and obeyed(listed.stderr) == []
     assert call("queue", "check", "--redis-url", url).returncode == 0
     run = ["validate", "--limit", "1", "--seconds", "0.01", "--step-time", "0.3", "--redis-url", url]
     done = call(*run)

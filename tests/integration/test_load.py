@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, connect
-from scaletest.broker.lane import Taken
+from scaletest.broker.fast_lane import Taken
 from scaletest.load import ClosedLoop
 from scaletest.model import Outcome, Record
 from tests.conftest import eventually

@@ -12,8 +12,8 @@ import pytest
 
 from hack.proxy import Link, Proxy, port_of
 from scaletest.broker import Client, EmbeddedServer, Queues, connect, keys
-from scaletest.broker.lane import Taken
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.scripts import script
 from scaletest.model import Request
 from tests.conftest import Gate, eventually, wait_for
@@ -129,7 +129,7 @@ def test_the_kernel_looks_whether_the_other_end_is_there(own: EmbeddedServer) ->
     connection.disconnect()
 
 
-# -- what a lane tells its lifeline ---------------------------------------------------------------------------------
+# -- what a lane tells its heartbeat ---------------------------------------------------------------------------------
 
 
 # -- repeated calls -------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_a_move_without_its_second_half_is_undone_whoever_died(own: EmbeddedServ
         client.submit([Request(name, "q") for name in ("a", "b")])
         assert redis.lrange(keys.taking("q"), 0, -1) == [b"a"]
         # when anybody reaps the queue, expect the request at the queue's front
-        Lifeline(redis, "reaper", "q")._reap()
+        Heartbeat(redis, "reaper", "q")._reap()
         assert redis.lrange("rq:queue:q", 0, -1) == [b"a", b"b"]
         assert Queues(redis).state("q").balance == 0
 
@@ -177,7 +177,7 @@ def test_a_reaper_between_the_halves_of_a_packet_takes_nothing_away(client: Clie
     client.submit([Request(name, "q") for name in ("a", "b")])
     redis.lmove("rq:queue:q", keys.taking("q"), "LEFT", "RIGHT")
     # when a reaper comes before the second half
-    Lifeline(redis, "reaper", "q")._reap()
+    Heartbeat(redis, "reaper", "q")._reap()
     taken = lane._call_script(None, "2")
     assert isinstance(taken, Taken)
     assert taken.id == "a"

@@ -116,12 +116,12 @@ def test_agents_share_a_plan_and_merge(url: str, tmp_path: Path) -> None:
 
 def test_an_agent_that_dies_ends_the_run_with_its_reason(url: str) -> None:
     from scaletest.broker import connect
-    from scaletest.broker.agents import EXPIRE_S, Meeting
+    from scaletest.broker.rendezvous import EXPIRE_S, Rendezvous
     from scaletest.model.errors import ScaletestError, WaitTimeout
     from scaletest.saturation.agents import AgentsLoad
 
     redis = connect(url)
-    meeting = Meeting(redis, "m")
+    meeting = Rendezvous(redis, "m")
     meeting.open({"call": {}, "bodies": []})
 
     def died() -> None:

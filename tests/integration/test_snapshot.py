@@ -11,8 +11,8 @@ from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, connect, keys
 from scaletest.broker.connection import explained
-from scaletest.broker.lane import Done
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Done
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaper import Watcher
 from scaletest.broker.snapshot import snapshot
 from scaletest.model import Request
@@ -32,7 +32,7 @@ def test_every_queue_with_its_counts_workers_and_histograms(client: Client, redi
     queues.add("other", maximum=3, note="a note")
     queues.pause("other")
     client.submit([Request(client.new_id(), "q") for _ in range(3)])
-    line = Lifeline(connect(f"unix://{redis.connection_pool.connection_kwargs['path']}"), "w", "q",
+    line = Heartbeat(connect(f"unix://{redis.connection_pool.connection_kwargs['path']}"), "w", "q",
                     details=lambda: {"pod": "pod-1", "node": "node-1"})  # fmt: skip
     line.start()
     lane = lane_of(redis)

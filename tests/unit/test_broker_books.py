@@ -23,9 +23,9 @@ from hypothesis.stateful import (
 )
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.lane import Answer, Done, FastLane, Taken
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.fast_lane import Answer, Done, FastLane, Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.reaper import Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Request
@@ -40,7 +40,7 @@ ENDED_BY_WORKERS = [Outcome.SUCCEEDED, Outcome.FAILED, Outcome.TIMED_OUT]
 class Worker:
     """A worker as the history knows it. late: it was frozen once, so what it holds may be another one's by now."""
 
-    line: Lifeline
+    line: Heartbeat
     lane: FastLane
     name: str
     holds: Taken | None = None
@@ -75,7 +75,7 @@ class Books(RuleBasedStateMachine):
         self.clock = clock
         self.queues = Queues(redis)
         self.watcher = Watcher(redis, INTERVAL_S, 3)
-        self.ledger = Ledger(redis, Retrying("test"))
+        self.accounting = Accounting(redis, Retrying("test"))
         self.clients: list[Submitter] = []
         self.workers: list[Worker] = []
         self.frozen: list[Worker] = []
@@ -104,7 +104,7 @@ class Books(RuleBasedStateMachine):
     def worker_comes(self) -> None:
         """One more worker."""
         name = self._name()
-        line = Lifeline(self.redis, name, "q", interval_s=INTERVAL_S)
+        line = Heartbeat(self.redis, name, "q", interval_s=INTERVAL_S)
         line._beat()
         self.workers.append(Worker(line, FastLane(self.redis, name, "q", INTERVAL_S, Retrying("test")), name))
 
@@ -136,8 +136,10 @@ class Books(RuleBasedStateMachine):
         before = self._count("stale")
         if worker.holds is not None and not worker.holds.client:
             # RQ's own code ran it
-            lot = Lot(worker.holds.id, "q", worker.name, worker.holds.attempt, started_us=worker.holds.started_us)
-            self.ledger.settle(lot, outcome, 0.1, 0.1)
+            taken_job = TakenJob(
+                worker.holds.id, "q", worker.name, worker.holds.attempt, started_us=worker.holds.started_us
+            )
+            self.accounting.settle(taken_job, outcome, 0.1, 0.1)
             worker.sent = None
         else:
             worker.sent = None if worker.holds is None else done(worker.holds, outcome)
@@ -164,7 +166,7 @@ class Books(RuleBasedStateMachine):
         self.workers.remove(worker)
         if worker.holds is not None:
             taken = worker.holds
-            self.ledger.release(Lot(taken.id, "q", worker.name, taken.attempt))
+            self.accounting.release(TakenJob(taken.id, "q", worker.name, taken.attempt))
         worker.line.forget()
 
     @rule(who=st.integers(0, 9))
@@ -366,12 +368,12 @@ def test_a_job_of_stock_rq_that_is_put_back_counts_once(redis: VirtualRedis, que
     # given a job of stock RQ that a worker took, and put back when it stopped
     redis.hset(keys.rq_job("stock"), mapping={"data": "x", "origin": "q", "status": "queued"})
     redis.rpush(keys.rq_queue("q"), "stock")
-    ledger, lane = Ledger(redis, Retrying("test")), lane_of(redis)
+    accounting, lane = Accounting(redis, Retrying("test")), lane_of(redis)
     assert queues.state("q").balance == -1
     assert isinstance(lane.cycle(None), Taken)
-    assert ledger.release(Lot("stock", "q", "w", 1))
+    assert accounting.release(TakenJob("stock", "q", "w", 1))
     # when it is taken again, and ends
     assert isinstance(lane.cycle(None), Taken)
-    ledger.settle(Lot("stock", "q", "w", 1), "succeeded", 0.1, 0.1)
+    accounting.settle(TakenJob("stock", "q", "w", 1), "succeeded", 0.1, 0.1)
     state = queues.state("q")
     assert (state.counters["submitted"], state.counters["succeeded"], state.balance) == (1, 1, 0)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from scaletest.broker import Client, Queues, jobs, keys
 from scaletest.broker.client import CLIENT_TTL_S
-from scaletest.broker.lane import Taken
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.memory import connections_warning, memory_warning
 from scaletest.broker.scripts import script
 from scaletest.model import Outcome, Reason, Record, Request
@@ -111,7 +111,7 @@ def test_requests_of_a_client_that_died_are_dropped_when_they_waited_for_its_tim
     taken = lane.cycle(None)
     assert isinstance(taken, Taken)
     # and when time has passed, in which the worker beat, expect the second to end in the books
-    beats_for(clock, CLIENT_TTL_S + 1, Lifeline(redis, "w", "q", interval_s=60.0)._beat)
+    beats_for(clock, CLIENT_TTL_S + 1, Heartbeat(redis, "w", "q", interval_s=60.0)._beat)
     assert lane.cycle(done(taken)) is None
     state = queues.state("q")
     assert (state.counters["succeeded"], state.counters["client_gone"], state.balance) == (1, 1, 0)
@@ -124,7 +124,7 @@ def test_a_client_that_was_silent_is_told_and_one_that_beats_is_served(
     # given a request that waits for longer than its client may be silent, while a worker beats
     request = Request(client.new_id(), "q")
     client.submit_one(request)
-    worker = Lifeline(redis, "w", "q", interval_s=60.0)
+    worker = Heartbeat(redis, "w", "q", interval_s=60.0)
     beats_for(clock, CLIENT_TTL_S + 1, lambda: (worker._beat(), beats and client._beat()))
     lane = lane_of(redis, interval_s=60.0)
     taken = lane.cycle(None)

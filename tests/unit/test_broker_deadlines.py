@@ -8,8 +8,8 @@ import pytest
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.devices import DeviceLeases, Slot
-from scaletest.broker.lane import OVERDUE, FastLane, Taken
-from scaletest.broker.lifeline import DEFAULT_INTERVAL_S, LEASE_INTERVALS, LONGEST_TICK_S, MAX_ATTEMPTS, Lifeline
+from scaletest.broker.fast_lane import OVERDUE, FastLane, Taken
+from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS, LONGEST_TICK_S, MAX_ATTEMPTS, Heartbeat
 from scaletest.broker.reaper import Reaped, Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, Request
@@ -23,14 +23,14 @@ STEPS = [300.0, 3600.0, 1e9, -300.0, -3600.0, -1e9]
 LEASE = "r:1:w"
 
 
-def worker(redis: Any, name: str, interval_s: float = SHORT_S, queue: str = "q") -> Lifeline:
-    """A worker's lifeline that has beaten once."""
-    line = Lifeline(redis, name, queue, interval_s=interval_s)
+def worker(redis: Any, name: str, interval_s: float = SHORT_S, queue: str = "q") -> Heartbeat:
+    """A worker's heartbeat that has beaten once."""
+    line = Heartbeat(redis, name, queue, interval_s=interval_s)
     line._beat()
     return line
 
 
-def holds(line: Lifeline, redis: Any) -> Lifeline:
+def holds(line: Heartbeat, redis: Any) -> Heartbeat:
     """The worker w runs request r of queue q."""
     redis.hset("rq:job:r", "data", "")
     redis.zadd(keys.leases("q"), {LEASE: redis.zscore(keys.workers("q"), "w")})
@@ -38,7 +38,7 @@ def holds(line: Lifeline, redis: Any) -> Lifeline:
     return line
 
 
-def comes(line: Lifeline) -> None:
+def comes(line: Heartbeat) -> None:
     """One turn of a living worker."""
     line._beat()
     line._reap_in_turn()
@@ -131,15 +131,15 @@ def test_one_worker_of_a_queue_reaps_a_period(
 ) -> None:
     # given a hundred workers of one queue, whose beats are spread over a tick, and one of another queue
     queues.add("other")
-    lines = [Lifeline(redis, f"w{number}", "q") for number in range(100)]
-    other = Lifeline(redis, "other", "other")
+    lines = [Heartbeat(redis, f"w{number}", "q") for number in range(100)]
+    other = Heartbeat(redis, "other", "other")
     reaped: list[str] = []
 
     def counted(client: Any, queue: str, *arguments: int) -> Reaped:
         reaped.append(queue)
         return reap(client, queue, *arguments)
 
-    monkeypatch.setattr("scaletest.broker.lifeline.reap", counted)
+    monkeypatch.setattr("scaletest.broker.heartbeat.reap", counted)
     # when each beats ten times
     periods = 10
     for _ in range(periods):
@@ -157,10 +157,10 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
     redis: VirtualRedis, queues: Queues, clock: Clock, living: int
 ) -> None:
     # given a worker that runs a request, and some that wait for some
-    busy = Lifeline(redis, "w", "q")
+    busy = Heartbeat(redis, "w", "q")
     busy._beat()
     holds(busy, redis)
-    lines = [Lifeline(redis, f"w{number}", "q") for number in range(living)]
+    lines = [Heartbeat(redis, f"w{number}", "q") for number in range(living)]
     for line in lines:
         comes(line)
     # when it dies, and so does each that has the turn to reap before it does so, until the lease is over
@@ -173,7 +173,7 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
         line = lines.pop(0)
         line._beat()
         if line._reaps and waited_s < lease_s:
-            line = Lifeline(redis, f"w{number}", "q")
+            line = Heartbeat(redis, f"w{number}", "q")
             number += 1
         line._reap_in_turn()
         lines.append(line)
@@ -186,7 +186,7 @@ def test_a_dead_workers_request_goes_back_though_the_reaper_died_as_well(
 def test_who_reaps_comes_again_when_the_next_lease_ends(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
     # given a dead worker's lease that ends soon, and two that reap
     holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
-    first, second = Lifeline(redis, "first", "q"), Lifeline(redis, "second", "q")
+    first, second = Heartbeat(redis, "first", "q"), Heartbeat(redis, "second", "q")
     beats_for(clock, LEASE_INTERVALS * DEFAULT_INTERVAL_S - 2.0, lambda: comes(first), every_s=1.0)
     clock.step(1.0)
     first._beat()
@@ -202,7 +202,7 @@ def test_who_reaps_comes_again_when_the_next_lease_ends(redis: VirtualRedis, que
 
 def test_what_lies_under_the_key_of_turns_stops_nobody(redis: VirtualRedis, queues: Queues, clock: Clock) -> None:
     holds(worker(redis, "w", DEFAULT_INTERVAL_S), redis)
-    living = Lifeline(redis, "living", "q")
+    living = Heartbeat(redis, "living", "q")
     for foreign in ("x", "1e300", "-1"):
         redis.set(keys.reaps("q"), foreign)
         living._beat()
@@ -219,7 +219,7 @@ def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
 ) -> None:
     # given a worker that told its details
     details: dict[str, str | int | float] = {"pod": "pod-1", "successful_job_count": 0}
-    line = Lifeline(redis, "w", "q", details=lambda: details)
+    line = Heartbeat(redis, "w", "q", details=lambda: details)
     line._beat()
     # expect what stays the same not to be told again
     redis.hset(keys.rq_worker("w"), "pod", "as somebody wrote it")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Queues, keys
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.broker.samples import (
     AFTERWARDS_S,
     AT_FIRST_S,
@@ -38,19 +38,19 @@ MADE: list[Sampling] = []
 
 @pytest.fixture(autouse=True)
 def _closed() -> Iterator[None]:
-    """What a lifeline has open is closed after the test."""
+    """What a heartbeat has open is closed after the test."""
     yield
     while MADE:
         MADE.pop().line.stop()
 
 
 class Sampling:
-    """A worker that could sample, and what its lifeline does."""
+    """A worker that could sample, and what its heartbeat does."""
 
     def __init__(self, redis: VirtualRedis, worker: str, clock: Clock, node: str = "n", queue: str = "q") -> None:
         self.redis = redis
         self.lease = SamplerLease(queue, node, worker, clock.seconds)
-        self.line = Lifeline(redis, worker, queue, sampling=self.lease)
+        self.line = Heartbeat(redis, worker, queue, sampling=self.lease)
         MADE.append(self)
 
     def beat(self) -> None:
@@ -61,7 +61,7 @@ class Sampling:
         self.line._reap_in_turn()
 
     def held(self) -> bool:
-        return self.lease._held.is_set()
+        return self.lease._owned.is_set()
 
     def send(self, sampled: NodeSample | None = None) -> None:
         self.lease.offer(sampled or sample())
@@ -133,7 +133,7 @@ def test_no_outage_ends_the_lease(redis: VirtualRedis, queues: Queues, clock: Cl
 
 
 def test_a_worker_that_does_not_sample_asks_for_nothing(redis: VirtualRedis, queues: Queues) -> None:
-    line = Lifeline(redis, "w", "q")
+    line = Heartbeat(redis, "w", "q")
     line._beat()
     line.stop()
     assert not redis.exists(keys.samplers("q"))
@@ -234,7 +234,7 @@ def test_a_removed_queue_keeps_no_samples(redis: VirtualRedis, queues: Queues, s
 
 
 def test_the_stream_is_bounded(redis: VirtualRedis, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scaletest.broker.samples.KEPT", 100)
+    monkeypatch.setattr("scaletest.broker.samples.STREAM_LENGTH", 100)
     for _ in range(300):
         sampling.send()
     assert redis.xlen(keys.samples("q")) <= 200  # about, as Redis trims whole nodes of its tree
@@ -282,13 +282,13 @@ def test_samples_are_taken_at_first_and_while_there_is_work(
         before = redis.xlen(keys.samples("q"))
         for second in range(seconds):
             clock.step(1.0)
-            sampler._look()
+            sampler._sample_once()
             sampling.lease.send(redis)
             if second % 2:
                 sampling.beat()
         return int(redis.xlen(keys.samples("q")) - before)
 
-    sampler._look()
+    sampler._sample_once()
     # what the node does without work
     assert after(30) == AT_FIRST_S - 1
     # work of this worker: the first reading after the pause is only remembered
@@ -317,7 +317,7 @@ def test_a_reader_that_fails_is_told_once_and_left_out(
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(6):
-        sampler._look()
+        sampler._sample_once()
         sampling.lease.send(redis)
         clock.step(1.0)
     assert len(calls) == 3 and caplog.text.count("the driver is gone") == 1
@@ -335,7 +335,7 @@ def test_devices_without_number_or_end_do_no_harm(redis: VirtualRedis, sampling:
 
     sampler = NodeSampler(sampling.lease, devices=devices, clock=clock.seconds)
     for _ in range(2):
-        sampler._look()
+        sampler._sample_once()
         sampling.lease.send(redis)
         clock.step(1.0)
     (row,) = SampleReader(redis, "q", "0-0").read()
@@ -362,7 +362,7 @@ def test_the_thread_ends_whatever_it_waits_for(clock: Clock, caplog: pytest.LogC
         sampler._thread.join(60)
         assert not sampler._thread.is_alive()
     # a mistake of ours ends the thread, and the worker does not notice
-    assert "this worker samples no more: ZeroDivisionError" in caplog.text
+    assert "this worker stops sampling its node: ZeroDivisionError" in caplog.text
 
 
 @pytest.mark.parametrize("row", [[], [1, 1, 1]])
@@ -373,7 +373,7 @@ def test_a_heartbeat_that_ends_with_the_lease_keeps_no_thread_waiting(row: list[
     lease.end()
     lease.answered(row)
     # expect its next look to find the end at once
-    assert lease._held.is_set() and not lease.wait()
+    assert lease._owned.is_set() and not lease.wait()
 
 
 def _raise() -> int:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scaletest.broker import Client, Queues, keys
-from scaletest.broker.lane import Done
-from scaletest.broker.ledger import Ledger, Lot
-from scaletest.broker.lifeline import LEASE_INTERVALS, Lifeline
+from scaletest.broker.accounting import Accounting, TakenJob
+from scaletest.broker.fast_lane import Done
+from scaletest.broker.heartbeat import LEASE_INTERVALS, Heartbeat
 from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import Script
 from scaletest.broker.snapshot import PAGE_WORKERS, snapshot
@@ -70,8 +70,8 @@ def test_a_late_result_that_does_not_count_is_in_no_slot(client: Client, redis: 
 
 @pytest.mark.usefixtures("queues")
 def test_the_slow_lane_and_stock_workers_are_in_the_slots(redis: VirtualRedis) -> None:
-    ledger = Ledger(redis, Retrying("test"))
-    ledger.settle(Lot("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
+    accounting = Accounting(redis, Retrying("test"))
+    accounting.settle(TakenJob("stock", "q", "w", None), "succeeded", 0.0, 7.0, "not json")
     (slot,) = snapshot(redis).queues[0].slots
     assert (slot.submitted, slot.ended, slot.pod) == (1, 1, "")
     assert slot.max_run_s == pytest.approx(7.0, rel=0.01)
@@ -87,7 +87,7 @@ def test_a_removed_queue_leaves_no_slots(client: Client, redis: VirtualRedis, qu
 
 def test_a_snapshot_is_of_its_time(client: Client, redis: VirtualRedis, clock: Clock) -> None:
     # given a worker that runs a request for three seconds, and another request that waits for five
-    Lifeline(redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"})._beat()
+    Heartbeat(redis, "w", "q", interval_s=60.0, details=lambda: {"pod": "pod-1", "node": "node-1"})._beat()
     lane = lane_of(redis, interval_s=60.0)
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     clock.step(2.0)

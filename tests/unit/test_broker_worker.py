@@ -8,8 +8,8 @@ import pytest
 from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, jobs, keys
-from scaletest.broker.lane import AGAIN, OVERDUE, Asked, FastLane, Taken
-from scaletest.broker.lifeline import Lifeline
+from scaletest.broker.fast_lane import AGAIN, OVERDUE, FastLane, PendingCall, Taken
+from scaletest.broker.heartbeat import Heartbeat
 from scaletest.model import Outcome, Request
 from tests.conftest import wait_for
 from tests.integration.lanes import done, lane_of
@@ -81,22 +81,22 @@ class Broken:
 
 
 @pytest.fixture
-def line(redis: VirtualRedis, queues: Queues) -> Lifeline:
-    """The lifeline of worker w, whose thread does not run."""
-    lifeline = Lifeline(redis, "w", "q", interval_s=600.0)
-    lifeline._beat()
-    return lifeline
+def line(redis: VirtualRedis, queues: Queues) -> Heartbeat:
+    """The heartbeat of worker w, whose thread does not run."""
+    heartbeat = Heartbeat(redis, "w", "q", interval_s=600.0)
+    heartbeat._beat()
+    return heartbeat
 
 
 def test_a_call_that_two_beats_find_unanswered_is_broken_off(
-    line: Lifeline, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.attend(lane)
+    line.watch_lane(lane)
     broken = Broken(lane, monkeypatch)
     # another call each time, or none: the lane gets on
-    for asked in (Asked("1", 0.0, ""), Asked("2", 0.0, ""), None, Asked("3", 0.0, "")):
-        lane.asked = asked
+    for call in (PendingCall("1", 0.0, ""), PendingCall("2", 0.0, ""), None, PendingCall("3", 0.0, "")):
+        lane.pending = call
         line._beat()
     assert broken.times == 0
     line._beat()
@@ -104,12 +104,12 @@ def test_a_call_that_two_beats_find_unanswered_is_broken_off(
 
 
 def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered(
-    line: Lifeline, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.attend(lane)
+    line.watch_lane(lane)
     broken = Broken(lane, monkeypatch)
-    lane.asked = Asked("1", 3600.0, "")
+    lane.pending = PendingCall("1", 3600.0, "")
     for _ in range(5):
         line._beat()
     assert broken.times == 0
@@ -122,23 +122,23 @@ def test_a_call_that_waits_for_a_request_is_broken_off_only_when_it_was_answered
 
 
 def test_a_call_that_waits_longer_than_it_may_is_broken_off(
-    line: Lifeline, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, redis: VirtualRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lane = lane_of(redis)
-    line.attend(lane)
+    line.watch_lane(lane)
     broken = Broken(lane, monkeypatch)
-    lane.asked = Asked("1", 1e-9, "")
+    lane.pending = PendingCall("1", 1e-9, "")
     line._beat()
     line._beat()
     assert broken.times == 1
 
 
-def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Lifeline, redis: VirtualRedis) -> None:
+def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Heartbeat, redis: VirtualRedis) -> None:
     # given a result whose call has no answer yet, and a lease that is nearly over
     lane = lane_of(redis)
-    line.attend(lane)
+    line.watch_lane(lane)
     redis.zadd(keys.leases("q"), {"r:1:w": 1})
-    lane.asked = Asked("1", 0.0, "r:1:w")
+    lane.pending = PendingCall("1", 0.0, "r:1:w")
     line._beat()
     assert redis.zscore(keys.leases("q"), "r:1:w") == redis.zscore(keys.workers("q"), "w")
     # and none is made for what Redis has taken in
@@ -148,7 +148,7 @@ def test_the_lease_of_a_request_lives_while_its_result_is_on_its_way(line: Lifel
 
 
 def test_a_lease_that_ends_with_its_request_is_no_loss(
-    line: Lifeline, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    line: Heartbeat, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # the program lets nobody else have its log; another test may have run it
     monkeypatch.setattr(logging.getLogger("scaletest"), "propagate", True)
@@ -170,7 +170,7 @@ def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
     lane, other = lane_of(redis), lane_of(redis, "other")
     taken = lane.cycle(None)
     redis.zadd(keys.leases("q"), {f"{first.id}:1:w": 1})
-    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
+    Heartbeat(redis, "reaper", "q", interval_s=600.0)._reap()
     again = other.cycle(None)
     assert isinstance(taken, Taken)
     assert isinstance(again, Taken)
@@ -188,12 +188,12 @@ def test_a_repeated_call_gets_no_request_that_is_not_its_own_any_more(
 
 
 def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
-    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline
+    client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat
 ) -> None:
     # given a worker that was frozen while idle, and forgotten
     lane = lane_of(redis)
     redis.zadd(keys.workers("q"), {"w": 1})
-    Lifeline(redis, "reaper", "q", interval_s=600.0)._reap()
+    Heartbeat(redis, "reaper", "q", interval_s=600.0)._reap()
     request = Request(client.new_id(), "q")
     client.submit_one(request)
     # when its next call arrives, or that of a connection that outlived it
@@ -208,7 +208,7 @@ def test_a_worker_that_was_forgotten_beats_before_it_takes_anything(
 
 
 def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
-    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline
+    client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat
 ) -> None:
     lane = lane_of(redis)
     line.forget()
@@ -219,13 +219,13 @@ def test_a_worker_that_ended_gets_nothing_by_a_connection_that_does_not_know(
 
 
 def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
-    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline, clock: Clock
+    client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat, clock: Clock
 ) -> None:
     # given a frozen worker that delivers, not yet forgotten
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     lane = lane_of(redis, interval_s=10.0)
     taken = lane.cycle(None)
-    beats_for(clock, 20.0, Lifeline(redis, "other", "q", interval_s=10.0)._beat)
+    beats_for(clock, 20.0, Heartbeat(redis, "other", "q", interval_s=10.0)._beat)
     assert lane.cycle(done(taken)) is OVERDUE
     # expect its result to count once, also when the call is repeated, and no second request
     lane._number -= 1
@@ -239,8 +239,8 @@ def test_a_worker_whose_deadline_is_over_beats_before_it_takes_anything(
 def test_a_lease_ends_with_the_deadline_that_heartbeats_move(client: Client, redis: VirtualRedis, clock: Clock) -> None:
     # given a worker that finishes a request every two seconds, and beats every ten
     client.submit([Request(client.new_id(), "q") for _ in range(17)])
-    lane, line = lane_of(redis, interval_s=10.0), Lifeline(redis, "w", "q", interval_s=10.0)
-    other = Lifeline(redis, "other", "q", interval_s=10.0)
+    lane, line = lane_of(redis, interval_s=10.0), Heartbeat(redis, "w", "q", interval_s=10.0)
+    other = Heartbeat(redis, "other", "q", interval_s=10.0)
     taken = lane.cycle(None)
     for number in range(1, 16):
         beats_for(clock, 2.0, line._beat if number % 5 == 0 else other._beat, 2.0)
@@ -259,7 +259,7 @@ def test_a_worker_that_was_forgotten_delivers_and_takes_nothing(
     client.submit([Request(client.new_id(), "q") for _ in range(2)])
     lane = lane_of(redis, interval_s=10.0)
     taken = lane.cycle(None)
-    beats_for(clock, 12.0, Lifeline(redis, "other", "q", interval_s=10.0)._beat)
+    beats_for(clock, 12.0, Heartbeat(redis, "other", "q", interval_s=10.0)._beat)
     redis.delete("rq:worker:w")
     # expect its result to count, nothing to be taken, and no hash that would stay
     assert lane.cycle(done(taken)) is OVERDUE
@@ -268,7 +268,7 @@ def test_a_worker_that_was_forgotten_delivers_and_takes_nothing(
     assert not redis.exists("rq:worker:w")
 
 
-def shown(line: Lifeline, taken: Taken | None) -> None:
+def shown(line: Heartbeat, taken: Taken | None) -> None:
     """A heartbeat shows the request in RQ's registries."""
     assert taken is not None
     line.hold(taken.id, taken.attempt)
@@ -282,9 +282,9 @@ def test_a_late_result_leaves_what_rq_shows_of_the_attempt_that_runs(
     request = Request(client.new_id(), "q")
     client.submit_one(request)
     frozen, other = lane_of(redis), lane_of(redis, "other")
-    late, line = frozen.cycle(None), Lifeline(redis, "other", "q", interval_s=600.0)
+    late, line = frozen.cycle(None), Heartbeat(redis, "other", "q", interval_s=600.0)
     assert isinstance(late, Taken)
-    shown(Lifeline(redis, "w", "q", interval_s=600.0), late)
+    shown(Heartbeat(redis, "w", "q", interval_s=600.0), late)
     redis.zadd(keys.leases("q"), {f"{request.id}:1:w": 1})
     line._reap()
     again = other.cycle(None)
@@ -302,7 +302,7 @@ def test_a_late_result_leaves_what_rq_shows_of_the_attempt_that_runs(
 
 
 def test_a_queue_that_is_removed_while_a_request_runs_leaves_nothing_of_it_in_rq(
-    client: Client, redis: VirtualRedis, queues: Queues, line: Lifeline
+    client: Client, redis: VirtualRedis, queues: Queues, line: Heartbeat
 ) -> None:
     client.submit_one(Request(client.new_id(), "q"))
     taken = lane_of(redis).cycle(None)

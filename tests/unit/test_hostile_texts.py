@@ -111,7 +111,7 @@ def test_an_entry_that_is_no_queue_keeps_nobody_from_others(
     # when queues are listed, expect ours, and one warning that names the entry and says how to remove it
     listed = program("queue", "list", "-o", "json")
     assert [row["name"] for row in json.loads(listed.out)] == ["q"]
-    assert listed.err.count("is no queue") == 1 and obeyed(listed.err) == []
+    assert listed.err.count("is not a queue") == 1 and obeyed(listed.err) == []
     assert program("queue", "check").code == 0
     assert redis.hexists(keys.QUEUES, name)
     # and the words of the warning remove it

@@ -19,12 +19,10 @@ ROOT = Path(__file__).parents[2]
 EXEMPT = {
     "scaletest",
     "scaletest/archive",
-    "scaletest/broker",
     "scaletest/cli",
     "scaletest/lifecycle",
     "scaletest/report",
     "scaletest/saturation",
-    "workers",
 }
 # Files of finished packages whose words are not plain yet, by the beginning of their path.
 EXEMPT_FILES = (

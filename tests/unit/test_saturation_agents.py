@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scaletest.analysis.saturation.step import assess
-from scaletest.broker.agents import Meeting
+from scaletest.broker.rendezvous import Rendezvous
 from scaletest.load.level_load import LevelLoad, LoadOrder, LoadResult
 from scaletest.model import histogram
 from scaletest.model.attempt import OK, Attempt
@@ -48,7 +48,7 @@ def test_merged_agents_are_one_tester_bit_for_bit(agents: int, seed: int) -> Non
         assert histogram.quantile(added, share) == histogram.quantile(whole, share)
 
 
-class Table(Meeting):
+class Table(Rendezvous):
     """A meeting at one table: an agent works when its order is there."""
 
     def __init__(self, agents: int, load: LevelLoad) -> None:

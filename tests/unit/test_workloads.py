@@ -127,7 +127,7 @@ def test_a_transcode_reads_plain_files_only(wake: Wake, tmp_path: Path, path: st
     (tmp_path / "folder").mkdir()
     result = run(wake, Settings(command=("transcode",), directory=str(tmp_path)), "--input", path)
     assert result.outcome is Outcome.FAILED
-    assert "is no plain file" in result.error
+    assert "is not a plain file" in result.error
 
 
 def test_figures_that_are_no_numbers_stay_out_of_the_reply(wake: Wake) -> None:

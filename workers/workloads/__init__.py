@@ -1,1 +1,1 @@
-"""What a worker can run. One file a workload; base.py says what a workload is."""
+"""Workloads that a worker can run, one per file; base.py has their interface."""

@@ -1,7 +1,7 @@
 """Benchmarks as requests: the request's one argument is a document; a child process runs it on this node.
 
-Whoever may submit to the queue decides what a worker measures, and not what runs on its node: a document that names a
-command, arguments of a tool, a directory or objects of the cluster is refused unless the worker was told to trust it.
+Whoever may submit to the queue decides what a worker measures, but not what runs on its node: a document that names a
+command, arguments of a tool, a directory or objects of the cluster is refused unless --allow-commands trusts it.
 The child's framed result is the figure `result`; its headlines are figures of their own.
 """
 
@@ -46,7 +46,7 @@ class BenchWorkload:
         if benchmark.trusted and not self._allow_commands:
             refused = _framed(_refused(benchmark), None)
             return replace(refused, error=f"{refused.error} ({_TRUST})")
-        # written anew: the child must not find in the text what was not looked at here
+        # serialized again: the child must not read fields that were not checked here
         line = [sys.executable, "-m", "scaletest", "bench", "execute", *self._options]
         line.append(wire.dump(benchmark.document()))
         ended = self._program.run(line, limit_s, {}, capture=True, quiet=True)

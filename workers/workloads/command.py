@@ -12,7 +12,7 @@ from workers.devices import Chosen, DeviceChooser
 from workers.workloads.base import Result
 from workers.workloads.program import Ended, Program
 
-# Stands for the device path in any argument, as in the tool that this replaces.
+# Replaced with the device path in any argument.
 PLACEHOLDER = "FILENAME"
 
 
@@ -48,7 +48,7 @@ class Command:
 
 
 def read(ended: Ended, reader: Reader) -> Result:
-    """The result with the tool's own figures, and with a better reason where its words give one."""
+    """The result with the tool's own figures, and with a better reason where its messages contain one."""
     reading = reader(ended.output, ended.errors)
     result = replace(ended.result, figures=reading.figures) if reading.figures else ended.result
     if result.outcome is not Outcome.FAILED or not reading.complaint:

@@ -1,8 +1,8 @@
 """A simulated device's run: takes the device's time by a known law of sharing, so that queues, dashboards, sharing and
 scaling laws can be tried without hardware.
 
-Runs of one machine know of each other by files in a shared folder, each locked by its run: the kernel drops the lock of
-a process that dies, so that nobody counts the dead.
+Runs of one machine see each other by files in a shared folder, each locked by its run: the kernel drops the lock of a
+process that dies, so that dead runs are not counted.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ from workers.workloads.base import Interrupt, Interrupted, Result
 FOLDER_VARIABLE = "SCALETEST_FAKEDEV"
 # Where a volume of the downward API shows the pod's own annotations and namespace.
 PODINFO_VARIABLE, PODINFO = "SCALETEST_PODINFO", Path("/etc/podinfo")
-# How often a run looks who else is there, and how often it looks whether they live and says how busy it is.
+# How often a run counts the others, and how often it removes dead ones and reports how busy it is.
 LOOK_S = 0.02
 TELL_S = 0.5
+
+
+USE_FIELDS = [field.name for field in fields(Use)]
 
 
 def folder(environment: Mapping[str, str] = os.environ) -> Path:
@@ -46,7 +49,7 @@ class FakeDevice:
 
     def __init__(
         self,
-        words: tuple[str, ...],
+        options: tuple[str, ...],
         interrupt: Interrupt,
         sampler: RequestSampler | None = None,
         *,
@@ -55,9 +58,9 @@ class FakeDevice:
         ignore_arguments: bool = False,
     ) -> None:
         """sampler: None to leave out where the time went."""
-        from_words(words)
+        from_words(options)
         self._sampler = sampler
-        self._words = words
+        self._options = options
         self._interrupt = interrupt
         self._node = node
         self._pod = pod
@@ -67,52 +70,52 @@ class FakeDevice:
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Take the device's time once. Raises Interrupted."""
         try:
-            what = from_words((*self._words, *(() if self._ignore_arguments else arguments)))
-            said = _annotations()
+            work = from_words((*self._options, *(() if self._ignore_arguments else arguments)))
+            annotations = _annotations()
         except InvalidValue as error:
             hint = f" ({error.hint})" if error.hint else ""
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
-        what = replace(what, memory_mib=said.memory_mib(what.memory_mib, what.device_memory_mib))
+        work = replace(work, memory_mib=annotations.memory_mib(work.memory_mib, work.device_memory_mib))
         name = device.device.id if device else "none"
         namespace = _podinfo("namespace").strip()
-        use = Use(name, 0.0, what.memory_mib, what.device_memory_mib, self._node, self._pod, namespace)
+        use = Use(name, 0.0, work.memory_mib, work.device_memory_mib, self._node, self._pod, namespace)
         with _present(folder(), use) as (place, file):
-            taken = sum(one.memory_mib for one in uses(place)) if what.memory_mib else 0
-            if taken > what.device_memory_mib:
-                text = f"the device is out of memory: {taken} of {what.device_memory_mib} MiB wanted"
+            taken = _memory_in_use(place) if work.memory_mib else 0
+            if taken > work.device_memory_mib:
+                text = f"the device is out of memory: {taken} of {work.device_memory_mib} MiB wanted"
                 return Result(Outcome.FAILED, Reason.EXIT, error=text, figures={"memory_limit_hits": 1})
             watch = self._sampler.begin() if self._sampler else None
-            result = self._work(what, limit_s, use, place, file)
+            result = self._work(work, limit_s, use, place, file)
             path = device.device.path if device else ""
             return replace(result, activity=watch.close_own(State.DEVICE, path)) if watch else result
 
     def close(self) -> None:
-        """Nothing to leave behind."""
+        """Do nothing: no process or file is open."""
 
-    def _work(self, what: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
-        left = max(0.0, what.seconds * self._chance.gauss(1.0, what.jitter))
+    def _work(self, work: FakeWork, limit_s: float, use: Use, place: Path, file: IO[str]) -> Result:
+        left = max(0.0, work.seconds * self._chance.gauss(1.0, work.jitter))
         first = _first_run(folder())
-        began = before = told = time.monotonic()
-        shared, said = 0.0, Annotated()
+        began = before = reported = time.monotonic()
+        shared, annotations = 0.0, Annotated()
         while left > 0:
             runs = max(1, sum(1 for _ in place.iterdir()))
-            speed = what.speed(runs, before - first)
+            speed = work.speed(runs, before - first)
             self._wait(min(LOOK_S, left / speed))
             now = time.monotonic()
             left -= (now - before) * speed
             shared += (now - before) * runs
             if limit_s and now - began >= limit_s:
                 return Result(Outcome.TIMED_OUT, error=f"timed out after {limit_s:g} s", timeout_s=limit_s)
-            if now - told >= TELL_S or told == began:
-                told = now
+            if now - reported >= TELL_S or reported == began:
+                reported = now
                 uses(place)
-                # they may change while the pod runs
+                # annotations may change while the pod runs
                 with suppress(InvalidValue):
-                    said = _annotations()
+                    annotations = _annotations()
                 chance = self._chance.uniform(-1, 1)
-                _tell(file, use, said.activity(what.activity(now - began, chance), chance))
+                _tell(file, use, annotations.activity(work.activity(now - began, chance), chance))
             before = now
-        if self._chance.random() < what.failure_rate:
+        if self._chance.random() < work.failure_rate:
             return Result(Outcome.FAILED, Reason.EXIT, 1, "the simulated device failed")
         mean = round(shared / (before - began), 3) if before > began else 1.0
         return Result(Outcome.SUCCEEDED, exit_code=0, figures={"device_runs": mean})
@@ -131,7 +134,7 @@ def _podinfo(name: str) -> str:
 
 
 def _annotations() -> Annotated:
-    """What the pod's annotations say; nothing without such a file. Raises InvalidValue."""
+    """Parse the pod's annotations; empty without such a file. Raises InvalidValue."""
     return annotated(_podinfo("annotations"))
 
 
@@ -140,7 +143,7 @@ def _present(root: Path, use: Use) -> Iterator[tuple[Path, IO[str]]]:
     """A locked file of this run in its device's folder."""
     place = root / use.device.replace("/", "_")
     place.mkdir(parents=True, exist_ok=True)
-    # made under a name that nobody counts, and shown when it is locked and says who it is
+    # created under a hidden name, and renamed when it is locked and written, so that others count it whole
     hidden = root / f".{uuid.uuid4().hex}"
     path = place / f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
     with hidden.open("w", encoding="utf-8") as file:
@@ -178,23 +181,32 @@ def _tell(file: IO[str], use: Use, activity: float) -> None:
 
 def uses(place: Path) -> list[Use]:
     """The runs in a device's folder; files of dead ones are removed."""
-    found = []
+    running = []
     for path in place.iterdir() if place.is_dir() else ():
         try:
             with path.open(encoding="utf-8") as file:
                 if _is_free(file):
                     path.unlink(missing_ok=True)
                     continue
-                row = json.loads(file.readline())
-                found.append(Use(**{field.name: row[field.name] for field in fields(Use)}))
-        except (OSError, ValueError, KeyError, TypeError):  # it ended, or is just being written
+                fields_by_name = json.loads(file.readline())
+                running.append(Use(**{name: fields_by_name[name] for name in USE_FIELDS}))
+        except (OSError, ValueError, KeyError, TypeError):  # the run ended, or its file is being written
             continue
-    return found
+    return running
 
 
 def all_uses(root: Path) -> list[Use]:
     """The runs on all devices."""
-    return [use for place in sorted(root.iterdir()) if place.is_dir() for use in uses(place)] if root.is_dir() else []
+    if not root.is_dir():
+        return []
+    running: list[Use] = []
+    for place in sorted(root.iterdir()):
+        running += uses(place)
+    return running
+
+
+def _memory_in_use(place: Path) -> int:
+    return sum(use.memory_mib for use in uses(place))
 
 
 def _is_free(file: IO[str]) -> bool:

@@ -26,7 +26,7 @@ from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 DEFAULT_KILL_GRACE_S = 5.0
 # How much of a program's standard error goes into an error reply.
 TAIL_BYTES = 600
-# How much of its output is kept to be read for figures.
+# How much of its output is kept to be parsed for figures.
 OUTPUT_BYTES = 262_144
 
 
@@ -47,7 +47,7 @@ class ProgramOptions:
 class Ended:
     """How a program ended, with the ends of what it wrote; output is empty unless it was captured.
 
-    result: as for a program of which nothing more is known.
+    result: derived from the exit code alone.
     """
 
     result: Result
@@ -128,18 +128,18 @@ class Program:
 
 
 class _Tail:
-    """Passes what a program writes on to ours and keeps its end. Its thread ends with the pipe, or at close."""
+    """Forwards the output of a program and keeps its end. Its thread ends with the pipe, or at close."""
 
     def __init__(self, stream: IO[bytes] | None, echo: IO[str] | None) -> None:
         self._stream = stream
         self._echo = echo
-        self._kept = b""
+        self._end = b""
         self._thread = threading.Thread(target=self._read, name="scaletest-output", daemon=True)
         if stream is not None:
             self._thread.start()
 
     def close(self) -> str:
-        """The end of what was written. The group is dead, so the pipe is at its end.
+        """The end of the output. The process group is dead, so the pipe is at its end.
 
         A process that left the group may still hold it open; it is not waited for.
         """
@@ -148,17 +148,17 @@ class _Tail:
         self._thread.join(timeout=0.2)
         if not self._thread.is_alive():
             self._stream.close()
-        return self._kept.decode(errors="replace")
+        return self._end.decode(errors="replace")
 
     def _read(self) -> None:
         assert self._stream is not None
         with contextlib.suppress(OSError, ValueError):
             while chunk := os.read(self._stream.fileno(), 65536):
                 self._pass_on(chunk)
-                self._kept = (self._kept + chunk)[-OUTPUT_BYTES:]
+                self._end = (self._end + chunk)[-OUTPUT_BYTES:]
 
     def _pass_on(self, chunk: bytes) -> None:
-        """Echo while that is possible. When it is not (disk full, reader gone) the program must not notice."""
+        """Echo while possible. Errors (disk full, reader gone) must not reach the program."""
         if self._echo is not None:
             try:
                 self._echo.buffer.write(chunk)  # type: ignore[attr-defined]

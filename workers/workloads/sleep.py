@@ -1,4 +1,4 @@
-"""Sleep: the workload without contention, which shows what the framework can do. Monotonic, honours the limit."""
+"""Sleep: the workload without contention, which shows the capacity of the framework. Monotonic, honours the limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scaletest.system.sampler import RequestSampler
 from workers.devices import Chosen
 from workers.workloads.base import SUCCEEDED, Interrupt, Interrupted, Result
 
-# Of shorter requests the time is not split: that would be a part of it.
+# The time of shorter requests is not split into states: splitting would be a part of it.
 SHORTEST_S = 0.01
 
 
@@ -36,13 +36,13 @@ class Sleep:
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Sleep; timed out after `limit_s` when that is shorter."""
-        given = self._own or (() if self._ignore else arguments)
+        arguments = self._own or (() if self._ignore else arguments)
         try:
-            seconds = float(given[0]) if given else math.nan
+            seconds = float(arguments[0]) if arguments else math.nan
         except ValueError:
             seconds = math.nan
         if not 0 <= seconds <= MAX_TIME_LIMIT_S:
-            shown = cut(given[0], 80) if given else "nothing"
+            shown = cut(arguments[0], 80) if arguments else "nothing"
             return Result(Outcome.FAILED, Reason.EXIT, error=f"sleep needs seconds from 0 to 30 days, not {shown!r}")
         if 0 < limit_s < seconds:
             self._wait(limit_s)
@@ -55,7 +55,7 @@ class Sleep:
         return replace(SUCCEEDED, activity=watch.close_own(State.SLEEP))
 
     def close(self) -> None:
-        """Nothing to leave behind."""
+        """Do nothing: no process or file is open."""
 
     def _wait(self, seconds: float) -> None:
         if seconds == 0:

@@ -1,7 +1,7 @@
-"""PyTorch's part of the work: a process of this worker's own that keeps torch, the model and the device warm.
+"""Run PyTorch in a process of its own, which keeps torch, the model and the device warm between requests.
 
-It is started with the first request, with the environment that restricts it to the worker's device, and anew when that
-is another device, or when a request had to be ended. It dies with the worker.
+The process starts with the first request, in the environment that restricts it to the worker's device, and again when
+the device changes or a request had to be ended. It dies with the worker.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TorchWorkload:
 
     def __init__(
         self,
-        words: tuple[str, ...],
+        options: tuple[str, ...],
         interrupt: Interrupt,
         devices: DeviceChooser,
         kill_grace_s: float,
@@ -46,10 +46,10 @@ class TorchWorkload:
     ) -> None:
         """Raises InvalidValue for words that cannot be read, UsageError without torch. sampler: None to leave out where
         the time went."""
-        from_words(words)
+        from_words(options)
         if find_spec("torch") is None:
             raise UsageError("torch is not installed here", hint="pip install 'scaletest[torch]'")
-        self._words = words
+        self._options = options
         self._interrupt = interrupt
         self._devices = devices
         self._grace_s = kill_grace_s
@@ -57,19 +57,19 @@ class TorchWorkload:
         self._guard = Guard("KILL")
         self._process: subprocess.Popen[bytes] | None = None
         self._environment: Mapping[str, str] = {}
-        # of the process that ended last
+        # exit code of the process that ended last
         self._exit_code: int | None = None
         self._sampler = sampler
         self._tree: Tree | None = None
 
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Compute once. Raises Interrupted."""
-        words = [*self._words, *(() if self._ignore_arguments else arguments)]
+        options = [*self._options, *(() if self._ignore_arguments else arguments)]
         try:
-            from_words(words)
+            from_words(options)
         except InvalidValue as error:
             return Result(Outcome.FAILED, Reason.EXIT, error=error.message)
-        line, activity = self._compute(json.dumps(words).encode() + b"\n", limit_s, device)
+        line, activity = self._compute(json.dumps(options).encode() + b"\n", limit_s, device)
         if line:
             return replace(_result(json.loads(line)), activity=activity)
         if line is None:
@@ -80,7 +80,8 @@ class TorchWorkload:
     def _compute(self, line: bytes, limit_s: float, device: Chosen | None) -> tuple[bytes | None, Activity | None]:
         """The answer as of `_ask`, and where the time went. Raises Interrupted."""
         deadline = time.monotonic() + limit_s if limit_s > 0 else float("inf")
-        watch = self._sampler.draw(device.device.path if device else "") if self._sampler else None
+        path = device.device.path if device else ""
+        watch = self._sampler.draw(path) if self._sampler else None
         process = self._ready(self._devices.environment(device) if device else {})
         if watch is not None and self._tree is not None:
             watch.resume(self._tree)
@@ -115,18 +116,23 @@ class TorchWorkload:
             self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
 
+<<<<<<< HEAD
     def _ask(
         self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: ProgramWatch | None
     ) -> bytes | None:
         """The answer; b"" when the process died, None at the deadline. Raises Interrupted."""
+=======
+    def _ask(self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: Watch | None) -> bytes | None:
+        """Send a request; the answer, b"" when the process died, None at the deadline. Raises Interrupted."""
+>>>>>>> 0d5accd (Plain words in the workers, which leave the list of exempt packages together with the broker)
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(line)
             process.stdin.flush()
         except OSError:
             return b""
-        found = b""
-        while not found.endswith(b"\n"):
+        answer = b""
+        while not answer.endswith(b"\n"):
             due = min(deadline, watch.due) if watch else deadline
             left = None if due == float("inf") else max(0.0, due - time.monotonic())
             ready, _, _ = select.select([process.stdout, self._interrupt], [], [], left)
@@ -136,12 +142,12 @@ class TorchWorkload:
                 part = os.read(process.stdout.fileno(), 65536)
                 if not part:
                     return b""
-                found += part
+                answer += part
             elif ready:
                 raise Interrupted
             else:
                 return None
-        return found
+        return answer
 
     def _end(self) -> None:
         process, self._process = self._process, None
@@ -155,12 +161,12 @@ class TorchWorkload:
             if stream is not None:
                 try:
                     stream.close()
-                except OSError:  # it died before it read everything
+                except OSError:  # the process died before it read everything
                     pass
 
 
 def _usage(answer: dict[str, Any]) -> resource.struct_rusage | None:
-    """What the process used for the request; None when it does not say."""
+    """Resources that the process used for the request; None when the answer lacks them."""
     try:
         times, counts = answer["usage"][:2], answer["usage"][2:]
         return resource.struct_rusage([*map(float, times), *map(int, counts)])
@@ -178,7 +184,7 @@ def _result(answer: dict[str, Any]) -> Result:
 
 
 def _died(code: int | None) -> Result:
-    """The process ended by itself, which its own errors do not do: a crash, or the system's want of memory."""
+    """The result when the process died, which errors of torch do not cause: a crash, or the system lacked memory."""
     code = code or 0
     if code == UNAVAILABLE:
         error = "PyTorch cannot be used here; the worker's log says why"

@@ -26,7 +26,7 @@ class TranscodeWorkload:
 
     def __init__(
         self,
-        words: tuple[str, ...],
+        options: tuple[str, ...],
         program: Program,
         devices: DeviceChooser,
         directory: str = "",
@@ -34,8 +34,8 @@ class TranscodeWorkload:
         ignore_arguments: bool = False,
     ) -> None:
         """Raises InvalidValue for words that cannot be read. directory: where relative paths begin, "" for ours."""
-        from_words(("--input", "any", *words))
-        self._words = words
+        from_words(("--input", "any", *options))
+        self._options = options
         self._program = program
         self._devices = devices
         self._directory = Path(directory)
@@ -44,47 +44,47 @@ class TranscodeWorkload:
     def run(self, arguments: tuple[str, ...], limit_s: float, device: Chosen | None) -> Result:
         """Transcode once. Raises Interrupted."""
         try:
-            what = self._checked(from_words(self._words, () if self._ignore_arguments else arguments))
-            path = device.device.path if device and what.acceleration is not Acceleration.SOFTWARE else ""
-            with _par_file(what, path) as par_file:
-                argv = transcode_arguments.arguments(what, path, par_file)
+            work = self._checked(from_words(self._options, () if self._ignore_arguments else arguments))
+            path = device.device.path if device and work.acceleration is not Acceleration.SOFTWARE else ""
+            with _par_file(work, path) as par_file:
+                argv = transcode_arguments.arguments(work, path, par_file)
                 environment = self._devices.environment(device) if device else {}
                 ended = self._program.run(argv, limit_s, environment, capture=True, quiet=True)
         except InvalidValue as error:
             hint = f" ({error.hint})" if error.hint else ""
             return Result(Outcome.FAILED, Reason.EXIT, error=f"{error.message}{hint}")
-        result = read(ended, _READERS[what.engine])
+        result = read(ended, _READERS[work.engine])
         if result.outcome is Outcome.SUCCEEDED and not result.figures.get("frames"):
-            return replace(result, outcome=Outcome.FAILED, reason=Reason.EXIT, error=f"{what.command} encoded no frame")
+            return replace(result, outcome=Outcome.FAILED, reason=Reason.EXIT, error=f"{work.command} encoded no frame")
         return result
 
     def close(self) -> None:
         """End the guard."""
         self._program.close()
 
-    def _checked(self, what: Transcode) -> Transcode:
-        """The description with the codec that the file itself tells. InvalidValue for a file that cannot be used."""
-        file = self._directory / what.input
+    def _checked(self, work: Transcode) -> Transcode:
+        """The description with the codec read from the file. InvalidValue for a file that cannot be used."""
+        file = self._directory / work.input
         try:
             if file.exists() and not file.is_file():
-                # a pipe would be waited for without a limit, and a device never ends
-                raise InvalidValue(f"the input {file} is no plain file", hint="give a media file")
+                # reading a pipe could block without a limit, and a device never ends
+                raise InvalidValue(f"the input {file} is not a plain file", hint="give a media file")
             with file.open("rb") as stream:
                 head = stream.read(HEAD_BYTES)
         except OSError as error:
             raise InvalidValue(f"the input {file} cannot be read: {error.strerror}") from error
         if not head:
             raise InvalidValue(f"the input {file} is empty")
-        text = refusal(what.input, head, what.codec) if what.engine is TranscodeEngine.ONEVPL else ""
+        text = refusal(work.input, head, work.codec) if work.engine is TranscodeEngine.ONEVPL else ""
         if text:
             raise InvalidValue(text)
-        return what if what.codec else replace(what, codec=codec_of_head(head))
+        return work if work.codec else replace(work, codec=codec_of_head(head))
 
 
 @contextmanager
-def _par_file(what: Transcode, device: str) -> Iterator[str]:
+def _par_file(work: Transcode, device: str) -> Iterator[str]:
     """A par file for one run, when the engine wants one."""
-    text = transcode_arguments.par(what, device)
+    text = transcode_arguments.par(work, device)
     if not text:
         yield ""
         return

@@ -1,4 +1,4 @@
--- Requests were submitted: count them in their slot (ended.lua).
+-- Count submitted requests in the slot of this moment (ended.lua).
 local function arrived(queue, count)
   local slot = math.floor(clock[1] / 10)
   local key, field = OWN .. 'queue:' .. queue .. ':slots', 'a' .. slot % 64

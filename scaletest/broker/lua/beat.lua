@@ -1,4 +1,4 @@
--- A worker's heartbeat: it lives, and what it runs is still its own.
+-- Extend the deadline of a worker and the lease of the request that it runs.
 -- KEYS 1 rq:worker:<worker>  2 leases  3 workers:<q>  4 rq:wip:<q>  5 rq:workers  6 rq:workers:<q>  7 scaletest:queues
 --      8 samplers:<q>  9 counters  10 reaps:<q>
 -- ARGV 1 worker  2 lease in microseconds  3 id of the running request or ''  4 attempt  5 interval in microseconds
@@ -6,8 +6,8 @@
 --      8 lease of the request whose result that call delivers, or ''  9 queue  10 the node that it could sample, or ''
 --      11 how often the worker comes, in microseconds  then pairs of fields to write into the worker hash
 -- Answer: {1 while the lease is held (or nothing runs) or 0 when it was lost, 1 when that call was answered, 1 when this
---         worker reaps the queue now, 1 when the worker hash was known}, and more for the worker that samples its node:
---         see sampling.lua
+--         worker reaps the queue now, 1 when the worker hash existed}, and for the worker that samples its node the
+--         answer of sampling.lua
 --@include now
 --@include stamp
 --@include pulse
@@ -23,19 +23,19 @@ call('SADD', KEYS[5], KEYS[1])
 call('SADD', KEYS[6], KEYS[1])
 local known = call('HEXISTS', KEYS[1], 'until')
 call('HSET', KEYS[1], 'last_heartbeat', stamp(now), 'until', ends, unpack(ARGV, 12))
--- RQ gave it a time to live, which a step of the clock would end. A reaper deletes it.
+-- RQ set a time to live, which a step of the clock would end. A reaper deletes the hash.
 call('PERSIST', KEYS[1])
 local answered = ARGV[7] ~= '' and call('HGET', KEYS[1], 'call') == ARGV[7] and 1 or 0
 if ARGV[8] ~= '' then call('ZADD', KEYS[2], 'XX', ends, ARGV[8]) end
 local sampled = sampling(KEYS[7], KEYS[8], KEYS[3], KEYS[2], KEYS[9], ARGV[9], ARGV[10], ARGV[1], at)
 local turn = takes_turn(KEYS[10], KEYS[2], tonumber(ARGV[11]), at) and 1 or 0
-local function told(owned) return {owned, answered, turn, known, unpack(sampled)} end
-if ARGV[3] == '' then return told(1) end
+local function answer_with(owned) return {owned, answered, turn, known, unpack(sampled)} end
+if ARGV[3] == '' then return answer_with(1) end
 local member = ARGV[3] .. ':' .. ARGV[4] .. ':' .. ARGV[1]
-if not call('ZSCORE', KEYS[2], member) then return told(0) end
+if not call('ZSCORE', KEYS[2], member) then return answer_with(0) end
 call('ZADD', KEYS[2], ends, member)
--- What runs longer than a moment becomes visible to RQ's tools. Its score lies far ahead of our lease, so that stock
--- maintenance, which fails what has expired when it merely counts it, never acts before our reaper.
+-- A request that runs at a heartbeat is shown to RQ's tools. Its score is far later than our lease, so that stock
+-- maintenance, which fails expired entries when it merely counts them, never acts before our reaper.
 if ARGV[6] == '1' then
   -- RQ's own code keeps its registries itself, under an execution id of its own; they only must not expire
   for _, execution in ipairs(call('ZRANGE', RQ .. 'executions:' .. ARGV[3], 0, -1)) do
@@ -43,7 +43,7 @@ if ARGV[6] == '1' then
     call('EXPIRE', RQ .. 'execution:' .. ARGV[3] .. ':' .. execution, 660)
     call('EXPIRE', RQ .. 'executions:' .. ARGV[3], 660)
   end
-  return told(1)
+  return answer_with(1)
 end
 show_execution(KEYS[4], KEYS[1], ARGV[1], ARGV[3], ARGV[4])
 local job = RQ .. 'job:' .. ARGV[3]
@@ -53,4 +53,4 @@ if status == 'queued' then
   call('HSET', job, 'status', 'started', 'worker_name', ARGV[1], 'started_at', stamp(started))
 end
 if status then call('HSET', job, 'last_heartbeat', stamp(now)) end
-return told(1)
+return answer_with(1)

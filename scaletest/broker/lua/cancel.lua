@@ -1,11 +1,11 @@
--- Take what a client cancelled out of one stretch of its queue. The stretches go from the list's end to its front: what
--- is added meanwhile comes behind them, what workers take was before them.
--- KEYS 1 rq:queue:<q>  2 counters  3 cancelled:<client>, a set of ids and of '', which says that it is complete
--- ARGV 1 how many entries behind the stretch were looked at  2 the last of them, '' when there is none
---      3 how many entries to look at
--- Answer: {entries looked at, the last of them, cancelled ids that were not met yet, '1' at the front of the list},
---         nil when the set is lost. What is taken out counts as client_gone.
--- Safe to repeat: what was taken out is no member of the set any more.
+-- Take cancelled requests out of one stretch of a queue. The stretches go from the list's end to its front: requests
+-- that are added meanwhile come behind them, and workers take those before them.
+-- KEYS 1 rq:queue:<q>  2 counters  3 cancelled:<client>, a set of ids and of '', which marks it complete
+-- ARGV 1 how many entries behind the stretch were checked  2 the last of them, '' when there is none
+--      3 how many entries to check
+-- Answer: {entries checked, the last of them, cancelled ids not reached yet, '1' at the front of the list},
+--         nil when the set is lost. Requests that are taken out count as client_gone.
+-- Safe to repeat: requests that were taken out are not members of the set any more.
 local call = redis.call
 local queue, cancelled = KEYS[1], KEYS[3]
 -- Removing an entry means comparing all from one end of the list up to it, 10 to 20 ns each.
@@ -37,14 +37,14 @@ local from_front, from_end = length - behind, behind + #stretch
 local depth = math.min(from_front, from_end)
 local most = depth > REACH and math.max(1, math.floor(BUDGET_US / (2 + depth / 100000))) or #stretch
 local marks, ids, jobs, last = call('SMISMEMBER', cancelled, unpack(stretch)), {}, {}, 0
-local again = 0 -- requests that had an end in the books, and that somebody requeued from RQ's failed registry
+local again = 0 -- requests that were counted as ended, and that somebody requeued from RQ's failed registry
 for i = #stretch, 1, -1 do
   if marks[i] == 1 and #ids == most then break end
   last = i
   if marks[i] == 1 then
     ids[#ids + 1], jobs[#jobs + 1] = stretch[i], RQ .. 'job:' .. stretch[i]
     if redis.pcall('HEXISTS', jobs[#jobs], 'booked') == 1 then again = again + 1 end
-    -- Deep in a long list nothing can be removed. There the newest request takes the place: it gains, and nobody loses.
+    -- Deep in a long list removing is too slow. There the newest request takes the place, which delays no other.
     local filler = depth > REACH and call('RPOP', queue) or cancelled
     call('LSET', queue, (depth > REACH and #ids or 0) - behind - #stretch + i - 1, filler)
     stretch[i] = filler

@@ -1,4 +1,4 @@
--- Lease one free slot of the devices of a node. Repeated by the same owner it answers the slot that is held already.
+-- Lease one free slot of a node's devices. Repeated by the same owner it answers the slot that the owner holds.
 -- KEYS the devices' leases, in order
 -- ARGV 1 owner  2 lease in microseconds  3 slots a device has  4 which device: 0 the first with a free slot,
 --      -1 the least used, 1 the most used with a free slot  5 heartbeat interval in microseconds
@@ -6,7 +6,7 @@
 --@include now
 --@include pulse
 local call = redis.call
--- who waits for a slot has seen Redis alive, and may be alone
+-- a worker that waits for a slot has seen Redis alive, and may be the only one
 local at = deadline_clock(tonumber(ARGV[5]))
 local function lease(number, slot)
   call('ZADD', KEYS[number], micros(at + ARGV[2]), slot .. ':' .. ARGV[1])
@@ -14,7 +14,7 @@ local function lease(number, slot)
   return {number - 1, slot}
 end
 
-local found, best
+local choice, best
 for number, key in ipairs(KEYS) do
   call('ZREMRANGEBYSCORE', key, '-inf', '(' .. micros(at))
   local taken, used = {}, 0
@@ -29,7 +29,7 @@ for number, key in ipairs(KEYS) do
     if not taken[slot] then free = slot; break end
   end
   local weight = used * tonumber(ARGV[4])
-  if free and (not best or weight > best) then found, best = {number, free}, weight end
+  if free and (not best or weight > best) then choice, best = {number, free}, weight end
 end
-if not found then return false end
-return lease(found[1], found[2])
+if not choice then return false end
+return lease(choice[1], choice[2])

@@ -1,17 +1,17 @@
--- Finish the last request and take the next: a worker's whole conversation with Redis, in one call.
+-- Finish a worker's last request and take its next, in one call.
 -- KEYS 1 rq:worker:<worker>  2 leases  3 rq:queue:<q>  4 counters  5 ended  6 slots  7 paused  8 rq:suspended
 --      9 taking  10 scaletest:pulse  11 scaletest:standstill
 -- ARGV 1 call, larger as a string than any before  2 take: 0 no, 1 from the queue, 2 from the taking list first
 --      3 heartbeat interval in microseconds  4 worker  5 queue
 --      then, when a request is finished: 6 id  7 attempt  8 client  9 reply  10 started registry when a heartbeat showed
---      the request in RQ's registries, else empty  11 the worker's deadline as an earlier answer told it, else empty
+--      the request in RQ's registries, else empty  11 the worker's deadline from an earlier answer, else empty
 --      12-14 the numbers that count its outcome, wait and run (model/ended.py)  15 wait  16 run, in microseconds
 -- Answer: {id, attempt, started, enqueued, client, data, deadline}, nil when there is nothing to take, {'paused'},
 --         {'again'} when there may be more, or {'overdue'} when the worker has to beat before it can take anything. client
 --         and data are empty for a job that RQ's own code must run; deadline is, when it was not looked up.
 -- Safe to repeat: a call that was answered gets the same answer, and nothing happens twice. An older call is refused.
 -- A lease ends with the worker's deadline, which its heartbeats extend.
--- What is needed seldom is included where it is needed: each function that a script defines costs 0.05 us a call.
+-- Functions that are needed seldom are included where they are: each one that a script defines costs 0.05 us a call.
 --@include now
 --@include reply
 --@include ended
@@ -20,18 +20,18 @@ local worker, leases, queue, counters, ended, slots = KEYS[1], KEYS[2], KEYS[3],
 local paused, suspended, taking, pulse_key, standstill_key = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local this_call, source, interval, name, queue_name = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local finished, attempt, client, reply = ARGV[6], ARGV[7], ARGV[8], ARGV[9]
-local registry, told_deadline = ARGV[10], ARGV[11]
+local registry, known_deadline = ARGV[10], ARGV[11]
 
 local function rest(answer)
   call('HSET', worker, 'call', this_call, 'answer', answer, 'state', 'idle')
   return answer ~= '' and {answer} or false
 end
 
--- Who still holds the lease of what it finishes has not made this call before, nor a later one: nothing else need be
--- read. It brings its deadline, so that is looked up about once an interval.
+-- A worker that still holds the lease of the request that it finishes has not made this call before, nor a later one:
+-- nothing else need be read. It brings its deadline, which is looked up about once an interval.
 local lease = finished and finished .. ':' .. attempt .. ':' .. name
-local first = finished and told_deadline ~= '' and call('ZREM', leases, lease) == 1
-local deadline = told_deadline
+local first = finished and known_deadline ~= '' and call('ZREM', leases, lease) == 1
+local deadline = known_deadline
 if not first then
   local last = call('HMGET', worker, 'call', 'answer', 'until')
   deadline = last[3]
@@ -40,7 +40,7 @@ if not first then
     local id, attempt, started = string.match(last[2] or '', '^(.+):(%d+):(%d+)$')
     if not id then return last[2] ~= '' and {last[2]} or false end
     if not call('ZSCORE', leases, id .. ':' .. attempt .. ':' .. name) then
-      -- Not its own any more. It takes another with a new call: this one may be a late copy, whose answer nobody reads.
+      -- The lease is lost. The worker takes another with a new call: this one may be a late copy, whose answer nobody reads.
       return rest('again')
     end
     local job = call('HMGET', RQ .. 'job:' .. id, 'reply_to', 'enqueued_us')
@@ -78,7 +78,7 @@ local at = pulse - standstill + math.max(0, math.min(now - pulse, interval / 4))
 
 local left = first and deadline - at
 if first and (left < 0.8 * interval or left > 2 * interval) then
-  -- A heartbeat came since it was told, or is missing, or Redis forgot some.
+  -- A heartbeat extended it since, or is missing, or Redis forgot some.
   first, deadline = false, call('HGET', worker, 'until')
 end
 local overdue = not deadline or tonumber(deadline) < at
@@ -106,16 +106,16 @@ end
 -- Bytes of data of one of our requests. Larger ones are RQ's to read: in a script each 16 MB take 40 ms.
 local MOST_DATA = 1048576
 
--- What is wrong with a job's fields, all of which anybody may have written; nil when nothing is.
+-- Why a job cannot be executed, nil when it can: anybody may have written its fields.
 local function fault(id, job, size)
-  if job.err then return 'what lies under its key is no job' end
-  if not string.match(id, '^[%w_-]+$') or #id > 128 then return 'its id is not one of a job' end
+  if job.err then return 'its key does not hold a job' end
+  if not string.match(id, '^[%w_-]+$') or #id > 128 then return 'its id is not a job id' end
   if not job[1] and size == 0 then return 'it has no data' end
   if size > (job[2] and MOST_DATA or 67108864) then return 'its data are too large: ' .. size .. ' bytes' end
-  if job[2] and not string.match(job[2], '^[%w_-]+$') then return 'its client is not one' end
-  if job[3] and (#job[3] > 17 or not string.match(job[3], '^%d+$')) then return 'its time is not one' end
+  if job[2] and not string.match(job[2], '^[%w_-]+$') then return 'its client is not a client id' end
+  if job[3] and (#job[3] > 17 or not string.match(job[3], '^%d+$')) then return 'its time is not a time' end
   if job[2] and not job[3] then return 'it has no time' end
-  if job[4] and (#job[4] > 6 or not string.match(job[4], '^%d+$')) then return 'its attempts are no number' end
+  if job[4] and (#job[4] > 6 or not string.match(job[4], '^%d+$')) then return 'its attempts are not a number' end
   if job[5] and (#job[5] > 17 or not string.match(job[5], '^%d+$')) then return 'its client has no time to live' end
 end
 
@@ -137,7 +137,7 @@ local function begin(id, job)
   local again, attempt = job[7], (job[4] or 0) + 1
   if again or not (job[3] or job[6]) and attempt == 1 then
 --@include arrived
-    -- it had an end in the books, and somebody requeued it from RQ's failed registry
+    -- it was counted as ended, and somebody requeued it from RQ's failed registry
     if again then call('HDEL', RQ .. 'job:' .. id, 'booked', 'attempts', 'lost_by') end
     call('HINCRBY', counters, 'submitted', '1')
     arrived(queue_name, 1)

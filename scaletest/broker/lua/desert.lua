@@ -1,5 +1,5 @@
--- Drop the requests of clients that are gone from a piece of a queue: where no worker takes them they would wait for ever.
--- Requests without a client, and what is no request of ours, stay. The time it takes does not grow with what waits.
+-- Drop requests of dead clients from a piece of a queue: where no worker takes them they would wait for ever. Requests
+-- without a client, and jobs of others, stay. The time that it takes does not grow with the queue.
 -- KEYS 1 rq:queue:<q>  2 counters
 -- ARGV 1 where the piece begins, from 0  2 how many entries it has  3 interval in microseconds
 -- Answer: {where the next piece begins, -1 after the last, how many requests were dropped}
@@ -13,7 +13,7 @@ local at = deadline_clock(tonumber(ARGV[3]))
 -- Redis removes from the middle of a list by comparing all entries before it, 20 ns each, and reaches a place in it in
 -- 30 us: so far from an end that this would take long, the last entry takes the place, and only at so many places a call.
 local NEAR, MOST = 20000, 32
--- What stands at a place whose request was dropped, while this script runs. No job has such an id.
+-- Marks the place of a dropped request while this script runs. No job has such an id.
 local DROPPED = ':dropped'
 
 local gone = {}
@@ -27,14 +27,14 @@ end
 
 local function is_time(text) return text and #text <= 17 and string.match(text, '^%d+$') end
 
--- Drop a request if its client is gone, which is what workers drop too: see cycle.lua.
+-- Drop a request if its client is dead, as workers do: see cycle.lua.
 local function dropped(id)
   if not string.match(id, '^[%w_-]+$') then return false end
   local job = redis.pcall('HMGET', RQ .. 'job:' .. id, 'reply_to', 'enqueued_us', 'client_ttl_us', 'booked')
   if job.err or not (job[1] and string.match(job[1], '^[%w_-]+$') and is_time(job[2]) and is_time(job[3])) then
     return false
   end
-  -- one that seems to have come later than now came before the clock was set
+  -- a request from the future was submitted before the clock was set back
   local waited = now - job[2]
   if waited >= 0 and waited <= tonumber(job[3]) or not client_gone(job[1]) then return false end
   drop(id, job[1], KEYS[2], job[4])

@@ -1,5 +1,5 @@
--- What RQ's tools show of a running request: an execution, whose id is the request's attempt. Only heartbeats write it,
--- so that short requests cost nothing. started: the queue's registry of started jobs; worker: the key of its hash.
+-- Write what RQ's tools show of a running request: an execution, whose id is the attempt. Only heartbeats write it, so
+-- that short requests cost nothing. started: the queue's registry of started jobs; worker: the key of its hash.
 local function show_execution(started, worker, name, id, attempt)
   local execution = id .. ':' .. attempt
   local key = RQ .. 'execution:' .. execution
@@ -10,8 +10,8 @@ local function show_execution(started, worker, name, id, attempt)
   redis.call('SADD', worker .. ':executions', execution)
 end
 
--- The worker that runs a later attempt shows that one still: only what RQ's own code showed, whose ids are no attempts,
--- is forgotten with this attempt.
+-- Delete the execution of an attempt, and those of RQ's own code, whose ids are not attempts. The execution of a later
+-- attempt stays: its worker still runs it.
 local function forget_executions(started, worker, id, attempt)
   local executions = RQ .. 'executions:' .. id
   local function forget(execution)

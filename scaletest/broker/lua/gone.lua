@@ -1,10 +1,10 @@
--- End a waiting request whose client is gone. Needs reply.lua.
--- booked: it had an end in the books before, and somebody requeued it from RQ's failed registry.
+-- End a waiting request whose client is dead. Needs reply.lua.
+-- booked: it was counted as ended before, and somebody requeued it from RQ's failed registry.
 local function drop(id, client, counters, booked)
   redis.call('DEL', RQ .. 'job:' .. id)
   if booked then redis.call('HINCRBY', counters, 'submitted', 1) end
   redis.call('HINCRBY', counters, 'client_gone', 1)
-  -- it may only have been frozen
+  -- the client may only have been frozen
   local reply = cjson.encode({id = id, outcome = 'client_gone', error = 'its client was silent for too long',
     exit_code = cjson.null, wait_s = 0, run_s = 0})
   send_reply(client, reply)

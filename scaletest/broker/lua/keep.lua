@@ -1,5 +1,5 @@
--- Keep what must not be executed: its client gets a reply, else RQ's failed registry holds it with the reason. It was
--- not counted as submitted when it is not a request of ours, or had an end in the books before. Needs reply.lua and stamp.lua.
+-- Keep a job that must not be executed: its client gets a reply, else RQ's failed registry holds it with the reason. It
+-- counts as submitted here when it is not a request of ours, or was counted as ended before. Needs reply.lua and stamp.lua.
 local function keep(queue, counters, id, reason)
   local job, client = RQ .. 'job:' .. id, false
   local kind = redis.call('TYPE', job).ok

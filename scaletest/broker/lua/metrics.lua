@@ -1,27 +1,27 @@
--- Some declared queues, each at one instant: as many of those asked for as one call may read, the first at least. The cost
--- does not grow with what waits. Changes nothing.
+-- Read declared queues, each at one instant: as many of the requested ones as one call may read, the first at least. The
+-- cost does not grow with the queues' lengths. Changes nothing.
 -- KEYS 1 scaletest:queues  2 scaletest:clients   ARGV names of queues
 -- Answer: {now, living clients, then for each queue {name, declared, waiting, running, paused, age of the oldest in
 --          microseconds or nil, counters, wait, run, slots, workers, suspects, ended or nil}} with workers as rows
 --          of worker_row.lua, or nil when they are too many for one call; wait and run are fields and values with commas
---          between. A queue whose keys hold something else is {name, why}: it keeps no other from being read. One that is
---          declared no more is {name}.
+--          between. A queue whose keys hold something else is {name, why}, so that the others are read. One that is
+--          not declared any more is {name}.
 --@include now
 --@include shown
 --@include worker_row
 local call = redis.call
 local answer = {micros(now), call('ZCOUNT', KEYS[2], micros(shown), '+inf')}
--- Entries of hashes and sets, about 0.3 us each: what all queues of a call may have, with so many for a queue without any.
+-- Entries of hashes and sets that one call may read, about 0.3 us each; an empty queue counts as QUEUE entries.
 local BUDGET, QUEUE = 5000, 100
 -- A histogram has 1,450 buckets for up to a month.
 local MOST_FIELDS, MOST_WORKERS = 2000, 900
--- What reading a worker costs, in entries.
+-- Cost of reading a worker, in entries.
 local WORKER = 8
 local spent = 0
 
 local function size_of(key)
   local fields = call('HLEN', key)
-  if fields > MOST_FIELDS then error({err = key .. ' has ' .. fields .. ' fields, which none of ours has'}) end
+  if fields > MOST_FIELDS then error({err = key .. ' has ' .. fields .. ' fields, more than scaletest writes'}) end
   return fields
 end
 
@@ -42,7 +42,7 @@ local function workers_of(name)
   return rows
 end
 
--- What reading a queue costs, and whether its workers are part of it.
+-- Cost of reading a queue, and whether its workers are read with it.
 local function cost_of(name)
   local own, workers = OWN .. 'queue:' .. name, OWN .. 'workers:' .. name
   local cost = QUEUE + size_of(own .. ':counters') + size_of(own .. ':wait') + size_of(own .. ':run')
@@ -61,7 +61,7 @@ local function queue_of(name, with_workers)
     call('GET', own .. ':ended')}
 end
 
--- The queue's row, nil when it is too much for what is left of this call.
+-- The queue's row, nil when it exceeds the rest of this call's budget.
 local function row_of(name)
   if call('HEXISTS', KEYS[1], name) == 0 then return {name} end
   local cost, with_workers = cost_of(name)

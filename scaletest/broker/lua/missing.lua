@@ -1,4 +1,4 @@
--- Which of a client's requests does Redis not know (any more)? After a crash it may have forgotten some.
+-- Find a client's requests that Redis does not know (any more): after a crash it may have forgotten some.
 -- KEYS 1 replies:<id>   ARGV request ids
 -- Answer: {last entry of the stream so far, the unknown ids...}. An unknown request is either answered, then its reply
 -- is that entry or an earlier one, or it is lost.

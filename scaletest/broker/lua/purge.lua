@@ -17,7 +17,7 @@ for _ = 1, tonumber(ARGV[1]) do
       send_reply(row[1], reply)
     end
     if call('UNLINK', job) == 1 then
-      -- a job of stock RQ counts as submitted when it is first taken, and one with an end in the books counts again
+      -- a job of stock RQ counts as submitted when it is first taken, and one that was counted as ended counts again
       if row[5] or not (row[2] or row[3] or row[4]) then call('HINCRBY', KEYS[2], 'submitted', 1) end
       call('HINCRBY', KEYS[2], 'purged', 1)
     end

@@ -1,5 +1,5 @@
--- Take back what dead workers held and what moves left, and forget dead workers and clients, so many of each a call. Any
--- number of reapers may call it.
+-- Take back requests of dead workers and of interrupted moves, and forget dead workers and clients, so many of each per
+-- call. Any number of reapers may call it.
 -- KEYS 1 leases  2 workers:<q>  3 rq:queue:<q>  4 rq:wip:<q>  5 counters  6 rq:workers:<q>  7 taking  8 samplers:<q>
 -- ARGV 1 queue  2 attempts a request may take  3 interval in microseconds  4 how many of each
 -- Answer: {requeued, failed, 1 when there may be more, microseconds until the next lease ends or nil}
@@ -19,8 +19,8 @@ local function expired(key, until_us)
   return members
 end
 
--- Moved, and not taken: the connection broke between the move and the call that follows it, or is about to bring that
--- call, which then finds the request in the queue as well. So this list belongs to nobody, and anybody may empty it.
+-- Requests that were moved and not taken: the connection broke between the move and the call that follows it, or that
+-- call is still on its way, and then takes the request from the queue. So anybody may empty this list.
 if put_back(KEYS[7], KEYS[3], tonumber(ARGV[4])) == tonumber(ARGV[4]) then more = 1 end
 
 local function fail_as_lost(id, job, attempt, lost_by)
@@ -61,7 +61,7 @@ for _, member in ipairs(expired(KEYS[1], at)) do
   end
 end
 
--- What anybody wrote into the key of samplers must not stop the reaping.
+-- A foreign key in place of the samplers must not stop the reaping.
 local samplers = call('TYPE', KEYS[8]).ok == 'hash' and KEYS[8]
 local function forget_sampler(node, worker)
   if samplers and type(node) == 'string' and call('HGET', samplers, node) == worker then call('HDEL', samplers, node) end
@@ -82,7 +82,7 @@ for _, client in ipairs(expired(OWN .. 'clients', at - 600000000)) do
   call('UNLINK', OWN .. 'client:' .. client, OWN .. 'replies:' .. client)
 end
 
--- Samplers that were forgotten otherwise: some of them at a time, since there may be very many.
+-- Samplers of workers that were forgotten in other ways: a few at a time, since there may be very many.
 local rows = samplers and call('HRANDFIELD', samplers, 10, 'WITHVALUES') or {}
 for i = 1, #rows, 2 do
   if not call('ZSCORE', KEYS[2], rows[i + 1]) then call('HDEL', samplers, rows[i]) end

@@ -1,9 +1,9 @@
--- Forget a queue with all that belongs to it, so many entries a call, after its waiting requests were purged.
+-- Delete a queue with all its keys, so many entries per call, after its waiting requests were purged.
 -- KEYS 1 scaletest:queues  2 rq:queues  3 rq:queue:<q>  4 leases  5 rq:wip  6 rq:failed  7 rq:finished  8 rq:workers:<q>
 --      9 counters  10 taking
 -- ARGV 1 queue  2 how many entries  then our own keys of the queue
--- Answer: 1 when the queue is forgotten, 0 when there is more: then purge, and call again.
--- Safe to repeat: what was forgotten is there no more.
+-- Answer: 1 when the queue is deleted, 0 when there is more: then purge, and call again.
+-- Safe to repeat: deleted entries are not counted again.
 --@include now
 --@include reply
 --@include put_back
@@ -40,7 +40,7 @@ for _, worker in ipairs(workers) do
   call('UNLINK', worker, worker .. ':executions')
 end
 room = room - #workers
--- What a worker never came for is a waiting request, too.
+-- A request that was moved and never taken is a waiting one, too.
 room = room - put_back(KEYS[10], KEYS[3], room)
 if room == 0 or call('EXISTS', KEYS[3]) == 1 then return 0 end
 call('HDEL', KEYS[1], ARGV[1])

@@ -1,4 +1,4 @@
--- Extend the lease of a device's slot, also an expired one that nobody took.
+-- Extend the lease of a device's slot, also an expired one that nobody claimed.
 -- KEYS 1 the device's leases
 -- ARGV 1 <slot>:<owner>  2 lease in microseconds  3 heartbeat interval in microseconds
 -- Answer: 1, or 0 when the lease is lost

@@ -1,4 +1,4 @@
--- What some workers say of themselves. Changes nothing.
+-- Read the state of some workers. Changes nothing.
 -- ARGV names of workers
 -- Answer: a row of each, as of worker_row.lua
 --@include worker_row

@@ -1,9 +1,8 @@
--- Who samples a node for a queue: the first of its workers that asks, as long as that one lives. So the lease needs no
--- deadline of its own, and no call of its own: it is renewed by the heartbeat, and ends with it. Reapers drop the nodes
--- of dead workers.
+-- Lease the sampling of a node for a queue to the first worker that asks, as long as it lives. So the lease needs no
+-- deadline and no call of its own: the heartbeat renews it. Reapers drop the nodes of dead workers.
 -- Answer: nothing when another worker does, else how many nodes are sampled, how many requests run, how many were submitted
 local function sampling(queues, samplers, workers, leases, counters, queue, node, worker, at)
-  -- A key that is not ours must not stop the heartbeats of everybody.
+  -- A foreign key must not stop all heartbeats.
   if node == '' or redis.pcall('HEXISTS', queues, queue) ~= 1 then return {} end
   local holder, submitted = redis.pcall('HGET', samplers, node), redis.pcall('HGET', counters, 'submitted')
   if type(holder) == 'table' or type(submitted) == 'table' then return {} end

@@ -2,8 +2,8 @@
 -- KEYS 1 leases  2 rq:queue:<q>  3 counters  4 ended  5 slots
 -- ARGV 1 id  2 attempt ('' under a stock worker, which takes no lease)  3 worker  4 queue  5 client ('' for none)  6 reply
 --      7 '1' when the request must be counted as submitted first  8 when it was taken, in microseconds: an RQ retry or
---      repeat has the same id and attempt again  9-13 what counts it, as in cycle.lua
--- Answer: the time in microseconds when it counted, 0 when somebody else has it or it was counted before.
+--      repeat has the same id and attempt again  9-13 the numbers that count it, as 12-16 of cycle.lua
+-- Answer: the time in microseconds when it counted, 0 when another worker has the request or it was counted before.
 -- Safe to repeat: for two minutes the answer is remembered.
 --@include now
 --@include reply
@@ -26,7 +26,7 @@ end
 call('SET', settled, micros(now), 'EX', '120')
 local job = RQ .. 'job:' .. id
 if call('HEXISTS', job, 'enqueued_us') == 0 then
-  -- a job of stock RQ: when RQ runs it again, that is a new execution in the books
+  -- a job of stock RQ: when RQ runs it again, that counts as a new request
   call('HDEL', job, 'attempts', 'lost_by', 'counted')
 end
 if counts_first == '1' then

@@ -1,4 +1,4 @@
--- A queue at one instant, all in one atomic read. Changes nothing.
+-- Read a queue at one instant, atomically. Changes nothing.
 -- KEYS 1 scaletest:queues  2 rq:queue:<q>  3 leases  4 workers  5 paused  6 counters  7 wait  8 run  9 ended
 -- ARGV 1 queue
 -- Answer: {declared, waiting, running, workers, paused, age of the oldest in microseconds or nil,

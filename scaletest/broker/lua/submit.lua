@@ -14,10 +14,10 @@ if last[1] == ARGV[3] then return {tonumber(last[2]), tonumber(last[3])} end
 if last[1] and ARGV[3] < last[1] then return redis.error_reply('STALECALL an older call came late') end
 
 -- The last tenth belongs to the workers: one that starts has to register, and writes replies, before it makes room. A
--- Redis that submissions filled to the brim would never be emptied again.
+-- Redis that submissions filled completely would never be emptied again.
 local function is_crowded()
   local info = redis.pcall('INFO', 'memory')
-  if type(info) ~= 'string' then return false end -- a user who may not ask: maxmemory itself is the limit then
+  if type(info) ~= 'string' then return false end -- INFO is forbidden: maxmemory itself is the limit then
   local used, maximum = string.match(info, 'used_memory:(%d+)'), string.match(info, 'maxmemory:(%d+)')
   return used and maximum and tonumber(maximum) > 0 and tonumber(used) > 0.9 * tonumber(maximum)
 end

@@ -1,4 +1,4 @@
--- What a worker says of itself: {state, pod, node, answer, name}, with nil for what it does not say.
+-- The state of a worker: {state, pod, node, answer, name}, with nil for missing fields.
 local function worker_row(worker)
   local row = redis.call('HMGET', RQ .. 'worker:' .. worker, 'state', 'pod', 'node', 'answer')
   row[5] = worker

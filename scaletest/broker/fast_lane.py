@@ -1,11 +1,11 @@
-"""The fast lane: a worker's whole conversation with Redis is one call, finish the last request and take the next.
+"""The fast lane: one call to Redis finishes a worker's last request and takes the next.
 
 It works on a bare connection of redis-py, without the layers of a client, because those cost more than Redis does.
 On an empty queue it sends a blocking move and the same call in one packet, so that an idle worker holds its request,
 accounted for, the instant it arrives. Every call carries a number; when the connection breaks the same number is sent
 again, and Redis answers what it answered before.
 
-This room does not run anything and does not know what a workload is.
+Nothing is run here, and nothing is known of workloads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scaletest.broker.retry import Retrying
 from scaletest.broker.scripts import script
 from scaletest.model.ended import counted
 
-# An idle worker asks anew this often, and at least once an interval, so that a dead connection is noticed.
+# An idle worker repeats its call this often, and at least once an interval, so that it notices a dead connection.
 LONGEST_BLOCK_S = 20.0
 # How much longer than its block a socket waits for an answer.
 SOCKET_SLACK_S = 10.0
@@ -44,7 +44,7 @@ class Taken(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What the next call says about the request that was taken before."""
+    """A finished request, as the next call reports it. registered: a heartbeat entered it in RQ's registries."""
 
     taken: Taken
     outcome: str
@@ -59,14 +59,14 @@ class Paused:
 
 
 class Overdue:
-    """The worker's deadline is over, or it was forgotten: it has to beat before it can take anything."""
+    """The worker's deadline has passed, or Redis forgot it: it needs a heartbeat before it can take anything."""
 
 
 class Again:
-    """There may be more: many entries were skipped, or a repeated call's request is not the worker's any more."""
+    """There may be more to take: many entries were skipped, or the request of a repeated call was lost to another."""
 
 
-class Asked(NamedTuple):
+class PendingCall(NamedTuple):
     """A call that waits for its answer.
 
     block_s: how long it may wait for a request. delivers: the lease of the request whose result it carries, or "".
@@ -97,13 +97,13 @@ class FastLane:
         self._nonce = call_nonce()
         self._number = 0
         self._call = ""
-        # The worker's deadline as Redis told it last; heartbeats only move it away.
+        # The worker's deadline in Redis's last answer; heartbeats only extend it.
         self._deadline: bytes = b""
-        # What its worker's lifeline looks at: an answer may be lost on its way.
-        self.asked: Asked | None = None
-        # Whether it talks with Redis and has nothing to deliver, so that nothing is lost when it is disturbed.
+        # Read by the worker's heartbeat, since an answer may be lost on its way.
+        self.pending: PendingCall | None = None
+        # Whether a call is under way that delivers nothing, so that nothing is lost when its connection is broken.
         self.idle = False
-        # A move was sent and nothing tells how it ended: a request may lie in the taking list.
+        # A blocking move was sent and its end is unknown: a request may be in the taking list.
         self.in_doubt = False
         self._source_key = keys.rq_queue(queue)
         self._taking = keys.taking(queue)
@@ -156,7 +156,7 @@ class FastLane:
         if connection is None:
             return False
         try:
-            # not that of a TLS socket, which would take the other thread's session away from under it
+            # not TLSSocket.shutdown, which would destroy the session that the other thread uses
             socket.socket.shutdown(connection, socket.SHUT_RDWR)
         except OSError:
             return False
@@ -173,25 +173,25 @@ class FastLane:
     def _call_script(self, done: Done | None, source: str) -> Answer:
         self._next_call()
         command = self._command(done, source)
-        self.asked = Asked(self._call, 0.0, "" if done is None else self._lease(done.taken))
+        self.pending = PendingCall(self._call, 0.0, "" if done is None else self._lease(done.taken))
         try:
             self._send(command)
             return self._parse(self._connection.read_response())
         except Exception as error:
             return self._repeat(command, error)
         finally:
-            self.asked = None
+            self.pending = None
 
     def _blocking_take(self, block_s: float) -> Answer:
         """One packet: wait for a request to arrive, then take it.
 
-        The second half may be lost all the same. What was moved then lies in a list that everybody's reaper empties.
+        The second half may still be lost. The moved request is then in a list that every reaper empties.
         """
         self._next_call()
         command = self._command(None, "2")
         move = ("BLMOVE", self._source_key, self._taking, "LEFT", "RIGHT", block_s)
         self.in_doubt = True
-        self.asked = Asked(self._call, block_s, "")
+        self.pending = PendingCall(self._call, block_s, "")
         try:
             self._send(move, command)
             self._connection.read_response()
@@ -199,7 +199,7 @@ class FastLane:
         except Exception as error:
             answer = self._repeat(command, error)
         finally:
-            self.asked = None
+            self.pending = None
         self.in_doubt = False
         return answer
 
@@ -257,10 +257,12 @@ class FastLane:
             connection.send_command("CLIENT", "ID")
             self.client_id = int(connection.read_response())
         # joined: redis-py would send every part by itself
-        packet = b"".join(part for command in commands for part in connection.pack_command(*command))
-        connection.send_packed_command([packet], check_health=False)
+        parts: list[bytes] = []
+        for command in commands:
+            parts += connection.pack_command(*command)
+        connection.send_packed_command([b"".join(parts)], check_health=False)
 
 
 def call_nonce() -> str:
-    """What makes the calls of one process larger than those of an earlier one with the same name."""
+    """A prefix that makes the calls of a process larger than those of an earlier one with the same name."""
     return f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,128 @@
+"""The rendezvous of load agents: they share one plan, begin each order at one instant, and return their results.
+
+Times are Redis server time, so that agents on several machines begin together: each knows the offset of its own clock,
+within half a round trip. The coordinator deletes everything when it closes the rendezvous. If it was killed, the keys
+expire, and its agents end. Headers with credentials are part of the plan: whoever may read this Redis may read them.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from scaletest.broker import keys
+from scaletest.broker.connection import REDIS_ERRORS, Redis
+from scaletest.model.errors import UsageError
+from scaletest.model.packing import unpack
+
+# Keys live so long without their coordinator, which looks for results every second. It may be suspended for a while.
+EXPIRE_S = 600
+POLL_S = 1.0
+CLOCK_READINGS = 9
+MOST_BYTES = 512 * 1024 * 1024
+
+
+class Rendezvous:
+    """One rendezvous of a coordinator and its agents."""
+
+    def __init__(self, redis: Redis, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._redis, self.name, self._clock = redis, name, clock
+
+    def _key(self, part: str) -> str:
+        return keys.agents(self.name, part)
+
+    def open(self, plan: dict[str, Any]) -> None:
+        """Publish the plan that all agents follow."""
+        self._redis.set(self._key("plan"), json.dumps(plan), ex=EXPIRE_S)
+
+    def plan(self) -> dict[str, Any]:
+        """Read the plan. UsageError when there is no such rendezvous."""
+        text: Any = self._redis.get(self._key("plan"))
+        if text is None:
+            raise UsageError(
+                f"there is no rendezvous of agents {self.name!r}", hint="agents are started by saturate --agents N"
+            )
+        return dict(json.loads(text))
+
+    def join(self) -> int:
+        """Register a new agent; its number, from 0."""
+        pipe = self._redis.pipeline()
+        pipe.incr(self._key("joined"))
+        pipe.expire(self._key("joined"), EXPIRE_S)
+        return int(pipe.execute()[0]) - 1
+
+    def joined(self) -> int:
+        """How many agents have joined."""
+        self._keep_alive()
+        count: Any = self._redis.get(self._key("joined"))
+        return int(count or 0)
+
+    def _keep_alive(self) -> None:
+        self._redis.expire(self._key("plan"), EXPIRE_S)
+
+    def order(self, orders: list[dict[str, Any]]) -> None:
+        """Give every agent its order, and withdraw an earlier request to stop."""
+        self._keep_alive()
+        pipe = self._redis.pipeline()
+        pipe.delete(self._key("stop"))
+        for index, order in enumerate(orders):
+            pipe.rpush(self._key(f"orders:{index}"), zlib.compress(json.dumps(order).encode(), 1))
+            pipe.expire(self._key(f"orders:{index}"), EXPIRE_S)
+        pipe.execute()
+
+    def next_order(self, index: int) -> dict[str, Any] | None:
+        """The next order of this agent; None when none came within a second."""
+        reply: Any = self._redis.blpop([self._key(f"orders:{index}")], timeout=POLL_S)
+        return None if reply is None else _unpacked(reply[1])
+
+    def alive(self) -> bool:
+        """Whether the rendezvous goes on."""
+        return bool(self._redis.exists(self._key("plan")))
+
+    def stop(self) -> None:
+        """Tell all agents to end their orders."""
+        self._redis.set(self._key("stop"), "1", ex=EXPIRE_S)
+
+    def stopped(self) -> bool:
+        """Whether agents shall end their orders."""
+        return bool(self._redis.exists(self._key("stop")))
+
+    def bring(self, number: int, measured: dict[str, Any]) -> None:
+        """Hand in what an agent measured for order `number`."""
+        pipe = self._redis.pipeline()
+        pipe.rpush(self._key(f"done:{number}"), zlib.compress(json.dumps(measured).encode(), 1))
+        pipe.expire(self._key(f"done:{number}"), EXPIRE_S)
+        pipe.execute()
+
+    def brought(self, number: int) -> dict[str, Any] | None:
+        """What the next agent measured; None when none came within a second."""
+        self._keep_alive()
+        reply: Any = self._redis.blpop([self._key(f"done:{number}")], timeout=POLL_S)
+        return None if reply is None else _unpacked(reply[1])
+
+    def close(self) -> None:
+        """Delete everything, which ends the agents. Where Redis is away, the keys expire instead."""
+        with suppress(*REDIS_ERRORS):
+            names = list(self._redis.scan_iter(match=f"{keys.agents(self.name, '')}*", count=1000))
+            if names:
+                self._redis.delete(*names)
+
+    def offset_s(self) -> float:
+        """Redis server time less this process's clock, by the quickest of some readings."""
+        best, offset = float("inf"), 0.0
+        for _ in range(CLOCK_READINGS):
+            before = self._clock()
+            seconds, micros = self._redis.time()
+            after = self._clock()
+            if after - before < best:
+                best, offset = after - before, seconds + micros / 1e6 - (before + after) / 2
+        return offset
+
+
+def _unpacked(packed: bytes) -> dict[str, Any]:
+    """Unpack what an agent wrote, up to a bound: whoever may write to this Redis could fill our memory."""
+    return dict(json.loads(unpack(packed, MOST_BYTES, "what an agent brought")))
