@@ -334,7 +334,7 @@ def test_denied_system_calls_leave_the_state_and_the_lock_file(
     assert longest(locked) is State.FILE_LOCK and longest(slept) is State.SLEEP
     if _tells_inodes():
         assert objects(locked, State.FILE_LOCK) == {str(path)}
-    assert caplog.text.count("system calls of some programs may not be read") == 1
+    assert caplog.text.count("system calls of some programs cannot be read") == 1
 
 
 def _tells_inodes() -> bool:
@@ -750,7 +750,7 @@ def test_a_single_request_says_that_no_device_is_told_of() -> None:
     with injected_metrics("up 1\n") as url:
         done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
     assert done.returncode == 0
-    assert f"warning: {url} has no metrics of devices" in done.stderr
+    assert f"warning: {url} has no known metrics of devices" in done.stderr
     assert "or correct --device-metrics-url" in done.stderr
     with injected_metrics('DCGM_FI_DEV_GPU_UTIL{gpu="0",pci_bus_id="00000000:03:00.0"} 7\n') as url:
         done = call("worker", "--once", "--device-metrics-url", url, "--", "true")
@@ -783,5 +783,5 @@ def injected_metrics(text: str) -> Iterator[str]:
 def test_a_wrong_address_of_device_metrics_is_refused_at_once(command: tuple[str, ...]) -> None:
     done = call(*command, "--device-metrics-url", "node:9400")
     assert done.returncode == 2
-    assert "--device-metrics-url is 'node:9400', no address of HTTP" in done.stderr
+    assert "--device-metrics-url is 'node:9400', not an HTTP URL" in done.stderr
     assert "give http://HOST[:PORT]/PATH" in done.stderr

@@ -58,7 +58,7 @@ def test_what_a_full_queue_refuses_is_submitted_again_later(
     ("reply", "end", "why"),
     [
         ('{"id":"ID","outcome":"postponed","worker":"w"}', "1000000", "postponed"),
-        ('{"id":"ID","outcome":"succeeded","run_s":NaN}', "1000000", "NaN is no number"),
+        ('{"id":"ID","outcome":"succeeded","run_s":NaN}', "1000000", "NaN is not a number"),
         ('{"id":"ID","outcome":"succeeded","figures":{"fps":1e999}}', "1000000", "'fps' is inf"),
         ('{"id":"ID","outcome":"succeeded"', "1000000", "not valid JSON"),
         ('{"id":"ID","outcome":"succeeded"}', "soon", "soon"),

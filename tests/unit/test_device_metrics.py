@@ -278,17 +278,26 @@ ANSWERS: dict[str, tuple[Callable[[Exporter], None], str]] = {
     "cut short": (lambda server: setattr(server, "answer", cut_short), "cannot be read: the answer was cut short"),
     "cut without length": (
         lambda server: setattr(server, "answer", cut_without_length),
-        "has no metrics of devices: those of DCGM",
+        "has no known metrics of devices: it needs those of DCGM",
     ),
     "endless": (lambda server: setattr(server, "answer", endless), "cannot be read: the answer has more than 4 MiB"),
-    "a page": (lambda server: server.text("<html>DCGM</html>"), "has no metrics of devices: those of DCGM"),
-    "empty": (lambda server: server.text(""), "has no metrics of devices: those of DCGM"),
-    "others": (lambda server: server.text("node_load1 0.5\n"), "has no metrics of devices: those of DCGM"),
-    "no device": (lambda server: server.text("DCGM_FI_DEV_GPU_UTIL 1\n"), "has no metrics of devices: those of DCGM"),
+    "a page": (
+        lambda server: server.text("<html>DCGM</html>"),
+        "has no known metrics of devices: it needs those of DCGM",
+    ),
+    "empty": (lambda server: server.text(""), "has no known metrics of devices: it needs those of DCGM"),
+    "others": (
+        lambda server: server.text("node_load1 0.5\n"),
+        "has no known metrics of devices: it needs those of DCGM",
+    ),
+    "no device": (
+        lambda server: server.text("DCGM_FI_DEV_GPU_UTIL 1\n"),
+        "has no known metrics of devices: it needs those of DCGM",
+    ),
     "damaged": (lambda server: server.text('DCGM_FI_DEV_GPU_UTIL{gpu="0" x\n'), "cannot be read: "),
     "a damaged name": (
         lambda server: server.text('hw_power_watts x{hw_id="0"} 1\n'),
-        "has no metrics of devices: those of DCGM",
+        "has no known metrics of devices: it needs those of DCGM",
     ),
 }
 
@@ -365,12 +374,12 @@ def test_addresses_that_can_be_asked(url: str) -> None:
     "url", ["", "localhost:9400", "ftp://h/", "http://", "http://h:0/", "http://h:99999/", "http://a b/", "file:///etc"]
 )
 def test_addresses_that_cannot_be_asked(url: str) -> None:
-    with pytest.raises(InvalidValue, match="no address of HTTP"):
+    with pytest.raises(InvalidValue, match="not an HTTP URL"):
         checks.http_url(url, "it")
 
 
 def test_a_password_does_not_belong_into_an_address() -> None:
     assert checks.http_url("http://u:secret@h/", "it")
-    with pytest.raises(InvalidValue, match="user's name or password") as raised:
+    with pytest.raises(InvalidValue, match="user name or password") as raised:
         checks.http_url("http://u:secret@h/", "it", credentials=False)
     assert "secret" not in str(raised.value)

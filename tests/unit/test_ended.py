@@ -77,8 +77,8 @@ def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(redis: VirtualRedis,
     redis.set(keys.ended("bad"), struct.pack(">q", -1))
     view = snapshot(redis)
     assert [queue.name for queue in view.queues] == ["q"]
-    assert view.unreadable == (("bad", "a number of requests that ended is below zero"),)
-    with pytest.raises(InvalidValue, match="below zero"):
+    assert view.unreadable == (("bad", "a number of requests that ended is negative"),)
+    with pytest.raises(InvalidValue, match="is negative"):
         queues.state("bad")
 
 

@@ -45,7 +45,7 @@ def test_a_dry_run_counts_the_settings_that_are_tuned(capsys: pytest.CaptureFixt
         ("load: sideways", "load in"),
         ("- 1", "no mapping of settings"),
         ("url: 'http://127.0.0.1:1/'\nmode: sweep\nmaximum: 5\n", "--increment"),
-        ("url: 'ftp://h/'", "no address of HTTP"),
+        ("url: 'ftp://h/'", "not an HTTP URL"),
         ("url: 'http://127.0.0.1:1/'\nmethod: GE T\n", "no method of HTTP"),
     ],
 )

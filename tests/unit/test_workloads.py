@@ -295,7 +295,7 @@ def test_stock_workers_are_configured_by_variables() -> None:
     )
     with pytest.raises(InvalidValue, match="TIME_LIMIT"):
         Settings.from_environment({"SCALETEST_WORKER_TIME_LIMIT": "soon"})
-    with pytest.raises(InvalidValue, match="the URL of device metrics is 'h:9400', no address of HTTP"):
+    with pytest.raises(InvalidValue, match="the URL of device metrics is 'h:9400', not an HTTP URL"):
         Settings.from_environment({"SCALETEST_WORKER_DEVICE_METRICS_URL": "h:9400"})
 
 
