@@ -59,8 +59,8 @@ MOST_FORMATTER_SKIPS = 10
 BAD_BEGINNINGS = ("Of ", "That of", "Those of", "What is", "The same")
 # Class names that several files define, so they have several meanings. Take out what is unique now.
 DEFINED_TWICE = """
-Answer Case Device Group Held Kind Measured Outcome Panel Part Program Progress Reader Refused
-Row Run Site Store Target Teller Watcher Workers Workload _Tail
+Answer Case Device Group Kind Outcome Panel Part Program Reader Refused Row Run Site Store Target
+Teller Watcher Workers _Tail
 """
 
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)

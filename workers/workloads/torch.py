@@ -116,15 +116,10 @@ class TorchWorkload:
             self._tree = Tree(self._process.pid, self._sampler.blocking) if self._sampler else None
         return self._process
 
-<<<<<<< HEAD
     def _ask(
         self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: ProgramWatch | None
     ) -> bytes | None:
-        """The answer; b"" when the process died, None at the deadline. Raises Interrupted."""
-=======
-    def _ask(self, process: subprocess.Popen[bytes], line: bytes, deadline: float, watch: Watch | None) -> bytes | None:
         """Send a request; the answer, b"" when the process died, None at the deadline. Raises Interrupted."""
->>>>>>> 0d5accd (Plain words in the workers, which leave the list of exempt packages together with the broker)
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(line)
