@@ -213,8 +213,10 @@ class Heartbeat:
                 if time.monotonic() >= due:
                     due = time.monotonic() + self._tick_s
                     self._beat()
-                    self._renew()
-                    due = min(due, time.monotonic() + self._reap_in_turn())
+                    try:
+                        self._renew()
+                    finally:  # the turn to reap is this worker's, whatever becomes of its own leases
+                        due = min(due, time.monotonic() + self._reap_in_turn())
             except Exception as error:
                 due = min(due, time.monotonic() + RETRY_S)
                 self._failed(error)
@@ -244,12 +246,15 @@ class Heartbeat:
         When Redis has forgotten this worker the heartbeat is sent again, with all details.
         """
         details = dict(self._details())
-        changed = {name: text for name, text in details.items() if self._sent_details.get(name) != text}
+        # Forgotten until the answer is here: after a heartbeat whose answer is lost, all details are sent again.
+        sent, self._sent_details = self._sent_details, {}
+        changed = {name: text for name, text in details.items() if sent.get(name) != text}
         owned, answered, turn, known, *sampled = self._call_beat(running, pending, changed)
         self._reaps = self._reaps or bool(turn)
-        complete = bool(known) or changed == details
-        self._sent_details = details if complete else {}
-        return (bool(owned), bool(answered), sampled) if complete else self._send_beat(running, pending)
+        if not known and changed != details:
+            return self._send_beat(running, pending)
+        self._sent_details = details
+        return bool(owned), bool(answered), sampled
 
     def _call_beat(
         self, running: RunningRequest | None, pending: PendingCall | None, changed: Mapping[str, str | int | float]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from redis.exceptions import ResponseError
 
 from scaletest.broker import Client, Queues, keys
 from scaletest.broker.devices import DeviceLeases, Slot
@@ -13,7 +14,7 @@ from scaletest.broker.heartbeat import DEFAULT_INTERVAL_S, LEASE_INTERVALS, LONG
 from scaletest.broker.reaper import Reaped, Watcher, reap
 from scaletest.broker.retry import Retrying
 from scaletest.model import Outcome, Reason, Request
-from tests.conftest import wait_for
+from tests.conftest import eventually, wait_for
 from tests.integration.lanes import done, lane_of
 from tests.unit.virtual_redis import Clock, VirtualRedis, beats_for
 
@@ -231,6 +232,45 @@ def test_a_heartbeat_tells_only_what_changed_and_all_of_it_when_redis_forgot(
     redis.hset(keys.rq_worker("w"), "state", "busy")
     line._beat()
     assert redis.hmget(keys.rq_worker("w"), "pod", "successful_job_count") == [b"pod-1", b"1"]
+
+
+def test_after_a_heartbeat_whose_answer_is_lost_all_details_are_sent_again(
+    redis: VirtualRedis, queues: Queues, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given a worker that Redis forgets, and whose next heartbeat arrives there but is not answered
+    line = Heartbeat(redis, "w", "q", details=lambda: {"pod": "pod-1"})
+    line._beat()
+    redis.flushall()
+    call_beat = line._call_beat
+
+    def unanswered(*arguments: Any) -> Any:
+        call_beat(*arguments)
+        raise ConnectionError
+
+    monkeypatch.setattr(line, "_call_beat", unanswered)
+    with pytest.raises(ConnectionError):
+        line._beat()
+    monkeypatch.setattr(line, "_call_beat", call_beat)
+    # when it beats again, expect Redis to know its details
+    line._beat()
+    assert redis.hget(keys.rq_worker("w"), "pod") == b"pod-1"
+
+
+def test_a_worker_reaps_in_its_turn_although_it_cannot_renew_its_devices(redis: VirtualRedis, queues: Queues) -> None:
+    # given a dead worker's lease, and a worker that has the turn to reap and meets a foreign key among its devices
+    redis.zadd(keys.workers("q"), {"dead": 1})
+    renewals = []
+
+    def renew() -> None:
+        renewals.append(1)
+        raise ResponseError("WRONGTYPE")
+
+    line = Heartbeat(redis, "w", "q", renew=renew)
+    line.start()
+    try:
+        eventually(lambda: renewals and redis.zscore(keys.workers("q"), "dead") is None)
+    finally:
+        line.stop()
 
 
 def test_a_worker_that_beats_keeps_its_request_and_a_dead_one_is_forgotten(
