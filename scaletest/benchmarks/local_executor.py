@@ -137,7 +137,7 @@ class _Run:
         self._parts = list(benchmark.kind.layout(benchmark.spec))
 
     def measure(self, folder: Path) -> BenchmarkResult:
-        """Create the network, run all parts and parse the result. Raises Failed and UsageError."""
+        """Create the network, run all parts and parse the result. Raises BenchmarkFailed and UsageError."""
         benchmark = self._benchmark
         self._check_room(folder)
         paths = programs.find(benchmark)
@@ -178,7 +178,7 @@ class _Run:
         return {name: known[name].to_dict() for name in names if name in known}
 
     def _check_room(self, folder: Path) -> None:
-        """Raises Failed for a benchmark that is larger than the machine.
+        """Raises BenchmarkFailed for a benchmark that is larger than the machine.
 
         Without this check it would fail late, and other programs with it.
         """
@@ -256,7 +256,7 @@ class _Run:
         return processes.start(name, [*enter, *task.argv], own, task.environment)
 
     def _blame(self, output: ToolOutput, processes: Processes) -> None:
-        """Raises Failed with a server's output when the measuring part failed due to the server."""
+        """Raises BenchmarkFailed with a server's output when the measuring part failed due to the server."""
         if output.exit_code:
             for server in processes.dead():
                 parsing.ended_well(server.output(), server.program)

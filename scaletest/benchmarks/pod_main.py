@@ -114,7 +114,7 @@ def _start(task: Task, processes: Processes, own: Path, site: ExecutionSite) -> 
 
 
 def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -> None:
-    """Run the copy commands, several at a time. Raises Failed."""
+    """Run the copy commands, several at a time. Raises BenchmarkFailed."""
     for first in range(0, len(commands), ssh.AT_ONCE):
         batch = list(enumerate(commands))[first : first + ssh.AT_ONCE]
         for copy in [processes.start(f"copy-{number}", argv, own, {}) for number, argv in batch]:
@@ -122,7 +122,7 @@ def _share(commands: Sequence[Sequence[str]], processes: Processes, own: Path) -
 
 
 def _serve(process: Process, task: Task, processes: Processes) -> None:
-    """Run a server. Raises Failed when it fails.
+    """Run a server. Raises BenchmarkFailed when it fails.
 
     A server that ends well, after it has served its client, leaves the pod running: a pod that ends
     before the measurement counts as a failure.
@@ -136,7 +136,7 @@ def _serve(process: Process, task: Task, processes: Processes) -> None:
 
 
 def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
-    """Wait for the peers' addresses and read them. Raises Failed."""
+    """Wait for the peers' addresses and read them. Raises BenchmarkFailed."""
     if all(part.role == benchmark.kind.measures for part in benchmark.kind.layout(benchmark.spec)):
         return ExecutionSite({}, python=(sys.executable,))
     until = time.monotonic() + start_s(benchmark) + gang_scheduling.wait_s(benchmark)
@@ -160,7 +160,7 @@ def _site(benchmark: Benchmark, folder: Path, scratch: Path) -> ExecutionSite:
 def _checked(benchmark: Benchmark, measured: ToolMeasurement, site: ExecutionSite) -> BenchmarkResult:
     """Build the result with the network that was used.
 
-    Raises Failed when that is not what the spec asks for.
+    Raises BenchmarkFailed when that is not what the spec asks for.
     """
     network, environment = dict[str, Any](), dict[str, Any]()
     address = _first_address(site)

@@ -108,7 +108,7 @@ class Processes:
         self._watch = _CombinedWatch(self._running)
 
     def start(self, name: str, argv: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Process:
-        """Start a program. Raises Failed when that is impossible."""
+        """Start a program. Raises BenchmarkFailed when that is impossible."""
         program = _program(argv)
         watch = self._sampler.begin() if self._sampler else None
         try:
@@ -134,7 +134,7 @@ class Processes:
         return process
 
     def finish(self, process: Process) -> ToolOutput:
-        """Wait for its end. Raises Failed when the time is over."""
+        """Wait for its end. Raises BenchmarkFailed when the time is over."""
         ended = wait_child(process.popen, self._until, watch=self._watch)
         self._end(process)
         if not ended:
@@ -143,7 +143,7 @@ class Processes:
         return process.output()
 
     def wait_ready(self, process: Process, task: Task) -> None:
-        """Wait until a server is ready. Raises Failed when it ends instead, or the time is over."""
+        """Wait until a server is ready. Raises BenchmarkFailed when it ends instead, or the time is over."""
         while not process.ready(task):
             if exited(process.popen):
                 process.popen.wait()

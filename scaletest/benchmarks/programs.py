@@ -23,7 +23,7 @@ _PACKAGES = {"mpirun": "openmpi-bin", "icoFoam": "openfoam", "blockMesh": "openf
 def find(benchmark: Benchmark) -> dict[str, str]:
     """Find all programs, and map the ones that have no fixed name to their paths.
 
-    Raises Failed when one is missing, with the package to install.
+    Raises BenchmarkFailed when one is missing, with the package to install.
     """
     needed = [*benchmark.kind.programs(benchmark.spec), *(["taskset"] if benchmark.spec.cpu_affinity else [])]
     missing = [name for name in needed if shutil.which(name) is None]

@@ -121,7 +121,7 @@ def mounted(pod: Mapping[str, Any], secret: str) -> None:
 def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, folder: Path) -> Task:
     """Build the task that runs a worker's SSH server, and write its files into the folder.
 
-    Raises Failed.
+    Raises BenchmarkFailed.
     """
     program = shutil.which("sshd")
     if program is None:
@@ -143,7 +143,7 @@ def server(benchmark: Benchmark, site: ExecutionSite, index: int, keys: Path, fo
 
 
 def client(benchmark: Benchmark, keys: Path, folder: Path) -> str:
-    """Write the ssh configuration that reaches the workers, and return its path. Raises Failed."""
+    """Write the ssh configuration that reaches the workers, and return its path. Raises BenchmarkFailed."""
     _can_log_in()
     spec = benchmark.spec
     assert isinstance(spec, MpiSpec)
@@ -181,7 +181,7 @@ def _write(path: Path, text: str) -> str:
 
 
 def _can_log_in() -> None:
-    """Check that the user has a name and a shell, which ssh needs. Raises Failed."""
+    """Check that the user has a name and a shell, which ssh needs. Raises BenchmarkFailed."""
     try:
         user = pwd.getpwuid(os.getuid())
     except KeyError as error:

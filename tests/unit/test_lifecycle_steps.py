@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scaletest.analysis.lifecycle.phases import PHASES, between
-from scaletest.model.lifecycle import Stamp, TimeSource
+from scaletest.analysis.lifecycle.phases import PHASES, between, timeline
+from scaletest.model.lifecycle import LifecycleObject, LifecyclePod, Stamp, TimeSource
 from tests.unit.lifecycles import of, workload
 
 
@@ -29,6 +29,20 @@ def test_missing_values_are_counted_and_are_no_zero() -> None:
     found = of(whole, half).step("ready")
     assert found is not None
     assert (found.spread.count, found.missing, found.values[1]) == (1, 1, None)
+
+
+def test_a_failed_pod_keeps_no_workload_of_unknown_size_from_finishing() -> None:
+    # given a workload that does not say how many pods it has, one of which finished while the other failed
+    pods = {
+        "uid-0": LifecyclePod("uid-0", "j-0", stamps={"finished": Stamp(9.0)}),
+        "uid-1": LifecyclePod("uid-1", "j-1", stamps={"evicted": Stamp(8.0)}, failed=True),
+    }
+    times = timeline(LifecycleObject("j", kind="PodGroup", pods=pods))
+    assert "finished" in times.passed
+    assert times.stamp("finished") == Stamp(9.0)
+    # and one whose pods have all failed has not finished
+    pods["uid-0"].failed = True
+    assert "finished" not in timeline(LifecycleObject("j", kind="PodGroup", pods=pods)).passed
 
 
 def test_every_step_has_words() -> None:

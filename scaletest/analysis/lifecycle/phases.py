@@ -131,10 +131,11 @@ def timeline(workload: LifecycleObject) -> WorkloadTimeline:
             if own_end and name not in passed:
                 continue
             reached = _pod_stamps(workload, name)
-            if len(reached) >= needed > 0:
+            needed_here = workload.expected or len(_pods_for(workload, name))
+            if len(reached) >= needed_here > 0:
                 passed.add(name)
             if stamps.get(name, Stamp()) == Stamp():
-                stamps[name] = _nth(reached, needed)
+                stamps[name] = _nth(reached, needed_here)
         evicted = _pod_stamps(workload, "evicted")
         if evicted:
             own = filter(None, [stamps.get("evicted")])
@@ -144,11 +145,16 @@ def timeline(workload: LifecycleObject) -> WorkloadTimeline:
 
 
 def _pod_stamps(workload: LifecycleObject, name: str) -> list[Stamp]:
-    """The stamps of its pods for a milestone. Pods that failed have not finished anything."""
+    """The stamps of its pods for a milestone."""
+    return [pod.stamps[name] for pod in _pods_for(workload, name) if name in pod.stamps]
+
+
+def _pods_for(workload: LifecycleObject, name: str) -> list[LifecyclePod]:
+    """The pods that count for a milestone. Pods that failed have not finished anything."""
     pods = list(workload.pods.values())
     if name == "finished":
         pods = [pod for pod in pods if not pod.failed]
-    return [pod.stamps[name] for pod in pods if name in pod.stamps]
+    return pods
 
 
 def _nth(stamps: Sequence[Stamp], number: int) -> Stamp:

@@ -1,8 +1,9 @@
 """The verdict on a run: what its steps prove, and what to do where they do not.
 
-PASS      the saturation point was found and confirmed, and reaches the wanted rate FAIL      it
-surely lies below the wanted rate, or no level of a sweep reaches that INVALID   it was not found:
-not reached, not the same when repeated, an undecided latency limit, or the tester was late
+PASS      the saturation point was found and confirmed, and reaches the wanted rate
+FAIL      it surely lies below the wanted rate, or no level of a sweep reaches that
+INVALID   it was not found: not reached, not the same when repeated, an undecided latency limit,
+          or the tester was late
 
 The operating point is measured after that and decides nothing: its disturbances are warnings.
 """
