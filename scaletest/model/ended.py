@@ -63,7 +63,11 @@ def added(counts: Mapping[Key, int], more: Mapping[Key, int]) -> dict[Key, int]:
 
 
 def read(packed: bytes | None) -> EndedCounts:
-    """Read a row; None is a row without numbers. ValueError when a count is negative."""
+    """Read a row; None is a row without numbers. ValueError when a count is negative, or when the row
+    is longer than the broker's scripts can make it.
+    """
+    if packed and len(packed) > LONGEST_ROW:
+        raise ValueError(f"the row of requests that ended has {len(packed)} bytes, at most {LONGEST_ROW} are ours")
     count = len(packed) // _BYTES if packed else 0
     if not packed or not count:
         return EndedCounts()

@@ -72,6 +72,12 @@ def test_a_row_of_anything_is_read_or_refused(row: bytes) -> None:
     assert all(slot.number >= 0 and slot.ended > 0 for slot in unpack({}, seen.slots))
 
 
+def test_a_row_longer_than_any_of_ours_is_refused() -> None:
+    assert read(bytes(LONGEST_ROW)) == EndedCounts()
+    with pytest.raises(ValueError, match="at most"):
+        read(bytes(LONGEST_ROW + 1))
+
+
 def test_a_row_that_nobody_of_us_wrote_hides_no_other_queue(redis: VirtualRedis, queues: Queues) -> None:
     queues.add("bad")
     redis.set(keys.ended("bad"), struct.pack(">q", -1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-POLLING_S = 30.0
 COOLDOWN_S = 300.0
 
 

@@ -23,7 +23,6 @@ CLIPPED_S = -1.0
 # Kinds whose own status says when they have finished: their pods may fail and be replaced, or be
 # fewer at once than in all.
 SAY_THEIR_END = ("Job", "JobSet", "PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "JAXJob", "RunaiJob")
-PREFERENCES = ("watch", "api")
 
 
 @dataclass(frozen=True, slots=True)
